@@ -1,0 +1,3 @@
+"""Gandy: a job scheduler on your own database whose tables never grow without bound."""
+
+from __future__ import annotations
