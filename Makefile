@@ -1,0 +1,69 @@
+# The commands of this repository. Each sets up what it needs; `make help` lists them.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+CODE := $(wildcard src tests benchmarks tools examples)
+TYPED := $(wildcard src tests benchmarks)
+WORKERS ?= auto
+
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --quiet
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Build .venv with every extra and test tool (again only when the requirements change)
+
+$(READY): pyproject.toml constraints.txt tools/setup.sh
+	@echo "Setting up $(VENV) ..."
+	@PYTHON="$(PYTHON)" tools/setup.sh
+	@touch $@
+
+.PHONY: demo
+demo: setup ## Run the demo on an embedded database; SECONDS=20 ends it by itself
+	$(BIN)/gandy demo $(if $(SECONDS),--seconds $(SECONDS))
+
+.PHONY: check
+check: lint ## The fast loop: format, lint, types, import contracts, unit and SQLite tests
+	$(PYTEST) -m "not postgres and not slow"
+
+.PHONY: test
+test: lint ## Everything, PostgreSQL included; ends with what was used
+	$(PYTEST)
+	@if [ -f $(VENV)/setup-notes.txt ]; then cat $(VENV)/setup-notes.txt; fi
+
+.PHONY: lint
+lint: setup ## Format check, ruff, mypy and the import contracts
+	$(BIN)/ruff format --check --quiet $(CODE)
+	$(BIN)/ruff check --quiet $(CODE)
+	$(BIN)/mypy --no-error-summary $(TYPED)
+	$(BIN)/lint-imports --no-logo >$(VENV)/import-contracts.txt || { cat $(VENV)/import-contracts.txt; exit 1; }
+
+.PHONY: format
+format: setup ## Format the code and apply the safe fixes
+	$(BIN)/ruff check --fix --quiet $(CODE) || true
+	$(BIN)/ruff format --quiet $(CODE)
+
+.PHONY: bench
+bench: setup ## Every benchmark, with repetitions; takes a while
+	$(BIN)/python -m benchmarks
+
+.PHONY: bench-quick
+bench-quick: setup ## A short run of every benchmark, to see that they work
+	$(BIN)/python -m benchmarks --quick
+
+.PHONY: constraints
+constraints: setup ## Resolve constraints.txt anew from pyproject.toml
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --no-header --no-annotate --python-version 3.11 \
+		--all-extras --group dev --group postgres pyproject.toml --output-file constraints.txt
+
+.PHONY: clean
+clean: ## Remove the environment, caches and built files
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache
+	find src tests tools $(wildcard benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
