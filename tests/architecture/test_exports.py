@@ -1,0 +1,37 @@
+"""The public names. Adding one is a decision and removing one breaks somebody: change this on purpose."""
+
+from __future__ import annotations
+
+import importlib
+import types
+
+import pytest
+
+MOST_NAMES_AT_THE_FRONT_DOOR = 20
+
+PUBLIC: dict[str, list[str]] = {
+    "gandy": [],
+    "gandy.lifecycle": [],
+    "gandy.testing": [],
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_public_names_are_the_pinned_ones(module: str) -> None:
+    exported = getattr(importlib.import_module(module), "__all__", [])
+
+    assert sorted(exported) == sorted(PUBLIC[module])
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_nothing_looks_public_that_is_not(module: str) -> None:
+    names = vars(importlib.import_module(module)).items()
+    visible = {
+        name for name, value in names if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    } - {"annotations"}
+
+    assert visible <= set(PUBLIC[module])
+
+
+def test_the_front_door_stays_small() -> None:
+    assert len(PUBLIC["gandy"]) <= MOST_NAMES_AT_THE_FRONT_DOOR

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import ast
+
+from tests.architecture.source import PACKAGE, package_files
+
+LONGEST_FILE = 400
+LONGEST_BODY = 60
+DEEPEST_FOLDER = 3
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = function.body[1:] if ast.get_docstring(function) and len(function.body) > 1 else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+def test_no_file_is_longer_than_a_reader_holds() -> None:
+    too_long = {
+        str(file.path.relative_to(PACKAGE)): lines
+        for file in package_files()
+        if (lines := len(file.text.splitlines())) > LONGEST_FILE
+    }
+
+    assert too_long == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    too_long = {
+        f"{file.at(node)} {node.name}": body_lines(node)
+        for file in package_files()
+        for node in file.walk()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > LONGEST_BODY
+    }
+
+    assert too_long == {}
+
+
+def test_folders_are_not_nested_deeper_than_three() -> None:
+    too_deep = [
+        str(file.path.relative_to(PACKAGE))
+        for file in package_files()
+        if len(file.path.relative_to(PACKAGE).parent.parts) > DEEPEST_FOLDER
+    ]
+
+    assert too_deep == []

@@ -1,0 +1,164 @@
+"""The ground that every test stands on: databases of its own, and a report of which ones were used."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import postgres_found
+from tests.support.databases import DatabaseHome, SqliteHome
+from tests.support.postgres import PostgresServer, ThrowawayServer
+from tests.support.postgres_found import NoPostgresError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SQLITE_LABEL = f"SQLite {sqlite3.sqlite_version}"
+SLOW_FOLDERS = {"journeys", "packaging"}
+OLD_SERVER = [] if postgres_found.older() is None else ["postgres-old"]
+DATABASES = ["sqlite", "postgres", *OLD_SERVER]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for the whole session (each parallel worker has its own)."""
+    url = postgres_found.borrowed_url()
+    server = (
+        ThrowawayServer(postgres_found.newest())
+        if url is None
+        else PostgresServer(url, "GANDY_TEST_DATABASE_URL")
+    )
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def old_postgres_server() -> Iterator[PostgresServer]:
+    """The oldest PostgreSQL installed beside the usual one."""
+    installation = postgres_found.older()
+    if installation is None:
+        raise NoPostgresError("no older PostgreSQL is installed beside the usual one")
+    server = ThrowawayServer(installation)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def private_postgres_server() -> Iterator[ThrowawayServer]:
+    """A PostgreSQL server for one test alone, which may stop, crash or freeze it."""
+    server = ThrowawayServer(postgres_found.newest())
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def sqlite_home(tmp_path_factory: pytest.TempPathFactory) -> SqliteHome:
+    """A folder for SQLite databases."""
+    return SqliteHome(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[] if name == "sqlite" else [pytest.mark.postgres]) for name in DATABASES
+    ]
+)
+def database_home(request: pytest.FixtureRequest) -> DatabaseHome:
+    """Each kind of database in turn; `template` and `database` work alike on all of them."""
+    fixtures = {
+        "sqlite": "sqlite_home",
+        "postgres": "postgres_server",
+        "postgres-old": "old_postgres_server",
+    }
+    home = request.getfixturevalue(fixtures[request.param])
+    assert isinstance(home, DatabaseHome)
+    return home
+
+
+@pytest.fixture
+def database_url(database_home: DatabaseHome) -> Iterator[str]:
+    """A fresh, empty database of each kind in turn."""
+    with database_home.database() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A fresh, empty PostgreSQL database."""
+    with postgres_server.database() as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_url(sqlite_home: SqliteHome) -> Iterator[str]:
+    """A SQLite file that does not exist yet."""
+    with sqlite_home.database() as url:
+        yield url
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a server or much time, and note on each test which database it is for."""
+    for item in items:
+        if SLOW_FOLDERS.intersection(Path(item.path).parts):
+            item.add_marker(pytest.mark.slow)
+        database = _database_of(item)
+        if database not in {None, "sqlite"}:
+            item.add_marker(pytest.mark.postgres)
+        if database is not None:
+            item.user_properties.append(("database", database))
+
+
+def _database_of(item: pytest.Item) -> str | None:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if "database_home" in fixtures and isinstance(item, pytest.Function):
+        return str(item.callspec.params["database_home"])
+    if fixtures & {"postgres_server", "private_postgres_server"}:
+        return "postgres"
+    if "old_postgres_server" in fixtures:
+        return "postgres-old"
+    return "sqlite" if "sqlite_home" in fixtures else None
+
+
+def _labels() -> dict[str, str]:
+    older = postgres_found.older()
+    return {
+        "sqlite": SQLITE_LABEL,
+        "postgres": _newest_label(),
+        "postgres-old": "none" if older is None else older.label,
+    }
+
+
+def _newest_label() -> str:
+    if postgres_found.borrowed_url() is not None:
+        return "PostgreSQL (GANDY_TEST_DATABASE_URL)"
+    try:
+        return postgres_found.newest().label
+    except NoPostgresError as error:
+        return f"no PostgreSQL: {error}"
+
+
+def pytest_report_header() -> list[str]:
+    """Say what was found."""
+    return [f"databases: {', '.join(_labels()[name] for name in DATABASES)}"]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was used, and by how many tests."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    used = Counter(
+        value
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "database"
+    )
+    terminalreporter.section("used")
+    terminalreporter.line(
+        f"Python {platform.python_version()} on {platform.platform()}: {len(reports)} tests"
+    )
+    for name, label in _labels().items():
+        if used[name]:
+            terminalreporter.line(f"{label}: {used[name]} tests")

@@ -1,0 +1,108 @@
+"""Homes for test databases: fresh ones, and clones of one that was prepared once."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+class DatabaseHome(ABC):
+    """Where databases are made for tests, quickly: prepare a template once, clone it for every test."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._templates: dict[str, str] = {}
+
+    def template(self, name: str, prepare: Callable[[str], None]) -> str:
+        """Prepare a template by its URL on the first call; `prepare` must leave no connection open."""
+        if name not in self._templates:
+            database = self._name(name)
+            self._create(database, None)
+            prepare(self.url(database))
+            self._templates[name] = database
+        return name
+
+    @contextlib.contextmanager
+    def database(self, template: str | None = None) -> Iterator[str]:
+        """Yield the URL of a fresh database, empty or like the template, and drop it afterwards."""
+        database = self._name("test")
+        self._create(database, None if template is None else self._templates[template])
+        try:
+            yield self.url(database)
+        finally:
+            self._drop(database)
+
+    @abstractmethod
+    def url(self, database: str) -> str:
+        """The URL under which a database of this home is reached."""
+
+    @abstractmethod
+    def _create(self, database: str, template: str | None) -> None: ...
+
+    @abstractmethod
+    def _drop(self, database: str) -> None: ...
+
+    def _name(self, purpose: str) -> str:
+        return f"gandy_{purpose}_{os.getpid()}_{next(self._numbers)}"
+
+
+class SqliteHome(DatabaseHome):
+    """A folder of SQLite files."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def url(self, database: str) -> str:
+        return f"sqlite:///{self._file(database)}"
+
+    def _file(self, database: str) -> Path:
+        return self._folder / f"{database}.db"
+
+    def _create(self, database: str, template: str | None) -> None:
+        if template is not None:
+            shutil.copyfile(self._file(template), self._file(database))
+
+    def _drop(self, database: str) -> None:
+        for file in self._folder.glob(f"{database}.db*"):
+            file.unlink(missing_ok=True)
+
+
+class PostgresHome(DatabaseHome):
+    """A PostgreSQL server, reached as somebody who may create databases."""
+
+    def __init__(self, dsn: str, label: str) -> None:
+        super().__init__()
+        self.dsn = dsn
+        self.label = label
+
+    def url(self, database: str) -> str:
+        return urlsplit(self.dsn)._replace(path=f"/{database}").geturl()
+
+    def close(self) -> None:
+        """Drop the templates; a server of our own is thrown away whole instead."""
+        for database in self._templates.values():
+            self._drop(database)
+        self._templates.clear()
+
+    def _create(self, database: str, template: str | None) -> None:
+        self._command("CREATE DATABASE {} TEMPLATE {}", database, template or "template0")
+
+    def _drop(self, database: str) -> None:
+        self._command("DROP DATABASE IF EXISTS {} WITH (FORCE)", database)
+
+    def _command(self, command: str, *names: str) -> None:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(sql.SQL(command).format(*map(sql.Identifier, names)))
