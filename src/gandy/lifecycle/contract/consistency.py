@@ -1,0 +1,86 @@
+"""What must hold between the rules of one table, before any database is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gandy.errors import ContractProblem
+from gandy.lifecycle.contract.rules import (
+    Cap,
+    DropPartition,
+    Expires,
+    Inline,
+    Keep,
+    OlderThan,
+    Rule,
+    Singleton,
+    StaleCursor,
+    Terminal,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def kind_of(rule: Rule) -> str:
+    """The word that a contract uses for the rule."""
+    if isinstance(rule, Cap):
+        return rule.kind
+    words: dict[type[Rule], str] = {
+        Expires: "expires",
+        OlderThan: "older_than",
+        Terminal: "terminal",
+        StaleCursor: "stale_cursor",
+        Singleton: "singleton",
+        Inline: "inline",
+        Keep: "keep",
+        DropPartition: "drop_partition",
+    }
+    return words[type(rule)]
+
+
+def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    """Everything that the rules of one table contradict each other in."""
+    yield from _states_deleted_twice(rules)
+    yield from _states_ruled_twice(rules)
+    if rules and all(isinstance(rule, Keep) for rule in rules):
+        yield ContractProblem(rule="keep", message="subtracts from other rules, and this table has none")
+    if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
+        yield ContractProblem(
+            rule="singleton", message="says that the key bounds the table; remove the rules that delete"
+        )
+
+
+def _deletes(rule: Rule) -> bool:
+    return not isinstance(rule, Singleton | Inline | Keep)
+
+
+def _states_deleted_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    """What the application deletes on its own path must not be pruned a second time."""
+    for inline in rules:
+        if not isinstance(inline, Inline) or not inline.states:
+            continue
+        for rule in rules:
+            if not _deletes(rule):
+                continue
+            if not isinstance(rule, Terminal):
+                message = (
+                    f"takes rows of every state, but {inline.path!r} already deletes {list(inline.states)}"
+                )
+                yield ContractProblem(rule=kind_of(rule), message=message)
+            elif rule.column == inline.column and (both := set(rule.states) & set(inline.states)):
+                message = (
+                    f"{sorted(map(str, both))} is already deleted by {inline.path!r}; remove it from one"
+                )
+                yield ContractProblem(rule="terminal", field="states", message=message)
+
+
+def _states_ruled_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    seen: set[tuple[str, object]] = set()
+    for rule in rules:
+        if isinstance(rule, Terminal):
+            for state in rule.states:
+                if (rule.column, state) in seen:
+                    message = f"{state!r} has two rules on {rule.column}; which one holds?"
+                    yield ContractProblem(rule="terminal", field="states", message=message)
+                seen.add((rule.column, state))

@@ -1,0 +1,141 @@
+"""Reading the values of a declaration: every wrong one is noted, and all are raised together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+from gandy.errors import ContractInvalidError, ContractProblem, DurationFormatError
+from gandy.lifecycle.contract.rules import Reference, Scalar, Unit
+from gandy.settings.durations import parse_duration
+
+E = TypeVar("E", bound=StrEnum)
+
+Span = timedelta | str
+
+
+class Fields:
+    """Notes what is wrong with the fields of one rule, table or contract."""
+
+    __slots__ = ("_rule", "problems")
+
+    def __init__(self, rule: str = "") -> None:
+        self._rule = rule
+        self.problems: list[ContractProblem] = []
+
+    def note(self, field: str, message: str) -> None:
+        """Remember that a field is wrong."""
+        self.problems.append(ContractProblem(message=message, rule=self._rule, field=field))
+
+    def raise_if_wrong(self) -> None:
+        """Raise everything that was noted, at once."""
+        if self.problems:
+            raise ContractInvalidError(self.problems)
+
+    def name(self, field: str, value: object) -> str:
+        """Read the name of a table or column."""
+        if isinstance(value, str) and value.strip():
+            return value
+        self.note(field, f"needs a name, not {value!r}")
+        return ""
+
+    def optional_name(self, field: str, value: object) -> str | None:
+        """Read a name that may be left out."""
+        return None if value is None else self.name(field, value)
+
+    def names(self, field: str, value: object) -> tuple[str, ...]:
+        """Read a list of names."""
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(self.name(field, item) for item in value)
+        self.note(field, f"needs a list of names, not {value!r}")
+        return ()
+
+    def text(self, field: str, value: object) -> str:
+        """Read words for people."""
+        if isinstance(value, str):
+            return value
+        self.note(field, f"needs a text, not {value!r}")
+        return ""
+
+    def span(self, field: str, value: object) -> timedelta:
+        """Read a duration of more than nothing."""
+        span = self.span_or_zero(field, value)
+        if span is not None and not span:
+            self.note(field, "must be more than zero")
+        return span or timedelta(0)
+
+    def span_or_zero(self, field: str, value: object) -> timedelta | None:
+        """Read a duration; None where it cannot be read."""
+        if isinstance(value, timedelta) and value >= timedelta(0):
+            return value
+        if not isinstance(value, str):
+            self.note(field, f'needs a duration such as "7d" or "1h30m", not {value!r}')
+            return None
+        try:
+            return parse_duration(value)
+        except DurationFormatError as error:
+            self.note(field, str(error))
+            return None
+
+    def count(self, field: str, value: object) -> int:
+        """Read a whole number above zero."""
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+        self.note(field, f"needs a whole number above zero, not {value!r}")
+        return 1
+
+    def unit(self, value: object) -> Unit | None:
+        """Read how a column writes an instant."""
+        return None if value is None else self.choice("unit", value, Unit)
+
+    def choice(self, field: str, value: object, choices: type[E]) -> E:
+        """Read one word of a fixed list."""
+        try:
+            return choices(value)
+        except ValueError:
+            self.note(field, f"is {', '.join(choices)}, not {value!r}")
+            return next(iter(choices))
+
+    def scalar(self, field: str, value: object) -> Scalar:
+        """Read a value that a column can be compared with."""
+        if isinstance(value, str | int | float | bool):
+            return value
+        self.note(field, f"needs a text, a number or a boolean, not {value!r}")
+        return ""
+
+    def states(self, value: object) -> tuple[Scalar, ...]:
+        """Read a list of states, each once."""
+        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+            self.note("states", f"needs a list of at least one state, not {value!r}")
+            return ()
+        states = tuple(self.scalar("states", item) for item in value)
+        if len(set(states)) < len(states):
+            self.note("states", f"names a state twice: {list(states)}")
+        return states
+
+    def references(self, field: str, value: object) -> tuple[Reference, ...]:
+        """Read a list of columns that refer to this table."""
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            self.note(field, f'needs a list such as ["notes.inbox_id"], not {value!r}')
+            return ()
+        return tuple(reference for item in value if (reference := self.reference(field, item)) is not None)
+
+    def reference(self, field: str, value: object) -> Reference | None:
+        """Read one `table.column`, `schema.table.column` or `table.first,second`."""
+        parts = value.split(".") if isinstance(value, str) else []
+        if len(parts) not in {2, 3} or not all(part.strip() for part in parts):
+            self.note(field, f"needs table.column, not {value!r}")
+            return None
+        columns = tuple(column.strip() for column in parts[-1].split(","))
+        return Reference(parts[-2], columns, parts[0] if len(parts) == 3 else None)  # noqa: PLR2004  # with schema
+
+    def per_state(self, states: tuple[Scalar, ...], value: object) -> tuple[tuple[Scalar, timedelta], ...]:
+        """Read one keep_for for all states, or one for each."""
+        if not isinstance(value, Mapping):
+            span = self.span("keep_for", value)
+            return tuple((state, span) for state in states)
+        for state in [*value.keys() - set(states), *set(states) - value.keys()]:
+            self.note("keep_for", f"and states must name the same states; {state!r} is in one only")
+        return tuple((state, self.span("keep_for", value[state])) for state in states if state in value)
