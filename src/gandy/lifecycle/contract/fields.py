@@ -93,7 +93,7 @@ class Fields:
     def choice(self, field: str, value: object, choices: type[E]) -> E:
         """Read one word of a fixed list."""
         try:
-            return choices(value)
+            return choices(str(value))
         except ValueError:
             self.note(field, f"is {', '.join(choices)}, not {value!r}")
             return next(iter(choices))

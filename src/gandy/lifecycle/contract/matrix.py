@@ -66,7 +66,7 @@ def bound_of(table: Table) -> str:
     return "; ".join(text for rule in table.rules if (text := rule_bound(rule)))
 
 
-def rule_bound(rule: Rule) -> str:
+def rule_bound(rule: Rule) -> str:  # noqa: PLR0911  # one sentence for each rule
     """What the rule says in words."""
     match rule:
         case Expires():

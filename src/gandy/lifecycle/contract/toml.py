@@ -39,6 +39,7 @@ _BUILDERS: dict[str, Callable[..., Rule]] = {
     "drop_partition": build.drop_partition,
 }
 _VERSION = 1
+_MISSING = "is missing"
 
 
 def load(path: str | Path) -> tuple[Contract, ...]:
@@ -85,7 +86,8 @@ class _Reader:
         fields = Fields()
         if not isinstance(section, Mapping):
             fields.note("", f"needs a table, not {section!r}")
-            return self._take(fields, source=source)
+            self._take(fields, source=source)
+            return None
         _unknown(fields, section, {"every", "database", "batch", "budget", "tables"})
         every = fields.span("every", section.get("every", DEFAULT_EVERY))
         batch, budget = _batch(fields, section), _budget(fields, section)
@@ -117,7 +119,8 @@ class _Reader:
         fields = Fields()
         if not isinstance(entry, Mapping):
             fields.note("tables", f"needs a table, not {entry!r}")
-            return self._take(fields, source=source)
+            self._take(fields, source=source)
+            return None
         _unknown(fields, entry, {"name", "schema", "rules", "children", "throttle"})
         name = fields.name("name", entry.get("name"))
         schema = fields.optional_name("schema", entry.get("schema"))
@@ -126,7 +129,8 @@ class _Reader:
         rules = self._rules(entry.get("rules"), fields)
         where = name if schema is None else f"{schema}.{name}"
         if fields.problems:
-            return self._take(fields, source=source, table=where)
+            self._take(fields, source=source, table=where)
+            return None
         try:
             return Table(name, rules, schema=schema, children=children, throttle=throttle)
         except ContractInvalidError as error:
@@ -171,12 +175,19 @@ def _build(kind: str, values: dict[str, object]) -> Rule:
         first = values.pop("column", None)
     fields = Fields(kind)
     accepted = list(inspect.signature(builder).parameters.values())[1:]
-    _unknown(fields, values, {parameter.name for parameter in accepted})
+    names = {parameter.name for parameter in accepted}
+    _unknown(fields, values, names)
     for parameter in accepted:
         if parameter.default is inspect.Parameter.empty and parameter.name not in values:
-            fields.note(parameter.name, "is missing")
+            fields.note(parameter.name, _MISSING)
+    if any(problem.message == _MISSING for problem in fields.problems):
+        fields.raise_if_wrong()
+    try:
+        rule = builder(first, **{name: values[name] for name in values if name in names})
+    except ContractInvalidError as error:
+        raise ContractInvalidError([*fields.problems, *error.problems]) from error
     fields.raise_if_wrong()
-    return builder(first, **values)
+    return rule
 
 
 def _unknown(fields: Fields, values: Mapping[str, object], known: set[str]) -> None:
