@@ -1,0 +1,46 @@
+"""Settings: typed sections, one loader, and where each value came from."""
+
+from __future__ import annotations
+
+from gandy.settings.catalogue import SettingField, list_settings
+from gandy.settings.durations import format_duration, parse_duration
+from gandy.settings.given import Origin
+from gandy.settings.loaded import LoadedSettings, ShownSetting
+from gandy.settings.loading import load_settings
+from gandy.settings.sections import (
+    CleanupSettings,
+    DatabaseSettings,
+    DispatcherSettings,
+    LifecycleSettings,
+    LoggingSettings,
+    ManifestManagerSettings,
+    RetentionSettings,
+    RunLogSettings,
+    Settings,
+    WebSettings,
+    WorkerSettings,
+)
+from gandy.settings.urls import mask_url
+
+__all__ = [
+    "CleanupSettings",
+    "DatabaseSettings",
+    "DispatcherSettings",
+    "LifecycleSettings",
+    "LoadedSettings",
+    "LoggingSettings",
+    "ManifestManagerSettings",
+    "Origin",
+    "RetentionSettings",
+    "RunLogSettings",
+    "SettingField",
+    "Settings",
+    "ShownSetting",
+    "WebSettings",
+    "WorkerSettings",
+    "format_duration",
+    "list_settings",
+    "load_settings",
+    "mask_url",
+    "parse_duration",
+]

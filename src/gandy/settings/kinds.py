@@ -1,0 +1,192 @@
+"""The kinds of value a setting can hold: how each is read, refused, written and hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from gandy.errors import DurationFormatError
+from gandy.settings.durations import format_duration, parse_duration
+from gandy.settings.urls import anchor_sqlite_url, mask_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+T = TypeVar("T")
+W = TypeVar("W", bound=str)
+
+_SWITCH_WORDS = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+_URL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
+_MASK = "***"
+_SHORTEST = timedelta(milliseconds=10)
+_LONGEST = timedelta(days=3650)
+
+
+class RefusedValueError(ValueError):
+    """A value that a setting cannot hold; without a reason, the kind's `expected` says enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """One kind of value: text of the environment passes `from_text`, then every value passes `accept`."""
+
+    expected: str
+    accept: Callable[[object], T]
+    from_text: Callable[[str], object] = str.strip
+    write: Callable[[T], str] = str
+    mask: Callable[[str], str] | None = None  #: hides what nobody may see of a value, good or bad
+    anchor: Callable[[T, Path], T] | None = None  #: resolves a relative path from the folder of its file
+
+    def shown(self, text: str) -> str:
+        """Give the text of a value as people may see it."""
+        return self.mask(text) if self.mask else text
+
+
+def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
+    """Take an integer between two bounds, both included."""
+
+    def accept(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            raise RefusedValueError
+        return value
+
+    return Kind(f"a whole number from {minimum} to {maximum}", accept, from_text=_number_or_text)
+
+
+def span(minimum: timedelta = _SHORTEST, maximum: timedelta = _LONGEST) -> Kind[timedelta]:
+    """Take a duration between two bounds, both included; a bare number is refused, having no unit."""
+
+    def accept(value: object) -> timedelta:
+        duration = _duration_of(value) if isinstance(value, str) else value
+        if not isinstance(duration, timedelta) or not minimum <= duration <= maximum:
+            raise RefusedValueError
+        return duration
+
+    expected = f"a duration from {format_duration(minimum)} to {format_duration(maximum)}"
+    return Kind(expected, accept, write=format_duration)
+
+
+def switch() -> Kind[bool]:
+    """Take on or off."""
+
+    def accept(value: object) -> bool:
+        if not isinstance(value, bool):
+            raise RefusedValueError
+        return value
+
+    expected = "on or off (in TOML true or false)"
+    return Kind(expected, accept, from_text=_switch_or_text, write=lambda is_on: "on" if is_on else "off")
+
+
+def secret() -> Kind[str]:
+    """Take text that is never shown."""
+    return Kind("text, never shown", _filled_text, mask=lambda _: _MASK)
+
+
+def host() -> Kind[str]:
+    """Take the name or the address of a host."""
+    return Kind("a host name or address", _filled_text)
+
+
+def file_path() -> Kind[str]:
+    """Take a path; a relative one in gandy.toml is seen from the folder of that file."""
+    return Kind("a path", _filled_text, anchor=lambda path, directory: str(directory / path))
+
+
+def database_url(*schemes: str) -> Kind[str]:
+    """Take the URL of a database, shown without its password."""
+    allowed = schemes or _URL_SCHEMES
+
+    def accept(value: object) -> str:
+        url = _filled_text(value)
+        if not url.startswith(allowed) or url in allowed:
+            raise RefusedValueError
+        return url
+
+    expected = f"a URL that begins with {' or '.join(allowed)}"
+    return Kind(expected, accept, mask=mask_url, anchor=anchor_sqlite_url)
+
+
+def choice(*words: W) -> Kind[W]:
+    """Take one of a few words."""
+
+    def accept(value: object) -> W:
+        for word in words:
+            if word == value:
+                return word
+        raise RefusedValueError
+
+    return Kind(f"one of {', '.join(words)}", accept, from_text=lambda text: text.strip().lower())
+
+
+def names() -> Kind[tuple[str, ...]]:
+    """Take several names."""
+
+    def accept(value: object) -> tuple[str, ...]:
+        if not isinstance(value, (list, tuple)):
+            raise RefusedValueError
+        return tuple(_filled_text(name) for name in value)
+
+    expected = "a list of names (in the environment with commas between)"
+    return Kind(expected, accept, from_text=_split_at_commas, write=",".join)
+
+
+def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
+    """Take what the kind takes, or `auto`."""
+
+    def accept(value: object) -> T | Literal["auto"]:
+        return "auto" if value == "auto" else kind.accept(value)
+
+    def write(value: T | Literal["auto"]) -> str:
+        return "auto" if value == "auto" else kind.write(value)
+
+    return Kind(f"{kind.expected}, or auto", accept, from_text=kind.from_text, write=write)
+
+
+def or_none(kind: Kind[T]) -> Kind[T | None]:
+    """Take what the kind takes, or `none` (TOML has no null: there it is text)."""
+
+    def accept(value: object) -> T | None:
+        return None if value is None or value == "none" else kind.accept(value)
+
+    def write(value: T | None) -> str:
+        return "none" if value is None else kind.write(value)
+
+    def mask(text: str) -> str:
+        return text if text == "none" else kind.shown(text)
+
+    def anchor(value: T | None, directory: Path) -> T | None:
+        return value if value is None or kind.anchor is None else kind.anchor(value, directory)
+
+    return Kind(f"{kind.expected}, or none", accept, kind.from_text, write, mask, anchor)
+
+
+def _filled_text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise RefusedValueError
+    return value.strip()
+
+
+def _duration_of(text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except DurationFormatError as error:
+        raise RefusedValueError(error.problem) from None
+
+
+def _number_or_text(text: str) -> object:
+    try:
+        return int(text)
+    except ValueError:
+        return text.strip()
+
+
+def _switch_or_text(text: str) -> object:
+    word = text.strip().lower()
+    return _SWITCH_WORDS.get(word, word)
+
+
+def _split_at_commas(text: str) -> object:
+    return [name.strip() for name in text.split(",")]

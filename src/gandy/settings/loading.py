@@ -1,0 +1,110 @@
+"""The one loader: keyword over environment over gandy.toml over default, every problem in one error."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from gandy.errors import SettingProblem, SettingsError
+from gandy.settings.catalogue import SettingField, list_settings
+from gandy.settings.checks import find_contradictions
+from gandy.settings.files import find_settings_file, read_settings_file
+from gandy.settings.given import Given, Layer, Origin, given_by_environment, given_by_file, given_by_keywords
+from gandy.settings.kinds import RefusedValueError
+from gandy.settings.loaded import LoadedSettings, show_value
+from gandy.settings.sections import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_LONGEST_SHOWN = 80
+
+
+def load_settings(
+    *,
+    keywords: Mapping[str, object] = _NOTHING,
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> LoadedSettings:
+    """Load the settings; keywords are mappings by section, as in {"worker": {"slots": 5}}."""
+    start = (directory or Path.cwd()).absolute()
+    file = find_settings_file(start)
+    document = read_settings_file(file) if file else {}
+    layers = [given_by_keywords(keywords), given_by_environment(os.environ if environ is None else environ)]
+    if file:
+        layers.append(given_by_file(document, file))
+    folder = file.parent if file else start
+    values, origins = _choose(layers, folder)
+    loaded = LoadedSettings(_build(values), MappingProxyType(origins), folder, file, _app_of(document, file))
+    _refuse(tuple(_contradictions(loaded)))
+    return loaded
+
+
+def _choose(layers: list[Layer], folder: Path) -> tuple[dict[str, object], dict[str, Origin]]:
+    """Read every value that was given, also those that another overrides, and keep the first of each."""
+    problems = [problem for layer in layers for problem in layer.problems]
+    values: dict[str, object] = {}
+    origins: dict[str, Origin] = {}
+    for setting in list_settings():
+        default = Given(Origin("default"), setting.key, setting.default)
+        for given in (
+            *(layer.values[setting.key] for layer in layers if setting.key in layer.values),
+            default,
+        ):
+            try:
+                value = _read(setting, given, folder)
+            except RefusedValueError as error:
+                problems.append(_problem(setting, given, str(error)))
+            else:
+                values.setdefault(setting.key, value)
+                origins.setdefault(setting.key, given.origin)
+    _refuse(tuple(problems))
+    return values, origins
+
+
+def _read(setting: SettingField, given: Given, folder: Path) -> object:
+    raw = given.value
+    if given.origin.kind == "environment" and isinstance(raw, str):
+        raw = setting.kind.from_text(raw)
+    value = setting.kind.accept(raw)
+    is_written_in_the_folder = given.origin.kind in {"file", "default"}
+    return setting.kind.anchor(value, folder) if setting.kind.anchor and is_written_in_the_folder else value
+
+
+def _problem(setting: SettingField, given: Given, reason: str) -> SettingProblem:
+    shown = setting.kind.shown(repr(given.value))
+    if len(shown) > _LONGEST_SHOWN:
+        shown = f"{shown[:_LONGEST_SHOWN]}..."
+    return SettingProblem(given.origin.source, given.key, shown, reason or f"must be {setting.kind.expected}")
+
+
+def _build(values: Mapping[str, object]) -> Settings:
+    settings = Settings()
+    sections = {}
+    for section in fields(Settings):
+        own = {item.name: values[item.key] for item in list_settings() if item.section == section.name}
+        sections[section.name] = replace(getattr(settings, section.name), **own)
+    return replace(settings, **sections)
+
+
+def _app_of(document: Mapping[str, object], file: Path | None) -> str | None:
+    app = document.get("app")
+    if app is None or isinstance(app, str):
+        return app
+    raise SettingsError((SettingProblem(str(file), "app", repr(app), 'must be text such as "module:name"'),))
+
+
+def _contradictions(loaded: LoadedSettings) -> Iterator[SettingProblem]:
+    by_key = {setting.key: setting for setting in list_settings()}
+    for key, message in find_contradictions(loaded.settings):
+        shown = show_value(by_key[key], loaded.settings)
+        yield SettingProblem(loaded.origins[key].source, key, shown, message)
+
+
+def _refuse(problems: tuple[SettingProblem, ...]) -> None:
+    if problems:
+        raise SettingsError(problems)

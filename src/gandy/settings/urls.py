@@ -1,0 +1,35 @@
+"""Database URLs: which ones there are, and how one is shown without its password."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_SQLITE = "sqlite:///"
+_MASK = "***"
+_PASSWORD_PARAMETER = re.compile(r"(password=)[^&\s]*", re.IGNORECASE)
+#: The colon after the user's name, not the one of the scheme.
+_BEFORE_PASSWORD = re.compile(r":(?!//)")
+
+
+def mask_url(url: str) -> str:
+    """Hide the passwords in a URL, also in one that is malformed: rather too much than a part of it."""
+    masked = _PASSWORD_PARAMETER.sub(rf"\1{_MASK}", url)
+    user_and_password, at, rest = masked.rpartition("@")
+    colon = _BEFORE_PASSWORD.search(user_and_password)
+    if not at or colon is None:
+        return masked
+    return f"{user_and_password[: colon.end()]}{_MASK}@{rest}"
+
+
+def is_sqlite(url: str) -> bool:
+    """Whether the URL names an SQLite file."""
+    return url.startswith(_SQLITE)
+
+
+def anchor_sqlite_url(url: str, directory: Path) -> str:
+    """Make the path of an SQLite file absolute, seen from a folder; leave every other URL alone."""
+    path, question_mark, parameters = url.removeprefix(_SQLITE).partition("?")
+    if not is_sqlite(url) or path == ":memory:" or Path(path).is_absolute():
+        return url
+    return f"{_SQLITE}{directory / path}{question_mark}{parameters}"
