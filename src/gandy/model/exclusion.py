@@ -1,0 +1,124 @@
+"""When a manifest does not run: days, dates, ranges and times that skip an occurrence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from gandy.errors import ExclusionError
+
+if TYPE_CHECKING:
+    from typing import Final
+
+#: Every occurrence is held against every exclusion, so their number is bounded.
+MOST_EXCLUSIONS: Final = 100
+MOST_DATES: Final = 1_000
+
+
+class Weekday(StrEnum):
+    """The days of the week, in the order of `date.weekday`."""
+
+    MONDAY = "mon"
+    TUESDAY = "tue"
+    WEDNESDAY = "wed"
+    THURSDAY = "thu"
+    FRIDAY = "fri"
+    SATURDAY = "sat"
+    SUNDAY = "sun"
+
+
+WEEK: Final = tuple(Weekday)
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Days of the week."""
+
+    days: frozenset[Weekday]
+
+    def __post_init__(self) -> None:
+        if not self.days:
+            raise ExclusionError("no day of the week is named", 'Write Days.on("sat", "sun")')
+        if len(self.days) == len(WEEK):
+            raise ExclusionError(
+                "all seven days are named, nothing would ever run", "Disable the job instead"
+            )
+
+    @classmethod
+    def on(cls, *days: str) -> Days:
+        """`Days.on("sat", "sun")`; full English names are read too."""
+        return cls(frozenset(_weekday(day) for day in days))
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """Single calendar days."""
+
+    dates: frozenset[date]
+
+    def __post_init__(self) -> None:
+        if not self.dates:
+            raise ExclusionError("no date is named", "Write Dates.on(date(2026, 12, 24))")
+        if len(self.dates) > MOST_DATES:
+            problem = f"{len(self.dates)} dates are more than {MOST_DATES}"
+            raise ExclusionError(problem, "Use DateRange for stretches")
+
+    @classmethod
+    def on(cls, *dates: date) -> Dates:
+        """`Dates.on(date(2026, 12, 24), date(2026, 12, 31))`."""
+        return cls(frozenset(_calendar_day(day) for day in dates))
+
+
+@dataclass(frozen=True, slots=True)
+class DateRange:
+    """All days from the first to the last, both included."""
+
+    first: date
+    last: date
+
+    def __post_init__(self) -> None:
+        if self.last < self.first:
+            raise ExclusionError(f"the range ends on {self.last}, before it begins", "Swap the two dates")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """A time of day from start (included) to end (not included); it may cross midnight."""
+
+    start: time
+    end: time
+
+    def __post_init__(self) -> None:
+        if self.start == self.end:
+            raise ExclusionError(f"the window begins and ends at {self.start}", "Give it a length")
+        if self.start.tzinfo or self.end.tzinfo:
+            raise ExclusionError("a window has a time zone", "The schedule's zone applies; use a plain time")
+        if self.start.microsecond or self.end.microsecond:
+            raise ExclusionError("a window has fractions of a second", "Use whole seconds")
+
+
+Exclusion: TypeAlias = Days | Dates | DateRange | TimeWindow
+
+
+def bounded(exclusions: tuple[Exclusion, ...]) -> tuple[Exclusion, ...]:
+    """Return the exclusions as they are, unless they are too many."""
+    if len(exclusions) > MOST_EXCLUSIONS:
+        problem = f"{len(exclusions)} exclusions are more than {MOST_EXCLUSIONS}"
+        raise ExclusionError(problem, "Join days and dates into one Days or Dates")
+    return exclusions
+
+
+def _weekday(name: str) -> Weekday:
+    short = name.strip().lower()
+    for day in Weekday:
+        if short in {day.value, day.name.lower()}:
+            return day
+    raise ExclusionError(f"{name!r} is no day of the week", "Use mon, tue, wed, thu, fri, sat or sun")
+
+
+def _calendar_day(day: date) -> date:
+    if isinstance(day, datetime):
+        raise ExclusionError(f"{day} is an instant, not a date", "Use date(year, month, day)")
+    return day

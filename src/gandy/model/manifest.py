@@ -1,0 +1,110 @@
+"""What a cycle knows of one manifest, and what it decides about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from gandy.model.schedule import MisfirePolicy, Origin, Schedule, SkipReason, timezone_of
+
+if TYPE_CHECKING:
+    from typing import Final
+
+    from gandy.model.exclusion import Exclusion
+
+DEFAULT_MISFIRE_THRESHOLD: Final = timedelta(seconds=60)
+
+
+class DispatchView(NamedTuple):
+    """A read-only snapshot of one manifest: a tuple, because a cycle builds thousands of them."""
+
+    id: int
+    external_id: str
+    owner: str
+    train: str
+    group_id: int
+    schedule: Schedule
+    #: The cursor: the next nominal instant without a verdict. None: no instant is pending.
+    next_scheduled_run: datetime | None = None
+    priority: int | None = None  #: None: the group's
+    group_priority: int = 0
+    exclusions: tuple[Exclusion, ...] = ()
+    variance: timedelta = timedelta(0)
+    misfire_policy: MisfirePolicy = MisfirePolicy.FIRE_ONCE_NOW
+    misfire_threshold: timedelta = DEFAULT_MISFIRE_THRESHOLD
+    is_enabled: bool = True
+    group_enabled: bool = True
+    is_orphaned: bool = False
+    #: When the manifest or its group was last enabled, or its orphan mark cleared, whichever is later.
+    enabled_at: datetime | None = None
+    #: The first cycle that found the pending instant due and had no place for it.
+    deferred_since: datetime | None = None
+    #: The reason of the manifest's latest verdict, where that was a skip.
+    last_skip: SkipReason | None = None
+    failed_count: int = 0
+    success_count: int = 0
+    has_awaiting_dead_letter: bool = False
+    is_dead_lettered_now: bool = False
+    has_queued_work: bool = False
+    is_queued_work_a_retry: bool = False  #: what waits is only the next attempt of a failed run
+    has_active_execution: bool = False
+    has_successful_metadata: bool = False
+    completed_at: datetime | None = None
+    parent_id: int | None = None
+    parent_enabled: bool = True
+    parent_has_successful_metadata: bool = False
+    parent_success_count: int = 0
+    parent_success_seen: int = 0  #: the parent's count when this one was last queued
+
+    @property
+    def timezone(self) -> str:
+        """The zone in which schedule and exclusions are read."""
+        return timezone_of(self.schedule)
+
+    @property
+    def may_run(self) -> bool:
+        """Neither the manifest nor its group is switched off, and somebody still declares it."""
+        return self.is_enabled and self.group_enabled and not self.is_orphaned
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One entry for the work queue."""
+
+    due_at: datetime  #: the nominal instant
+    scheduled_at: datetime  #: with jitter
+    origin: Origin
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Consecutive instants with one reason: one row."""
+
+    due_at: datetime
+    due_until: datetime
+    occurrences: int
+    reason: SkipReason
+    extends_last: bool = False  #: continues the manifest's latest verdict row instead of opening one
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a manifest in this cycle; written as one conditional advance of its cursor."""
+
+    manifest_id: int
+    next_scheduled_run: datetime | None
+    #: When to look again. None: when something changes (a run ends, a parent succeeds, a person acts).
+    next_look_at: datetime | None = None
+    occurrence: Occurrence | None = None
+    skipped: tuple[Skipped, ...] = ()
+    deferred_by: SkipReason | None = None  #: the guard that something due waits for
+    brings_retry_forward: bool = False  #: the waiting retry's scheduled_at becomes now
+    parent_success_seen: int | None = None  #: to be recorded with the entry of a dependent
+    problem: str | None = None  #: why the schedule itself could not be read
+
+    @property
+    def has_verdict(self) -> bool:
+        """Whether at least one occurrence was settled."""
+        return self.occurrence is not None or bool(self.skipped)
