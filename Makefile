@@ -35,7 +35,6 @@ check: lint ## The fast loop: format, lint, types, import contracts, unit and SQ
 .PHONY: test
 test: lint ## Everything, PostgreSQL included; ends with what was used
 	$(PYTEST)
-	@if [ -f $(VENV)/setup-notes.txt ]; then cat $(VENV)/setup-notes.txt; fi
 
 .PHONY: lint
 lint: setup ## Format check, ruff, mypy and the import contracts

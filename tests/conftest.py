@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sqlite3
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -162,3 +163,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for name, label in _labels().items():
         if used[name]:
             terminalreporter.line(f"{label}: {used[name]} tests")
+    for note in _setup_notes():
+        terminalreporter.line(f"note: {note}")
+
+
+def _setup_notes() -> list[str]:
+    """What the setup could not install, and what takes its place."""
+    notes = Path(sys.prefix) / "setup-notes.txt"
+    return notes.read_text(encoding="utf-8").splitlines() if notes.is_file() else []
