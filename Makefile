@@ -48,6 +48,11 @@ format: setup ## Format the code and apply the safe fixes
 	$(BIN)/ruff check --fix --quiet $(CODE) || true
 	$(BIN)/ruff format --quiet $(CODE)
 
+# The browser tests, once there are some, make `test` depend on this.
+.PHONY: browser
+browser: ## Have a Chromium for browser tests: installed as root, else unpacked privately
+	@tools/ensure_chromium.sh
+
 .PHONY: bench
 bench: setup ## Every benchmark, with repetitions; takes a while
 	$(BIN)/python -m benchmarks

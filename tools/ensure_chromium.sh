@@ -45,10 +45,8 @@ write_launcher() {
     cat >"$private/run" <<'LAUNCHER'
 #!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/root
-for folder in "$root"/usr/lib/*-linux-* "$root"/lib/*-linux-*; do
-    LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-done
-export LD_LIBRARY_PATH
+libraries=$(find "$root" -path "$root/usr/lib/chromium" -prune -o -name '*.so*' -printf '%h\n' | sort -u | paste -sd :)
+export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 exec "$root/usr/lib/chromium/chromium" "$@"
 LAUNCHER
     chmod +x "$private/run"
