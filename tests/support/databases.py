@@ -83,10 +83,12 @@ class SqliteHome(DatabaseHome):
 class PostgresHome(DatabaseHome):
     """A PostgreSQL server, reached as somebody who may create databases."""
 
-    def __init__(self, dsn: str, label: str) -> None:
+    def __init__(self, dsn: str, label: str, *, copies_files: bool = False) -> None:
         super().__init__()
         self.dsn = dsn
         self.label = label
+        # Without fsync a copy of the files is several times faster than one through the log.
+        self._clone = "CREATE DATABASE {} TEMPLATE {}" + (" STRATEGY FILE_COPY" if copies_files else "")
 
     def url(self, database: str) -> str:
         return urlsplit(self.dsn)._replace(path=f"/{database}").geturl()
@@ -98,7 +100,7 @@ class PostgresHome(DatabaseHome):
         self._templates.clear()
 
     def _create(self, database: str, template: str | None) -> None:
-        self._command("CREATE DATABASE {} TEMPLATE {}", database, template or "template0")
+        self._command(self._clone, database, template or "template0")
 
     def _drop(self, database: str) -> None:
         self._command("DROP DATABASE IF EXISTS {} WITH (FORCE)", database)

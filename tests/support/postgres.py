@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 USER = "gandy"
 DROP_TO = "nobody"
 LONGEST_SOCKET_FOLDER = 80
+KNOWS_COPY_STRATEGY = (15,)
 
 StopMode = Literal["smart", "fast", "immediate", "crash"]
 STOP_SIGNALS: Mapping[StopMode, signal.Signals] = {
@@ -126,7 +127,11 @@ class ThrowawayServer(PostgresServer):
     ) -> None:
         self._owner = Owner.needed()
         self.folder = _make_folder(self._owner)
-        super().__init__(f"postgresql://{USER}@/postgres?host={quote(str(self.folder))}", installation.label)
+        super().__init__(
+            f"postgresql://{USER}@/postgres?host={quote(str(self.folder))}",
+            installation.label,
+            copies_files=not durable and installation.version >= KNOWS_COPY_STRATEGY,
+        )
         self._installation = installation
         self._settings = SETTINGS | ({} if durable else UNSAFE_SETTINGS) | dict(settings or {})
         self._keeper: subprocess.Popen[bytes] | None = None
