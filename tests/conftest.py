@@ -117,7 +117,7 @@ def _database_of(item: pytest.Item) -> str | None:
     fixtures = set(getattr(item, "fixturenames", ()))
     if "database_home" in fixtures and isinstance(item, pytest.Function):
         return str(item.callspec.params["database_home"])
-    if fixtures & {"postgres_server", "private_postgres_server"}:
+    if fixtures & {"postgres_server", "private_postgres_server"} or item.get_closest_marker("postgres"):
         return "postgres"
     if "old_postgres_server" in fixtures:
         return "postgres-old"
