@@ -51,8 +51,8 @@ class DatabaseSettings:
     url: str = _setting(
         database_url(),
         "sqlite:///gandy.db",
-        "The database. A relative SQLite path in gandy.toml, and the default, are seen from that file's folder; "
-        "others from the current one.",
+        "The database. A relative SQLite path in gandy.toml, and the default, are seen from the folder of "
+        "that file; others from the current folder.",
     )
     notify_url: str | None = _setting(
         or_none(database_url("postgresql://", "postgres://")),
@@ -64,6 +64,9 @@ class DatabaseSettings:
         span(maximum=timedelta(hours=1)),
         timedelta(seconds=5),
         "How long to wait for a connection, or on SQLite for another writer.",
+    )
+    listen_check_every: timedelta = _setting(
+        span(), timedelta(seconds=10), "How often a silent LISTEN connection is asked whether it is still there."
     )
     prepared_statements: bool = _setting(
         switch(), True, "Off where a transaction pooler does not know prepared statements."

@@ -29,6 +29,7 @@ CREATE TABLE gandy.manifest_group (
     is_enabled      boolean NOT NULL DEFAULT true,
     disabled_at     timestamptz,
     disabled_reason text,
+    enabled_at                timestamptz,
     declared        json NOT NULL DEFAULT '{}',  -- what the application says
     overrides       json NOT NULL DEFAULT '{}',  -- what an operator says; wins until cleared
     created_at      timestamptz NOT NULL DEFAULT gandy.now(),
@@ -68,6 +69,7 @@ CREATE TABLE gandy.manifest (
     is_enabled                boolean NOT NULL DEFAULT true,
     disabled_at               timestamptz,
     disabled_reason           text,
+    enabled_at                timestamptz,
     orphaned_at               timestamptz,       -- no longer declared; removed a day later
     declared                  json NOT NULL DEFAULT '{}',
     overrides                 json NOT NULL DEFAULT '{}',
@@ -86,6 +88,7 @@ CREATE TABLE gandy.manifest (
     last_successful_run       timestamptz,
     completed_at              timestamptz,       -- once: finished
     last_skip_id              bigint,            -- the verdict row that the next skip of the same kind extends
+    last_skip_reason          text,
     created_at                timestamptz NOT NULL DEFAULT gandy.now(),
     updated_at                timestamptz NOT NULL DEFAULT gandy.now(),
     CHECK (schedule_type <> 'cron' OR cron_expression IS NOT NULL),
@@ -154,6 +157,9 @@ CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON gandy.work_queue (manifes
 -- The claim reads this one: groups by loose scan, then the top of each.
 CREATE INDEX ix_work_queue_ready ON gandy.work_queue (owner, manifest_group_id, priority DESC, id)
     WHERE status = 'queued' AND gate = 'open';
+-- An operator's own trigger runs although its group is disabled.
+CREATE INDEX ix_work_queue_triggered ON gandy.work_queue (owner, manifest_group_id, priority DESC, id)
+    WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON gandy.work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
 CREATE INDEX ix_work_queue_unknown_train ON gandy.work_queue (owner, train_name)
     WHERE status = 'queued' AND gate = 'train';
@@ -190,7 +196,7 @@ CREATE TABLE gandy.metadata (
     failure_reason            text,
     stack_trace               text,
     cancellation_requested    boolean NOT NULL DEFAULT false,
-    cancellation_reason       text CHECK (cancellation_reason IN ('operator', 'timeout', 'shutdown')),
+    cancellation_reason       text CHECK (cancellation_reason IN ('operator', 'timeout', 'shutdown', 'lease_lost', 'caller', 'run')),
     cancellation_requested_at timestamptz,
     is_cancellation_ignored   boolean NOT NULL DEFAULT false,
     currently_running_junction text,

@@ -24,12 +24,13 @@ CREATE TABLE manifest_group (
     is_enabled      INTEGER NOT NULL DEFAULT 1 CHECK (is_enabled IN (0, 1)),
     disabled_at     TEXT CHECK (disabled_at LIKE '____-__-__T__:__:__.______Z'),
     disabled_reason TEXT,
+    enabled_at                TEXT CHECK (enabled_at LIKE '____-__-__T__:__:__.______Z'),
     declared        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(declared)),  -- what the application says
     overrides       TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(overrides)),  -- what an operator says; wins until cleared
     created_at      TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
     updated_at      TEXT NOT NULL CHECK (updated_at LIKE '____-__-__T__:__:__.______Z'),
     CONSTRAINT manifest_group_owner_name UNIQUE (owner, name)
-);
+) STRICT;
 
 CREATE TABLE manifest (
     id                        INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -63,6 +64,7 @@ CREATE TABLE manifest (
     is_enabled                INTEGER NOT NULL DEFAULT 1 CHECK (is_enabled IN (0, 1)),
     disabled_at               TEXT CHECK (disabled_at LIKE '____-__-__T__:__:__.______Z'),
     disabled_reason           TEXT,
+    enabled_at                TEXT CHECK (enabled_at LIKE '____-__-__T__:__:__.______Z'),
     orphaned_at               TEXT CHECK (orphaned_at LIKE '____-__-__T__:__:__.______Z'),       -- no longer declared; removed a day later
     declared                  TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(declared)),
     overrides                 TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(overrides)),
@@ -81,12 +83,13 @@ CREATE TABLE manifest (
     last_successful_run       TEXT CHECK (last_successful_run LIKE '____-__-__T__:__:__.______Z'),
     completed_at              TEXT CHECK (completed_at LIKE '____-__-__T__:__:__.______Z'),       -- once: finished
     last_skip_id              INTEGER,            -- the verdict row that the next skip of the same kind extends
+    last_skip_reason          TEXT,
     created_at                TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
     updated_at                TEXT NOT NULL CHECK (updated_at LIKE '____-__-__T__:__:__.______Z'),
     CHECK (schedule_type <> 'cron' OR cron_expression IS NOT NULL),
     CHECK (schedule_type <> 'interval' OR interval_seconds IS NOT NULL),
     CHECK (schedule_type NOT IN ('dependent', 'dormant_dependent') OR depends_on_manifest_id IS NOT NULL)
-);
+) STRICT;
 
 -- The cycle's only way in: it sees what is due and nothing else.
 CREATE INDEX ix_manifest_next_look ON manifest (next_look_at, manifest_group_id)
@@ -147,6 +150,9 @@ CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON work_queue (manifest_id, 
 -- The claim reads this one: groups by loose scan, then the top of each.
 CREATE INDEX ix_work_queue_ready ON work_queue (owner, manifest_group_id, priority DESC, id)
     WHERE status = 'queued' AND gate = 'open';
+-- An operator's own trigger runs although its group is disabled.
+CREATE INDEX ix_work_queue_triggered ON work_queue (owner, manifest_group_id, priority DESC, id)
+    WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
 CREATE INDEX ix_work_queue_unknown_train ON work_queue (owner, train_name)
     WHERE status = 'queued' AND gate = 'train';
@@ -185,7 +191,7 @@ CREATE TABLE metadata (
     failure_reason            TEXT,
     stack_trace               TEXT,
     cancellation_requested    INTEGER NOT NULL DEFAULT 0 CHECK (cancellation_requested IN (0, 1)),
-    cancellation_reason       TEXT CHECK (cancellation_reason IN ('operator', 'timeout', 'shutdown')),
+    cancellation_reason       TEXT CHECK (cancellation_reason IN ('operator', 'timeout', 'shutdown', 'lease_lost', 'caller', 'run')),
     cancellation_requested_at TEXT CHECK (cancellation_requested_at LIKE '____-__-__T__:__:__.______Z'),
     is_cancellation_ignored   INTEGER NOT NULL DEFAULT 0 CHECK (is_cancellation_ignored IN (0, 1)),
     currently_running_junction TEXT,
@@ -197,7 +203,7 @@ CREATE TABLE metadata (
     delivery_attempts         INTEGER NOT NULL DEFAULT 0,
     deliver_after             TEXT CHECK (deliver_after LIKE '____-__-__T__:__:__.______Z'),
     delivery_error            TEXT
-);
+) STRICT;
 
 CREATE INDEX ix_metadata_live_deadline ON metadata (deadline_at) WHERE train_state = 'in_progress';
 CREATE INDEX ix_metadata_live_group ON metadata (manifest_group_id) WHERE train_state IN ('pending', 'in_progress');

@@ -1,0 +1,3 @@
+"""How statements reach a database: one thin executor per kind of connection."""
+
+from __future__ import annotations

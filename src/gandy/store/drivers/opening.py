@@ -1,0 +1,86 @@
+"""Choosing the driver for a database, and migrating it from the command line."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+from gandy.errors import DatabaseUnreachableError
+from gandy.store.drivers import sqlite
+from gandy.store.drivers.driving import drive
+from gandy.store.drivers.migrate import MigrationResult, SchemaState, apply_pending, read_state
+from gandy.store.drivers.postgres import PostgresDatabase, first_line, sql
+from gandy.store.drivers.postgres_binding import bind
+from gandy.store.drivers.sqlite import SqliteDatabase
+from gandy.store.drivers.urls import dialect_of, sqlite_path, without_password
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+    from gandy.clock import ManualClock
+    from gandy.settings import DatabaseSettings
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Rows, Step
+
+T = TypeVar("T")
+Link: TypeAlias = psycopg.Connection[Any]
+
+_CONNECT_SECONDS = 10
+
+
+def open_database(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> Database:
+    """Make the driver that a URL asks for; nothing is connected yet."""
+    if dialect_of(settings.url) == "postgres":
+        return PostgresDatabase(settings, clock=clock)
+    return SqliteDatabase(settings, clock=clock)
+
+
+def migrate(url: str) -> MigrationResult:
+    """Bring a database's schema up to date; safe when two servers do it at once."""
+    if dialect_of(url) == "sqlite":
+        return _on_sqlite(url, sqlite.migrate)
+    return _on_postgres(url, _apply_on_postgres)
+
+
+def schema_state(url: str) -> SchemaState:
+    """Ask how far a database has come; nothing is written."""
+    if dialect_of(url) == "sqlite":
+        if not sqlite_path(url).exists():
+            return SchemaState(0, 0)
+        return _on_sqlite(url, lambda connection: sqlite.run_on(connection, read_state()))
+    return _on_postgres(url, lambda connection: drive(read_state(), _executor(connection)))
+
+
+def _on_sqlite(url: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    path = sqlite_path(url)
+    with sqlite.translated(path), closing(sqlite.connect(path)) as connection:
+        return work(connection)
+
+
+def _on_postgres(url: str, work: Callable[[Link], T]) -> T:
+    try:
+        with psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, autocommit=True) as connection:
+            return work(connection)
+    except psycopg.OperationalError as error:
+        raise DatabaseUnreachableError(without_password(url), first_line(error)) from error
+
+
+def _apply_on_postgres(connection: Link) -> MigrationResult:
+    def apply_script(script: str) -> None:
+        connection.execute(script.encode())
+
+    with connection.transaction():
+        connection.execute(sql("lock_migrations"))
+        return drive(apply_pending("postgres", apply_script), _executor(connection))
+
+
+def _executor(connection: Link) -> Callable[[Step], Rows]:
+    def execute(step: Step) -> Rows:
+        cursor = connection.cursor(row_factory=namedtuple_row).execute(sql(step.name), bind(step))
+        return cursor.fetchall() if cursor.description else []
+
+    return execute

@@ -1,0 +1,254 @@
+"""SQLite through the standard library: every transaction runs whole in a thread that owns its connection."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflictError
+from gandy.store.drivers.driving import drive
+from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_state, verify
+from gandy.store.drivers.sqlite_binding import execute_step, named_rows, register_clock
+from gandy.store.drivers.urls import sqlite_path
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+    from gandy.clock import ManualClock
+    from gandy.settings import DatabaseSettings
+    from gandy.store.statements import Dialect, Operation
+
+T = TypeVar("T")
+
+_BUSY_SECONDS = 30.0
+_OLDEST = (3, 40, 0)
+
+
+class SqliteDatabase:
+    """Gandy's tables in one file, shared safely by several processes on one host."""
+
+    dialect: Dialect = "sqlite"
+    supports_notifications = False
+    supports_partitions = False
+
+    def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:
+        self.address = settings.url
+        path = sqlite_path(settings.url)
+        self._writer = _Lane(path, clock, "gandy-sqlite-writer")
+        self._reader = _Lane(path, clock, "gandy-sqlite-reader")
+
+    async def open(self) -> None:
+        """Open the file, and bring its schema up to date: an embedded database has no other operator."""
+        await self._writer.call(migrate)
+        await self._reader.call(lambda connection: connection.execute("PRAGMA query_only = on"))
+
+    async def close(self) -> None:
+        """Close both connections."""
+        await self._reader.close()
+        await self._writer.close()
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction of its own."""
+        return await self._writer.run(operation, "BEGIN IMMEDIATE")
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run an operation on a snapshot, beside whoever writes."""
+        return await self._reader.run(operation, "BEGIN")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[SqliteTransaction]:
+        """Open a transaction for several operations; other writers of this process wait."""
+        async with self._writer.turn:
+            await self._writer.call_unlocked(begin_immediate)
+            try:
+                yield SqliteTransaction(self._writer)
+            except BaseException:
+                await asyncio.shield(self._writer.call_unlocked(sqlite3.Connection.rollback))
+                raise
+            await asyncio.shield(self._writer.call_unlocked(sqlite3.Connection.commit))
+
+    def session(self) -> SqliteSession:
+        """All loops of a process write through its one writer."""
+        return SqliteSession(self)
+
+    async def notifications(self) -> AsyncIterator[str]:
+        """Tell that another process has changed the file; who calls decides how often to look."""
+        seen = await self._reader.call(_data_version)
+        while True:
+            now = await self._reader.call(_data_version)
+            if now != seen:
+                seen = now
+                yield "changed"
+            await asyncio.sleep(_LOOK_EVERY)
+
+
+_LOOK_EVERY = 0.1
+
+
+class SqliteSession:
+    """The database itself, under the name that loops use."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction of its own."""
+        return await self._database.run(operation)
+
+    async def close(self) -> None:
+        """Nothing of its own to close."""
+
+
+class SqliteTransaction:
+    """Several operations in the writer's open transaction."""
+
+    def __init__(self, lane: _Lane) -> None:
+        self._lane = lane
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation inside this transaction."""
+        return await self._lane.call_unlocked(lambda connection: run_on(connection, operation))
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """Undo only what happens inside when it raises."""
+        await self._lane.call_unlocked(lambda connection: connection.execute("SAVEPOINT part"))
+        try:
+            yield
+        except BaseException:
+            await self._lane.call_unlocked(lambda connection: connection.execute("ROLLBACK TO part"))
+            raise
+        finally:
+            await self._lane.call_unlocked(lambda connection: connection.execute("RELEASE part"))
+
+
+class _Lane:
+    """A thread and the connection that lives in it."""
+
+    def __init__(self, path: Path, clock: ManualClock | None, name: str) -> None:
+        self._path = path
+        self._clock = clock
+        self._connection: sqlite3.Connection | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self.turn = asyncio.Lock()
+
+    async def run(self, operation: Operation[T], begin: str) -> T:
+        """Run an operation between its own BEGIN and COMMIT."""
+        return await self.call(lambda connection: _run_whole(connection, operation, begin))
+
+    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Wait for a turn, then call in the thread."""
+        async with self.turn:
+            return await self.call_unlocked(work)
+
+    async def call_unlocked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Call in the thread; the caller holds the turn."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
+
+    async def close(self) -> None:
+        """Close the connection in its own thread, then the thread."""
+        if self._connection is not None:
+            await self.call(sqlite3.Connection.close)
+        self._thread.shutdown()
+
+    def _call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with translated(self._path):
+            if self._connection is None:
+                self._connection = connect(self._path, self._clock)
+            return work(self._connection)
+
+
+def connect(path: Path, clock: ManualClock | None = None) -> sqlite3.Connection:
+    """Open the file as Gandy wants it: WAL, waiting writers, foreign keys, the one clock."""
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=512, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("PRAGMA synchronous = normal")
+        connection.execute("PRAGMA foreign_keys = on")
+        prepare(connection, clock)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, clock: ManualClock | None = None) -> None:
+    """Give a connection the clock and the shape of rows that the statements expect."""
+    connection.row_factory = named_rows
+    register_clock(connection, lambda: clock.now if clock else datetime.now(UTC))
+
+
+def migrate(connection: sqlite3.Connection) -> MigrationResult:
+    """Bring the file's schema up to date; a second process waits for the first."""
+    state = run_on(connection, read_state())
+    if not state.pending("sqlite"):
+        verify(state, "sqlite")
+        return MigrationResult(state.version, state.version, ())
+    begin_immediate(connection)
+    with _committed(connection):
+        return run_on(connection, apply_pending("sqlite", lambda script: _execute_script(connection, script)))
+
+
+def begin_immediate(connection: sqlite3.Connection) -> None:
+    """Take the write lock now, so that nothing read afterwards can be stale."""
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def run_on(connection: sqlite3.Connection, operation: Operation[T]) -> T:
+    """Drive an operation inside whatever transaction is open."""
+    return drive(operation, lambda step: execute_step(connection, step))
+
+
+def _run_whole(connection: sqlite3.Connection, operation: Operation[T], begin: str) -> T:
+    connection.execute(begin)
+    with _committed(connection):
+        return run_on(connection, operation)
+
+
+@contextmanager
+def _committed(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _execute_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run a script statement by statement: executescript would commit the open transaction."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            connection.execute(pending)
+            pending = ""
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return version
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn the driver's errors into Gandy's."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise RowConflictError(str(error).partition(": ")[2] or str(error), str(error)) from error
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise DatabaseBusyError(str(error)) from error
+        raise DatabaseUnreachableError(f"sqlite:///{path}", str(error)) from error
+
+
+if sqlite3.sqlite_version_info < _OLDEST:
+    raise ImportError(f"Gandy needs SQLite 3.40 or later, this Python has {sqlite3.sqlite_version}")

@@ -1,0 +1,140 @@
+"""How values cross between Python and SQLite: instants as text, lists as JSON, rows as named tuples."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import namedtuple
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gandy.store.statements import Batch, Rows, Statement, Step, load_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+_make_row_type: Callable[..., Any] = namedtuple  # the names are known only at run time
+_INSTANTS = frozenset(
+    {
+        "now",
+        "at",
+        "start_time",
+        "end_time",
+        "next_scheduled_run",
+        "last_successful_run",
+        "due_until",
+        "keep_until",
+        "deferred_since",
+    }
+)
+_FLAGS = frozenset({"cancellation_requested"})
+
+
+def to_text(instant: datetime) -> str:
+    """Write an instant the way that every SQLite column holds it."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def register_clock(connection: sqlite3.Connection, read: Callable[[], datetime]) -> None:
+    """Give the statements the one clock: now, an instant some seconds later, the seconds until an instant."""
+    connection.create_function("gandy_now", 0, lambda: to_text(read()))
+    connection.create_function("gandy_later", 1, lambda seconds: _later(read(), seconds))
+    connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(read(), text))
+
+
+def _later(now: datetime, seconds: float | None) -> str | None:
+    return None if seconds is None else to_text(now + timedelta(seconds=seconds))
+
+
+def _seconds_until(now: datetime, text: str | None) -> float | None:
+    instant = from_text(text)
+    return None if instant is None else (instant - now).total_seconds()
+
+
+def from_text(value: str | None) -> datetime | None:
+    """Read an instant back."""
+    return None if value is None else datetime.fromisoformat(value)
+
+
+def execute_step(connection: sqlite3.Connection, step: Step) -> Rows:
+    """Run a step; a batch is run row by row, which costs no round trip here."""
+    parts = statement_parts(step.name)
+    match step:
+        case Statement(parameters=parameters):
+            return _execute_parts(connection, parts, _adapted(parameters))
+        case Batch(rows=rows, shared=shared):
+            fixed = _adapted(shared)
+            return [
+                found
+                for row in rows
+                for found in _execute_parts(connection, parts, {**fixed, **_adapted(row)})
+            ]
+
+
+@cache
+def statement_parts(name: str) -> tuple[str, ...]:
+    """Split a named statement: what PostgreSQL fuses in one CTE, SQLite does in several statements."""
+    parts: list[str] = []
+    pending = ""
+    for line in (load_statements("sqlite")[name] + ";").splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            parts.append(pending.strip())
+            pending = ""
+    return tuple(parts)
+
+
+def _execute_parts(connection: sqlite3.Connection, parts: tuple[str, ...], values: dict[str, object]) -> Rows:
+    for part in parts[:-1]:
+        connection.execute(part, values)
+    return connection.execute(parts[-1], values).fetchall()
+
+
+def named_rows(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the driver's edge
+    """A sqlite3 row factory: the same named tuples as on PostgreSQL, with instants and flags as such."""
+    make, converters = _shape(tuple(column[0] for column in cursor.description))
+    if not converters:
+        return make(values)
+    converted = list(values)
+    for position, convert in converters:
+        converted[position] = convert(converted[position])
+    return make(converted)
+
+
+@lru_cache(maxsize=512)
+def _shape(names: tuple[str, ...]) -> tuple[Convert, tuple[tuple[int, Convert], ...]]:
+    row_type = _make_row_type("Row", names, rename=True)
+    converters = tuple(
+        (position, convert)
+        for position, name in enumerate(names)
+        if (convert := _converter(name)) is not None
+    )
+    return row_type._make, converters
+
+
+def _converter(name: str) -> Convert | None:
+    if name in _INSTANTS or name.endswith("_at"):
+        return from_text
+    if name in _FLAGS or name.startswith(("is_", "has_")):
+        return _to_flag
+    return None
+
+
+def _to_flag(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _adapted(parameters: Mapping[str, object]) -> dict[str, object]:
+    return {name: _adapt(value) for name, value in parameters.items()}
+
+
+def _adapt(value: object) -> object:
+    if isinstance(value, datetime):
+        return to_text(value)
+    if isinstance(value, (list, tuple)):
+        return json.dumps([_adapt(item) for item in value])
+    return value

@@ -1,0 +1,41 @@
+"""Database URLs: which database, where, and how to show it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from gandy.errors import DatabaseUrlError
+
+if TYPE_CHECKING:
+    from gandy.store.statements import Dialect
+
+_POSTGRES = frozenset({"postgresql", "postgres"})
+
+
+def dialect_of(url: str) -> Dialect:
+    """Tell which database a URL means."""
+    scheme = urlsplit(url).scheme
+    if scheme in _POSTGRES:
+        return "postgres"
+    if scheme == "sqlite":
+        return "sqlite"
+    raise DatabaseUrlError(without_password(url), f"{scheme or 'no'} scheme is not supported")
+
+
+def sqlite_path(url: str) -> Path:
+    """Find the file of a SQLite URL: three slashes for a relative path, four for an absolute one."""
+    rest = url.removeprefix("sqlite://")
+    if not rest.startswith("/") or rest in {"/", "//"} or rest == "/:memory:":
+        raise DatabaseUrlError(url, "a SQLite database needs a file, shared by every connection")
+    return Path(unquote(rest.removeprefix("/")))
+
+
+def without_password(url: str) -> str:
+    """Show a URL without its secret."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{host}"))

@@ -1,0 +1,47 @@
+-- name: ensure_groups
+-- Finds or makes groups by name; the ids never change.
+WITH wanted AS (
+    SELECT DISTINCT name FROM unnest(%(name)s::text[]) AS w(name)
+), made AS (
+    INSERT INTO gandy.manifest_group (owner, name)
+    SELECT %(owner)s, name FROM wanted
+    ON CONFLICT (owner, name) DO NOTHING
+    RETURNING id, name
+)
+SELECT id, name FROM made
+UNION ALL
+SELECT g.id, g.name FROM gandy.manifest_group g JOIN wanted USING (name) WHERE g.owner = %(owner)s;
+
+-- name: ready_groups
+-- Loose index scan: one probe per group that has ready work, whatever the queue's length.
+WITH RECURSIVE ready(id) AS (
+    (SELECT manifest_group_id FROM gandy.work_queue
+     WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
+     ORDER BY manifest_group_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.manifest_group_id FROM gandy.work_queue q
+            WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id
+            ORDER BY q.manifest_group_id LIMIT 1)
+    FROM ready WHERE ready.id IS NOT NULL
+)
+SELECT g.id, g.priority, g.max_active_jobs, g.is_enabled
+FROM ready JOIN gandy.manifest_group g ON g.id = ready.id
+ORDER BY g.priority DESC, g.id;
+
+-- name: lock_capped_groups
+-- Who does not get a group's row leaves the group to who has it.
+SELECT id FROM gandy.manifest_group WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: count_active_by_group
+-- Always a statement after the lock: counting in the same one would overshoot the cap.
+SELECT manifest_group_id AS id, count(*) AS active FROM gandy.metadata_live
+WHERE manifest_group_id = ANY(%(ids)s::bigint[])
+GROUP BY manifest_group_id;
+
+-- name: count_active
+-- Bounded by what runs, not by what is kept.
+SELECT count(*) AS active FROM gandy.metadata_live r WHERE r.owner = %(owner)s;
+
+-- name: lock_global_cap
+-- A cap over all groups is exact only while one dispatches at a time.
+SELECT pg_try_advisory_xact_lock(hashtext('gandy_global_cap'), hashtext(%(owner)s)) AS is_held;

@@ -1,0 +1,39 @@
+-- name: ping
+-- Asks a silent connection whether it is still there.
+SELECT 1;
+
+-- name: listen
+-- One channel for all wake-ups; the payload says which.
+LISTEN gandy;
+
+-- name: notify
+-- PostgreSQL folds equal payloads of one transaction into one notification.
+SELECT pg_notify('gandy', %(payload)s);
+
+-- name: set_clock
+-- A test moves the clock for one transaction.
+SELECT set_config('gandy.now', %(now)s, true);
+
+-- name: read_clock
+-- The one clock.
+SELECT gandy.now() AS now;
+
+-- name: try_lock
+-- Answers at once; the lock ends with the transaction.
+SELECT pg_try_advisory_xact_lock(hashtext(%(name)s)) AS is_held;
+
+-- name: lock_migrations
+-- Two servers that migrate at once do it one after the other.
+SELECT pg_advisory_xact_lock(hashtext('gandy_migrate'));
+
+-- name: schema_exists
+-- Before the first migration there is nothing to ask.
+SELECT to_regclass('gandy.schema_version') IS NOT NULL AS is_there;
+
+-- name: schema_version
+-- The newest migration applied.
+SELECT version, compatible_from FROM gandy.schema_version ORDER BY version DESC LIMIT 1;
+
+-- name: record_migration
+-- In the same transaction as the migration itself.
+INSERT INTO gandy.schema_version (version, compatible_from) VALUES (%(version)s, %(compatible_from)s);

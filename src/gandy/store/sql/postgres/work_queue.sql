@@ -1,0 +1,146 @@
+-- name: queue_work
+-- Ad-hoc entries, as a set; one that lies in the future waits behind its gate.
+INSERT INTO gandy.work_queue (
+    owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
+    max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
+SELECT %(owner)s, %(train_name)s, w.input::json, %(input_type_name)s, %(manifest_group_id)s, %(priority)s, 'ad_hoc',
+       CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'time' ELSE 'open' END, t.at, t.at,
+       %(max_retries)s, %(is_retried)s, %(retry_delay_seconds)s, %(timeout_seconds)s, w.unique_key, t.now
+FROM unnest(%(input)s::text[], %(unique_key)s::text[]) AS w(input, unique_key),
+     (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t
+RETURNING id;
+
+-- name: open_due
+-- Entries whose instant has come become ready; bounded, so that a flood is let in by parts.
+UPDATE gandy.work_queue SET gate = 'open'
+WHERE id = ANY(ARRAY(
+    SELECT id FROM gandy.work_queue
+    WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
+    ORDER BY scheduled_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+  AND status = 'queued' AND gate = 'time'
+RETURNING id, owner;
+
+-- name: next_due
+-- How long a loop may sleep.
+SELECT extract(epoch FROM scheduled_at - gandy.now())::float8 AS seconds FROM gandy.work_queue
+WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
+
+-- name: load_ready
+-- The top of each group, in the dispatcher's order, locked; what others hold is passed over.
+SELECT e.* FROM unnest(%(group_id)s::bigint[], %(share)s::int[]) AS g(id, share)
+CROSS JOIN LATERAL (
+    SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+           q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
+           q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
+    FROM gandy.work_queue q
+    WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
+      AND q.train_name = ANY(%(trains)s::text[]) AND q.scheduled_at <= gandy.now() - make_interval(secs => %(min_age_seconds)s::float8)
+    ORDER BY q.priority DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
+) e;
+
+-- name: load_triggered
+-- Of a disabled group only what an operator asked for by name.
+SELECT e.* FROM unnest(%(group_id)s::bigint[], %(share)s::int[]) AS g(id, share)
+CROSS JOIN LATERAL (
+    SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+           q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
+           q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
+    FROM gandy.work_queue q
+    WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
+      AND q.origin = 'trigger' AND q.train_name = ANY(%(trains)s::text[]) AND q.scheduled_at <= gandy.now() - make_interval(secs => %(min_age_seconds)s::float8)
+    ORDER BY q.priority DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
+) e;
+
+-- name: dispatch_entries
+-- An entry becomes a run: pending for whoever takes it, or in progress at once where the asking worker takes it.
+WITH claim AS MATERIALIZED (
+    -- one instant and one fence for the whole claim
+    SELECT gandy.now() AS now, CASE WHEN %(worker_id)s::text IS NOT NULL THEN nextval('gandy.fence') END AS fence
+), dispatched AS (
+    UPDATE gandy.work_queue q SET status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id
+    FROM claim WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued'
+    RETURNING q.*
+), run AS (
+    INSERT INTO gandy.metadata_live (
+        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, priority, due_at,
+        attempt, input, created_at, start_time, deadline_at, worker_id, fence)
+    SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
+           CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
+           d.manifest_id, d.manifest_group_id, d.origin, d.priority, d.due_at, d.attempt, d.input, claim.now, claim.now,
+           CASE WHEN claim.fence IS NOT NULL THEN claim.now + make_interval(
+               secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)) END,
+           %(worker_id)s, claim.fence
+    FROM claim, dispatched d LEFT JOIN gandy.manifest m ON m.id = d.manifest_id
+), active AS (
+    UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
+    FROM dispatched d WHERE m.id = d.manifest_id
+), letter AS (
+    UPDATE gandy.dead_letter l SET retry_metadata_id = d.id FROM dispatched d WHERE l.id = d.dead_letter_id
+), key AS (
+    DELETE FROM gandy.unique_key k USING dispatched d, claim
+    WHERE d.unique_key IS NOT NULL AND k.holder_id = d.id AND k.held_until = 'start' AND claim.fence IS NOT NULL
+)
+SELECT d.id, claim.fence, claim.now AS started_at FROM dispatched d, claim;
+
+-- name: hold_entries
+-- The manifest is active or disabled: its entry waits outside the ready index until that changes.
+UPDATE gandy.work_queue SET gate = 'manifest'
+WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued' AND gate <> 'manifest';
+
+-- name: release_entries
+-- The manifest's run is over or it is enabled again: the entry is ready, or waits for its instant.
+UPDATE gandy.work_queue SET gate = CASE WHEN scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
+WHERE manifest_id = ANY(%(manifest_ids)s::bigint[]) AND status = 'queued' AND gate = 'manifest'
+RETURNING id;
+
+-- name: put_back_entries
+-- What was claimed and not begun goes back untouched; its run never was.
+WITH undone AS (
+    DELETE FROM gandy.metadata_live r
+    WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s AND r.train_state = 'in_progress'
+    RETURNING r.id, r.manifest_id
+), idle AS (
+    UPDATE gandy.manifest m SET active_run_id = NULL FROM undone u WHERE m.id = u.manifest_id AND m.active_run_id = u.id
+)
+UPDATE gandy.work_queue q SET status = 'queued', gate = 'open', dispatched_at = NULL, metadata_id = NULL
+FROM undone u WHERE q.id = u.id AND q.status = 'dispatched'
+RETURNING q.id;
+
+-- name: queue_retries
+-- The next attempt of failed runs: the run's own input, the same instant; an entry that already waits serves instead.
+INSERT INTO gandy.work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
+    scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
+    unique_key, created_at)
+SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+       CASE WHEN NOT r.is_open THEN 'manifest' WHEN r.delay_seconds > 0 THEN 'time' ELSE 'open' END,
+       q.due_at, q.attempt + 1, gandy.now() + make_interval(secs => r.delay_seconds),
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, r.failures, r.losses, r.lone_losses,
+       q.unique_key, gandy.now()
+FROM unnest(%(id)s::bigint[], %(delay_seconds)s::float8[], %(failures)s::int[], %(losses)s::int[],
+            %(lone_losses)s::int[], %(is_open)s::bool[])
+     AS r(id, delay_seconds, failures, losses, lone_losses, is_open)
+JOIN gandy.work_queue q ON q.id = r.id
+ON CONFLICT DO NOTHING
+RETURNING id, manifest_id, due_at, attempt, unique_key;
+
+-- name: cancel_entries
+-- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
+UPDATE gandy.work_queue SET status = 'cancelled'
+WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued'
+RETURNING id, manifest_id, unique_key;
+
+-- name: hold_unknown_trains
+-- Entries of trains that no live worker knows would stand in the way of all others.
+UPDATE gandy.work_queue SET gate = 'train'
+WHERE id = ANY(ARRAY(
+    SELECT q.id FROM gandy.work_queue q
+    WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open' AND NOT (q.train_name = ANY(%(trains)s::text[]))
+    ORDER BY q.manifest_group_id, q.priority DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+RETURNING id;
+
+-- name: release_known_trains
+-- A worker that knows the train has come.
+UPDATE gandy.work_queue SET gate = CASE WHEN scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
+WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' AND train_name = ANY(%(trains)s::text[])
+RETURNING id;

@@ -1,0 +1,39 @@
+-- name: ensure_groups
+-- Finds or makes groups by name; the ids never change.
+INSERT INTO manifest_group (owner, name, created_at, updated_at) VALUES (:owner, :name, gandy_now(), gandy_now())
+ON CONFLICT (owner, name) DO NOTHING;
+SELECT id, name FROM manifest_group WHERE owner = :owner AND name = :name;
+
+-- name: ready_groups
+-- Loose index scan: one probe per group that has ready work, whatever the queue's length.
+WITH RECURSIVE ready(id) AS (
+    SELECT * FROM (SELECT manifest_group_id FROM work_queue
+     WHERE owner = :owner AND status = 'queued' AND gate = 'open'
+     ORDER BY manifest_group_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.manifest_group_id FROM work_queue q
+            WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id
+            ORDER BY q.manifest_group_id LIMIT 1)
+    FROM ready WHERE ready.id IS NOT NULL
+)
+SELECT g.id, g.priority, g.max_active_jobs, g.is_enabled
+FROM ready JOIN manifest_group g ON g.id = ready.id
+ORDER BY g.priority DESC, g.id;
+
+-- name: lock_capped_groups
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT id FROM manifest_group WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: count_active_by_group
+-- Always a statement after the lock: counting in the same one would overshoot the cap.
+SELECT manifest_group_id AS id, count(*) AS active FROM metadata
+WHERE train_state IN ('pending', 'in_progress') AND manifest_group_id IN (SELECT value FROM json_each(:ids))
+GROUP BY manifest_group_id;
+
+-- name: count_active
+-- Bounded by what runs, not by what is kept.
+SELECT count(*) AS active FROM metadata WHERE train_state IN ('pending', 'in_progress') AND owner = :owner;
+
+-- name: lock_global_cap
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT 1 AS is_held, :owner AS owner;

@@ -1,0 +1,21 @@
+-- name: start_run
+-- A run without a queue entry: started here and now by who asked.
+UPDATE sequence SET value = value + 1 WHERE name = 'fence';
+UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'work_queue';
+INSERT INTO metadata (
+    id, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
+SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :name, 'in_progress', :parent_id,
+       gandy_now(), :input, gandy_now(), gandy_now(), gandy_later(:timeout_seconds), :worker_id,
+       (SELECT value FROM sequence WHERE name = 'fence')
+RETURNING id, fence, start_time AS started_at;
+
+-- name: finish_runs
+-- Differs by necessity: one table, so the run is updated in place, guarded by worker and fence.
+UPDATE metadata SET
+    train_state = :train_state, output = :output, junctions = :junctions, failure_junction = :failure_junction,
+    failure_exception = :failure_exception, failure_reason = :failure_reason, stack_trace = :stack_trace,
+    cancellation_reason = coalesce(cancellation_reason, :cancellation_reason), end_time = gandy_now(),
+    keep_until = gandy_later(:keep_for_seconds), progress_done = :progress_done, progress_total = :progress_total,
+    currently_running_junction = NULL
+WHERE id = :id AND train_state = 'in_progress' AND worker_id = :worker_id AND fence = :fence
+RETURNING id, manifest_id;

@@ -1,0 +1,132 @@
+-- name: queue_work
+-- Ad-hoc entries, as a set; one that lies in the future waits behind its gate.
+INSERT INTO work_queue (
+    owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
+    max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
+VALUES (:owner, :train_name, :input, :input_type_name, :manifest_group_id, :priority, 'ad_hoc',
+        CASE WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
+        gandy_later(:delay_seconds), gandy_later(:delay_seconds),
+        :max_retries, :is_retried, :retry_delay_seconds, :timeout_seconds, :unique_key, gandy_now())
+RETURNING id;
+
+-- name: open_due
+-- Entries whose instant has come become ready; bounded, so that a flood is let in by parts.
+UPDATE work_queue SET gate = 'open'
+WHERE id IN (
+    SELECT id FROM work_queue
+    WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy_now()
+    ORDER BY scheduled_at LIMIT :limit)
+RETURNING id, owner;
+
+-- name: next_due
+-- How long a loop may sleep.
+SELECT gandy_seconds(scheduled_at) AS seconds FROM work_queue
+WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
+
+-- name: load_ready
+-- Differs by necessity: SQLite has no LATERAL, so this runs once per group; the write lock is already held.
+SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+       q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
+       q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
+FROM work_queue q
+WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queued' AND q.gate = 'open'
+  AND q.train_name IN (SELECT value FROM json_each(:trains)) AND q.scheduled_at <= gandy_later(-:min_age_seconds)
+ORDER BY q.priority DESC, q.id LIMIT :share;
+
+-- name: load_triggered
+-- Of a disabled group only what an operator asked for by name.
+SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+       q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
+       q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
+FROM work_queue q
+WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queued' AND q.gate = 'open'
+  AND q.origin = 'trigger' AND q.train_name IN (SELECT value FROM json_each(:trains))
+  AND q.scheduled_at <= gandy_later(-:min_age_seconds)
+ORDER BY q.priority DESC, q.id LIMIT :share;
+
+-- name: dispatch_entries
+-- Differs by necessity: SQLite has no data-modifying CTE, so the steps follow each other in the one transaction.
+UPDATE sequence SET value = value + 1 WHERE name = 'fence' AND :worker_id IS NOT NULL;
+UPDATE work_queue SET status = 'dispatched', dispatched_at = gandy_now(), metadata_id = id
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
+INSERT INTO metadata (
+    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, priority, due_at,
+    attempt, input, created_at, start_time, deadline_at, worker_id, fence)
+SELECT d.id, d.owner, d.external_id, d.train_name,
+       CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
+       d.manifest_id, d.manifest_group_id, d.origin, d.priority, d.due_at, d.attempt, d.input,
+       gandy_now(), gandy_now(),
+       CASE WHEN :worker_id IS NOT NULL
+            THEN gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)) END,
+       :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
+FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
+WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';
+UPDATE manifest SET active_run_id = d.id, last_run_id = d.id
+FROM work_queue d WHERE d.id IN (SELECT value FROM json_each(:ids)) AND manifest.id = d.manifest_id;
+UPDATE dead_letter SET retry_metadata_id = d.id
+FROM work_queue d WHERE d.id IN (SELECT value FROM json_each(:ids)) AND dead_letter.id = d.dead_letter_id;
+DELETE FROM unique_key
+WHERE holder_id IN (SELECT value FROM json_each(:ids)) AND held_until = 'start' AND :worker_id IS NOT NULL;
+SELECT id, fence, start_time AS started_at FROM metadata WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: hold_entries
+-- The manifest is active or disabled: its entry waits outside the ready index until that changes.
+UPDATE work_queue SET gate = 'manifest'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' AND gate <> 'manifest';
+
+-- name: release_entries
+-- The manifest's run is over or it is enabled again: the entry is ready, or waits for its instant.
+UPDATE work_queue SET gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
+WHERE manifest_id IN (SELECT value FROM json_each(:manifest_ids)) AND status = 'queued' AND gate = 'manifest'
+RETURNING id;
+
+-- name: put_back_entries
+-- What was claimed and not begun goes back untouched; its run never was.
+UPDATE manifest SET active_run_id = NULL
+WHERE active_run_id IN (
+    SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
+    AND worker_id = :worker_id AND train_state = 'in_progress');
+UPDATE work_queue SET status = 'queued', gate = 'open', dispatched_at = NULL, metadata_id = NULL
+WHERE status = 'dispatched' AND id IN (
+    SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
+    AND worker_id = :worker_id AND train_state = 'in_progress');
+DELETE FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
+    AND worker_id = :worker_id AND train_state = 'in_progress'
+RETURNING id;
+
+-- name: queue_retries
+-- The next attempt of failed runs: the run's own input, the same instant; an entry that already waits serves instead.
+INSERT INTO work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
+    scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
+    unique_key, created_at)
+SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+       CASE WHEN NOT :is_open THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
+       q.due_at, q.attempt + 1, gandy_later(:delay_seconds),
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, :failures, :losses, :lone_losses,
+       q.unique_key, gandy_now()
+FROM work_queue q WHERE q.id = :id
+ON CONFLICT DO NOTHING
+RETURNING id, manifest_id, due_at, attempt, unique_key;
+
+-- name: cancel_entries
+-- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
+UPDATE work_queue SET status = 'cancelled'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued'
+RETURNING id, manifest_id, unique_key;
+
+-- name: hold_unknown_trains
+-- Entries of trains that no live worker knows would stand in the way of all others.
+UPDATE work_queue SET gate = 'train'
+WHERE id IN (
+    SELECT q.id FROM work_queue q
+    WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open'
+      AND q.train_name NOT IN (SELECT value FROM json_each(:trains))
+    ORDER BY q.manifest_group_id, q.priority DESC, q.id LIMIT :limit)
+RETURNING id;
+
+-- name: release_known_trains
+-- A worker that knows the train has come.
+UPDATE work_queue SET gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
+WHERE owner = :owner AND status = 'queued' AND gate = 'train' AND train_name IN (SELECT value FROM json_each(:trains))
+RETURNING id;

@@ -1,0 +1,75 @@
+"""Named SQL statements, one set per dialect, read from the files beside this module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias, TypeVar
+
+Dialect: TypeAlias = Literal["postgres", "sqlite"]
+
+T = TypeVar("T")
+
+Row: TypeAlias = Any  # the driver's edge: a named tuple of the columns that the statement returns
+Rows: TypeAlias = list[Row]
+
+_HEADER = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement with its parameters."""
+
+    name: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One statement over many rows: arrays and unnest on PostgreSQL, row by row in the SQLite thread."""
+
+    name: str
+    rows: Sequence[Mapping[str, object]]
+    shared: Mapping[str, object]
+
+
+Step: TypeAlias = Statement | Batch
+Operation: TypeAlias = Generator[Step, Rows, T]
+"""What the store does, apart from the connection: yields steps, is sent their rows, returns a result."""
+
+
+def statement(name: str, /, **parameters: object) -> Statement:
+    """Name a statement and bind its parameters."""
+    return Statement(name, parameters)
+
+
+def batch(name: str, rows: Sequence[Mapping[str, object]], /, **shared: object) -> Batch:
+    """Name a statement and bind a row for every item; `shared` parameters are the same for all."""
+    return Batch(name, rows, shared)
+
+
+@cache
+def load_statements(dialect: Dialect) -> Mapping[str, str]:
+    """Read every statement of a dialect; two with one name are a mistake in the package."""
+    found: dict[str, str] = {}
+    folder = files("gandy.store").joinpath("sql", dialect)
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".sql"):
+            for name, text in parse_statements(file.read_text(encoding="utf-8")).items():
+                if name in found:
+                    raise ValueError(f"statement {name} stands twice in sql/{dialect}")
+                found[name] = text
+    return found
+
+
+def parse_statements(text: str) -> dict[str, str]:
+    """Split a file at its `-- name:` lines."""
+    headers = list(_HEADER.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    return {
+        header["name"]: text[header.end() : end].strip().rstrip(";")
+        for header, end in zip(headers, ends, strict=True)
+    }
