@@ -18,7 +18,6 @@ from gandy.store.drivers.sqlite import SqliteDatabase
 from gandy.store.drivers.urls import dialect_of, sqlite_path, without_password
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
 
     from gandy.clock import ManualClock
@@ -55,7 +54,7 @@ def schema_state(url: str) -> SchemaState:
     return _on_postgres(url, lambda connection: drive(read_state(), _executor(connection)))
 
 
-def _on_sqlite(url: str, work: Callable[[sqlite3.Connection], T]) -> T:
+def _on_sqlite(url: str, work: Callable[[sqlite.Connection], T]) -> T:
     path = sqlite_path(url)
     with sqlite.translated(path), closing(sqlite.connect(path)) as connection:
         return work(connection)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflictError
 from gandy.store.drivers.driving import drive
 from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_state, verify
-from gandy.store.drivers.sqlite_binding import execute_step, named_rows, register_clock
+from gandy.store.drivers.sqlite_binding import StatementClock, execute_step, named_rows
 from gandy.store.drivers.urls import sqlite_path
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class SqliteDatabase:
             try:
                 yield SqliteTransaction(self._writer)
             except BaseException:
-                await asyncio.shield(self._writer.call_unlocked(sqlite3.Connection.rollback))
+                await asyncio.shield(self._writer.call_unlocked(Connection.rollback))
                 raise
-            await asyncio.shield(self._writer.call_unlocked(sqlite3.Connection.commit))
+            await asyncio.shield(self._writer.call_unlocked(Connection.commit))
 
     def session(self) -> SqliteSession:
         """All loops of a process write through its one writer."""
@@ -127,13 +127,19 @@ class SqliteTransaction:
             await self._lane.call_unlocked(lambda connection: connection.execute("RELEASE part"))
 
 
+class Connection(sqlite3.Connection):
+    """A connection of ours: it carries the clock that its statements read."""
+
+    clock: StatementClock
+
+
 class _Lane:
     """A thread and the connection that lives in it."""
 
     def __init__(self, path: Path, clock: ManualClock | None, name: str) -> None:
         self._path = path
         self._clock = clock
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self.turn = asyncio.Lock()
 
@@ -141,51 +147,52 @@ class _Lane:
         """Run an operation between its own BEGIN and COMMIT."""
         return await self.call(lambda connection: _run_whole(connection, operation, begin))
 
-    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def call(self, work: Callable[[Connection], T]) -> T:
         """Wait for a turn, then call in the thread."""
         async with self.turn:
             return await self.call_unlocked(work)
 
-    async def call_unlocked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def call_unlocked(self, work: Callable[[Connection], T]) -> T:
         """Call in the thread; the caller holds the turn."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
 
     async def close(self) -> None:
         """Close the connection in its own thread, then the thread."""
         if self._connection is not None:
-            await self.call(sqlite3.Connection.close)
+            await self.call(Connection.close)
         self._thread.shutdown()
 
-    def _call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _call(self, work: Callable[[Connection], T]) -> T:
         with translated(self._path):
             if self._connection is None:
                 self._connection = connect(self._path, self._clock)
             return work(self._connection)
 
 
-def connect(path: Path, clock: ManualClock | None = None) -> sqlite3.Connection:
+def connect(path: Path, clock: ManualClock | None = None) -> Connection:
     """Open the file as Gandy wants it: WAL, waiting writers, foreign keys, the one clock."""
     connection = sqlite3.connect(
-        path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=512, check_same_thread=False
+        path,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        cached_statements=512,
+        check_same_thread=False,
+        factory=Connection,
     )
     try:
         connection.execute("PRAGMA journal_mode = wal")
         connection.execute("PRAGMA synchronous = normal")
         connection.execute("PRAGMA foreign_keys = on")
-        prepare(connection, clock)
+        connection.row_factory = named_rows
+        connection.clock = StatementClock(lambda: clock.now if clock else datetime.now(UTC))
+        connection.clock.register(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def prepare(connection: sqlite3.Connection, clock: ManualClock | None = None) -> None:
-    """Give a connection the clock and the shape of rows that the statements expect."""
-    connection.row_factory = named_rows
-    register_clock(connection, lambda: clock.now if clock else datetime.now(UTC))
-
-
-def migrate(connection: sqlite3.Connection) -> MigrationResult:
+def migrate(connection: Connection) -> MigrationResult:
     """Bring the file's schema up to date; a second process waits for the first."""
     state = run_on(connection, read_state())
     if not state.pending("sqlite"):
@@ -196,24 +203,29 @@ def migrate(connection: sqlite3.Connection) -> MigrationResult:
         return run_on(connection, apply_pending("sqlite", lambda script: _execute_script(connection, script)))
 
 
-def begin_immediate(connection: sqlite3.Connection) -> None:
+def begin_immediate(connection: Connection) -> None:
     """Take the write lock now, so that nothing read afterwards can be stale."""
-    connection.execute("BEGIN IMMEDIATE")
+    _begin(connection, "BEGIN IMMEDIATE")
 
 
-def run_on(connection: sqlite3.Connection, operation: Operation[T]) -> T:
+def run_on(connection: Connection, operation: Operation[T]) -> T:
     """Drive an operation inside whatever transaction is open."""
     return drive(operation, lambda step: execute_step(connection, step))
 
 
-def _run_whole(connection: sqlite3.Connection, operation: Operation[T], begin: str) -> T:
-    connection.execute(begin)
+def _run_whole(connection: Connection, operation: Operation[T], begin: str) -> T:
+    _begin(connection, begin)
     with _committed(connection):
         return run_on(connection, operation)
 
 
+def _begin(connection: Connection, begin: str) -> None:
+    connection.execute(begin)
+    connection.clock.begin()
+
+
 @contextmanager
-def _committed(connection: sqlite3.Connection) -> Iterator[None]:
+def _committed(connection: Connection) -> Iterator[None]:
     try:
         yield
         connection.commit()
@@ -222,7 +234,7 @@ def _committed(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _execute_script(connection: sqlite3.Connection, script: str) -> None:
+def _execute_script(connection: Connection, script: str) -> None:
     """Run a script statement by statement: executescript would commit the open transaction."""
     pending = ""
     for line in script.splitlines(keepends=True):
@@ -232,7 +244,7 @@ def _execute_script(connection: sqlite3.Connection, script: str) -> None:
             pending = ""
 
 
-def _data_version(connection: sqlite3.Connection) -> int:
+def _data_version(connection: Connection) -> int:
     version: int = connection.execute("PRAGMA data_version").fetchone()[0]
     return version
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Convert: TypeAlias = Callable[[Any], Any]
 
-_make_row_type: Callable[..., Any] = namedtuple  # the names are known only at run time
+_make_row_type: Callable[..., Any] = namedtuple  # noqa: PYI024 the names are known only at run time
 _INSTANTS = frozenset(
     {
         "now",
@@ -39,11 +39,22 @@ def to_text(instant: datetime) -> str:
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def register_clock(connection: sqlite3.Connection, read: Callable[[], datetime]) -> None:
-    """Give the statements the one clock: now, an instant some seconds later, the seconds until an instant."""
-    connection.create_function("gandy_now", 0, lambda: to_text(read()))
-    connection.create_function("gandy_later", 1, lambda seconds: _later(read(), seconds))
-    connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(read(), text))
+class StatementClock:
+    """The one clock as one transaction sees it: it stands still until the next one begins."""
+
+    def __init__(self, read: Callable[[], datetime]) -> None:
+        self._read = read
+        self._now = read()
+
+    def begin(self) -> None:
+        """Take the instant that the coming statements share."""
+        self._now = self._read()
+
+    def register(self, connection: sqlite3.Connection) -> None:
+        """Offer now, an instant some seconds later, and the seconds until an instant."""
+        connection.create_function("gandy_now", 0, lambda: to_text(self._now))
+        connection.create_function("gandy_later", 1, lambda seconds: _later(self._now, seconds))
+        connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
 
 
 def _later(now: datetime, seconds: float | None) -> str | None:

@@ -38,7 +38,7 @@ CREATE TABLE manifest (
     owner                     TEXT NOT NULL,
     name                      TEXT NOT NULL,     -- the train
     manifest_group_id         INTEGER NOT NULL REFERENCES manifest_group,
-    properties                TEXT CHECK (json_valid(properties)),              -- the train's input
+    properties                TEXT CHECK (properties IS NULL OR json_valid(properties)),              -- the train's input
     property_type_name        TEXT,
     schedule_type             TEXT NOT NULL
         CHECK (schedule_type IN ('none', 'cron', 'interval', 'once', 'dependent', 'dormant_dependent')),
@@ -108,7 +108,7 @@ CREATE TABLE work_queue (
     owner               TEXT NOT NULL,
     external_id         TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),
     train_name          TEXT NOT NULL,
-    input               TEXT CHECK (json_valid(input)),
+    input               TEXT CHECK (input IS NULL OR json_valid(input)),
     input_type_name     TEXT,
     manifest_id         INTEGER,
     manifest_group_id   INTEGER NOT NULL,
@@ -179,8 +179,8 @@ CREATE TABLE metadata (
     priority                  INTEGER NOT NULL DEFAULT 0,
     due_at                    TEXT CHECK (due_at LIKE '____-__-__T__:__:__.______Z'),
     attempt                   INTEGER NOT NULL DEFAULT 1,
-    input                     TEXT CHECK (json_valid(input)),
-    output                    TEXT CHECK (json_valid(output)),
+    input                     TEXT CHECK (input IS NULL OR json_valid(input)),
+    output                    TEXT CHECK (output IS NULL OR json_valid(output)),
     created_at                TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
     start_time                TEXT NOT NULL CHECK (start_time LIKE '____-__-__T__:__:__.______Z'),
     end_time                  TEXT CHECK (end_time LIKE '____-__-__T__:__:__.______Z'),
@@ -195,7 +195,7 @@ CREATE TABLE metadata (
     cancellation_requested_at TEXT CHECK (cancellation_requested_at LIKE '____-__-__T__:__:__.______Z'),
     is_cancellation_ignored   INTEGER NOT NULL DEFAULT 0 CHECK (is_cancellation_ignored IN (0, 1)),
     currently_running_junction TEXT,
-    junctions                 TEXT CHECK (json_valid(junctions)),               -- timings, in the row
+    junctions                 TEXT CHECK (junctions IS NULL OR json_valid(junctions)),               -- timings, in the row
     progress_done             INTEGER,
     progress_total            INTEGER,
     worker_id                 TEXT,
@@ -229,7 +229,7 @@ CREATE TABLE dead_letter (
     manifest_id         INTEGER REFERENCES manifest,
     manifest_group_id   INTEGER NOT NULL,
     train_name          TEXT NOT NULL,
-    input               TEXT CHECK (json_valid(input)),
+    input               TEXT CHECK (input IS NULL OR json_valid(input)),
     input_type_name     TEXT,
     metadata_id         INTEGER NOT NULL,
     due_at              TEXT CHECK (due_at LIKE '____-__-__T__:__:__.______Z'),
@@ -238,7 +238,7 @@ CREATE TABLE dead_letter (
     status              TEXT NOT NULL DEFAULT 'awaiting_intervention'
         CHECK (status IN ('awaiting_intervention', 'retried', 'acknowledged')),
     reason              TEXT NOT NULL,
-    evidence            TEXT CHECK (json_valid(evidence)),
+    evidence            TEXT CHECK (evidence IS NULL OR json_valid(evidence)),
     max_retries         INTEGER,
     is_retried          INTEGER CHECK (is_retried IN (0, 1)),
     retry_delay_seconds REAL,
@@ -295,7 +295,7 @@ CREATE TABLE audit (
     face    TEXT NOT NULL CHECK (face IN ('python', 'cli', 'api', 'dashboard', 'service')),
     action  TEXT NOT NULL,
     subject TEXT NOT NULL,
-    detail  TEXT CHECK (json_valid(detail))
+    detail  TEXT CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 CREATE INDEX ix_audit_at ON audit (at, id);
 
