@@ -66,7 +66,9 @@ class DatabaseSettings:
         "How long to wait for a connection, or on SQLite for another writer.",
     )
     listen_check_every: timedelta = _setting(
-        span(), timedelta(seconds=10), "How often a silent LISTEN connection is asked whether it is still there."
+        span(),
+        timedelta(seconds=10),
+        "How often a silent LISTEN connection is asked whether it is still there.",
     )
     prepared_statements: bool = _setting(
         switch(), True, "Off where a transaction pooler does not know prepared statements."

@@ -1,0 +1,75 @@
+"""From `MODULE:NAME` to the application, with one clear message for everything that can go wrong."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gandy.errors import AppLoadError, AppReferenceError, GandyError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gandy.app import Gandy
+
+
+def load_app(reference: str, *, directory: Path) -> Gandy:
+    """Import the application; its module is looked for in the folder first."""
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise AppReferenceError(reference, "write it as MODULE:NAME, such as billing.jobs:app")
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+    return _pick(_import(reference, module_name), reference, name)
+
+
+def _import(reference: str, module_name: str) -> ModuleType:
+    try:
+        return import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{module_name}.".startswith(f"{error.name}."):
+            problem = f"there is no module {error.name!r} in {Path.cwd()} nor among the installed packages"
+            raise AppReferenceError(reference, problem) from error
+        raise AppLoadError(reference, _location(error), str(error)) from error
+    except (Exception, SystemExit) as error:
+        raise AppLoadError(reference, _location(error), _summary(error)) from error
+
+
+def _pick(module: ModuleType, reference: str, name: str) -> Gandy:
+    from gandy.app import Gandy  # noqa: PLC0415 a module that cannot be imported is told without it
+
+    found: object = getattr(module, name, None)
+    if isinstance(found, Gandy):
+        return found
+    apps = [f"{module.__name__}:{other}" for other, value in vars(module).items() if isinstance(value, Gandy)]
+    hint = (
+        f"did you mean {' or '.join(apps)}?" if apps else "the module holds no application: app = Gandy(...)"
+    )
+    what = f"has no {name!r}" if found is None else f"{name!r} is a {type(found).__name__}, not a Gandy"
+    raise AppReferenceError(reference, f"{what}; {hint}")
+
+
+def _location(error: BaseException) -> str:
+    """Name the line to look at: the last one of the user's own code, or of all."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_short(error.filename)}:{error.lineno}"
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")
+    ]
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(Path.cwd())]
+    last = (own or frames)[-1]
+    return f"{_short(last.filename)}:{last.lineno}"
+
+
+def _short(filename: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+
+
+def _summary(error: BaseException) -> str:
+    if isinstance(error, GandyError):
+        return str(error)
+    return "".join(traceback.format_exception_only(error)[-1:]).strip()

@@ -1,0 +1,87 @@
+"""`gandy`: the global options, and the table of commands, each imported only when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from gandy.cli.call import Call
+from gandy.errors import GandyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class LazyCommand(NamedTuple):
+    """Where a command is defined, and the line that `gandy --help` shows for it."""
+
+    location: str
+    about: str
+
+
+COMMANDS: Mapping[str, LazyCommand] = {
+    "config": LazyCommand("gandy.cli.config:config", "Show the settings."),
+    "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
+}
+
+_EPILOG = """
+\b
+Example:
+  gandy --app billing:app runs list --json
+
+\b
+Completion, for the shell's start file (bash; also zsh, fish):
+  eval "$(_GANDY_COMPLETE=bash_source gandy)"
+
+Exit codes: 0 done, 1 it failed or something was found, 2 the call was wrong.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group that imports only the command that is called, and prints our errors as one message."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
+        """List the names; nothing is imported for that."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 click's signature
+        """Import the command that was asked for."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].location.partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list that `--help` shows; nothing is imported for that either."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].about) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except GandyError as error:
+            click.echo(f"gandy: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--app",
+    metavar="MODULE:NAME",
+    envvar="GANDY_APP",
+    help="The application; else GANDY_APP, else `app` in gandy.toml.",
+)
+@click.option(
+    "--database",
+    metavar="URL",
+    help="The database; else what the application says, GANDY_DATABASE_URL or gandy.toml.",
+)
+@click.version_option(package_name="gandy", message="gandy %(version)s")
+@click.pass_context
+def main(ctx: click.Context, app: str | None, database: str | None) -> None:
+    """Run jobs on your own database, and keep its tables from growing without bound."""
+    ctx.obj = Call(app_reference=app, database=database)

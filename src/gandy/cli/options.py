@@ -1,0 +1,66 @@
+"""The options and kinds of argument that many commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gandy.errors import DurationFormatError
+from gandy.settings import parse_duration
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import NoReturn
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def example(*lines: str) -> str:
+    """Write the epilog of a command's help; click leaves the lines as they are."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def duration(text: str) -> timedelta:
+    """Read an argument such as 250ms, 90s, 30m, 1h30m, 7d or 2w; for `type=` of an option."""
+    try:
+        return parse_duration(text)
+    except DurationFormatError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def json_input(text: str) -> str:
+    """Give the text of JSON, written out, in a file as @path or on stdin as -; for `type=` of an option."""
+    try:
+        content = _read(text)
+        json.loads(content, parse_constant=_refuse_constant)
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{text}: {error}") from error
+    except ValueError as error:
+        raise click.BadParameter(f"is not JSON: {error}; write JSON, @file or -") from error
+    return content
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before a bulk change; where nobody can be asked, `--yes` is required."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody is there to answer: pass --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
+def _read(value: str) -> str:
+    if value == "-":
+        return sys.stdin.buffer.read().decode("utf-8")
+    if value.startswith("@"):
+        return Path(value[1:]).read_text(encoding="utf-8")
+    return value
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON value")

@@ -1,0 +1,3 @@
+"""The files that `gandy init` writes."""
+
+from __future__ import annotations
