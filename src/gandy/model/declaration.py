@@ -1,0 +1,51 @@
+"""What an application declares: manifests and groups, before any database has seen them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from gandy.model.schedule import MisfirePolicy
+
+if TYPE_CHECKING:
+    from gandy.model.exclusion import Exclusion
+    from gandy.model.schedule import Schedule
+
+DEFAULT_GROUP: Final = "default"
+DEFAULT_MAX_RETRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDeclaration:
+    """A group as the code declares it."""
+
+    name: str
+    max_active_jobs: int | None = None
+    priority: int = 0
+    is_enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestDeclaration:
+    """A manifest as the code declares it; its input is JSON already, checked against the train's type."""
+
+    external_id: str
+    train: str
+    input_json: str | None
+    input_type_name: str
+    schedule: Schedule
+    group: str = DEFAULT_GROUP
+    priority: int | None = None  #: None: the group's
+    max_retries: int = DEFAULT_MAX_RETRIES
+    is_retried: bool = True
+    retry_delay: timedelta | None = None
+    timeout: timedelta | None = None
+    is_enabled: bool = True
+    variance: timedelta = timedelta(0)
+    exclusions: tuple[Exclusion, ...] = ()
+    misfire_policy: MisfirePolicy = MisfirePolicy.FIRE_ONCE_NOW
+    misfire_threshold: timedelta = timedelta(seconds=60)
+    keep_for: timedelta | None = None
+    keep_last: int | None = None
+    batch: str | None = None  #: the schedule_many that declared it
