@@ -1,0 +1,85 @@
+"""What comes next: the same decisions, asked ahead of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gandy.rules.calendar.exclusions import is_excluded
+from gandy.rules.calendar.zones import zone
+from gandy.rules.due import decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Final
+
+    from gandy.model.manifest import DispatchView, Occurrence
+
+MOST_PREVIEWED: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """One instant to come, as it will be decided if no guard holds then."""
+
+    due_at: datetime
+    scheduled_at: datetime  #: with jitter; of no meaning where excluded
+    utc_offset: timedelta
+    is_excluded: bool
+    is_offset_changed: bool  #: the zone's offset differs from the instant listed before
+
+
+def preview(view: DispatchView, now: datetime, count: int) -> list[Upcoming]:
+    """List the next instants, excluded ones marked; an empty list where only other events decide."""
+    upcoming: list[Upcoming] = []
+    offset = _offset(view, now)
+    for due_at, occurrence in _decided(view, now):
+        if len(upcoming) >= min(count, MOST_PREVIEWED):
+            break
+        before, offset = offset, _offset(view, due_at)
+        upcoming.append(
+            Upcoming(
+                due_at=due_at,
+                scheduled_at=due_at if occurrence is None else occurrence.scheduled_at,
+                utc_offset=offset,
+                is_excluded=is_excluded(view.exclusions, due_at, view.timezone),
+                is_offset_changed=offset != before,
+            )
+        )
+    return upcoming
+
+
+def _decided(view: DispatchView, now: datetime) -> Iterator[tuple[datetime, Occurrence | None]]:
+    """Play the coming cycles through, each at the instant that is then due."""
+    at, view = now, _switched_on(view, now)
+    while True:
+        decision = decide(view, at)
+        if decision.occurrence is not None:
+            yield decision.occurrence.due_at, decision.occurrence
+        elif at > now:
+            yield from ((row.due_at, None) for row in decision.skipped)
+        if decision.next_scheduled_run is None:
+            return
+        view = _unguarded(view)._replace(next_scheduled_run=decision.next_scheduled_run)
+        at = max(at, decision.next_scheduled_run)
+
+
+def _switched_on(view: DispatchView, now: datetime) -> DispatchView:
+    """Show a disabled manifest as it would go on if it were enabled now."""
+    if view.may_run:
+        return view
+    return view._replace(is_enabled=True, group_enabled=True, is_orphaned=False, enabled_at=now)
+
+
+def _unguarded(view: DispatchView) -> DispatchView:
+    return view._replace(
+        is_dead_lettered_now=False,
+        has_awaiting_dead_letter=False,
+        has_queued_work=False,
+        has_active_execution=False,
+    )
+
+
+def _offset(view: DispatchView, instant: datetime) -> timedelta:
+    return instant.astimezone(zone(view.timezone)).utcoffset() or timedelta(0)

@@ -1,0 +1,44 @@
+"""How long finished things are kept."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from typing import Final
+
+TerminalState: TypeAlias = Literal["completed", "failed", "cancelled"]
+
+KEEP_COMPLETED_FOR: Final = timedelta(days=7)
+KEEP_FAILED_FOR: Final = timedelta(days=30)
+KEEP_FINISHED_ONCE_FOR: Final = timedelta(days=30)
+KEEP_ORPHANED_FOR: Final = timedelta(hours=24)
+
+
+def keep_until(
+    end_time: datetime,
+    state: TerminalState,
+    *,
+    keep_for: timedelta | None = None,
+    keep_completed_for: timedelta = KEEP_COMPLETED_FOR,
+    keep_failed_for: timedelta = KEEP_FAILED_FOR,
+) -> datetime:
+    """Return the instant after which a run is dead; the job's own `keep_for` stands for every state."""
+    span = keep_for
+    if span is None:
+        span = keep_completed_for if state == "completed" else keep_failed_for
+    try:
+        return end_time + span
+    except OverflowError:
+        return datetime.max.replace(tzinfo=end_time.tzinfo)
+
+
+def is_finished_once_removable(completed_at: datetime | None, now: datetime, *, is_declared: bool) -> bool:
+    """Tell whether a one-off job that has succeeded may go; never while it is declared."""
+    return completed_at is not None and not is_declared and now - completed_at > KEEP_FINISHED_ONCE_FOR
+
+
+def is_orphan_removable(orphaned_at: datetime | None, now: datetime, *, has_unfinished_run: bool) -> bool:
+    """Tell whether a manifest that nobody declares any more may go; never under an unfinished run."""
+    return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > KEEP_ORPHANED_FOR
