@@ -11,7 +11,8 @@ from gandy.cli.options import example
 from gandy.cli.output import say
 from gandy.errors import FileAccessError, FileInTheWayError
 
-_FILES = ("app.py", "gandy.toml")
+#: What is written, and what it is copied from (not named .py: inside the package it is no module).
+_FILES = {"app.py": "app.py.txt", "gandy.toml": "gandy.toml"}
 _NEXT = """\
 Now, in {directory}:
   gandy up                                               run it; the dashboard is at http://127.0.0.1:8423
@@ -43,7 +44,7 @@ def init(directory: Path) -> None:
 
 def _write_starter(target: Path) -> None:
     """Copy one file of the starter; `x` never overwrites, whoever else writes meanwhile."""
-    text = files("gandy.cli").joinpath("starter", target.name).read_text(encoding="utf-8")
+    text = files("gandy.cli").joinpath("starter", _FILES[target.name]).read_text(encoding="utf-8")
     with target.open("x", encoding="utf-8") as file:
         file.write(text)
     say(f"Wrote {target}")

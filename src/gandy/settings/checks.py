@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gandy.settings.durations import format_duration
-from gandy.settings.urls import is_sqlite
+from gandy.settings.urls import supports_notify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,5 +21,5 @@ def find_contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "worker.heartbeat_every", f"must be at most half of worker.lease_for ({lease})"
     if web.token is not None and web.token == web.readonly_token:
         yield "web.readonly_token", "must differ from web.token, or everybody may change everything"
-    if database.notify_url is not None and is_sqlite(database.url):
-        yield "database.notify_url", "has no use beside an SQLite database; leave it out"
+    if database.notify_url is not None and not supports_notify(database.url):
+        yield "database.notify_url", "has no use: database.url is a file, which notifies nobody; leave it out"

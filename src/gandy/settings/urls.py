@@ -22,14 +22,14 @@ def mask_url(url: str) -> str:
     return f"{user_and_password[: colon.end()]}{_MASK}@{rest}"
 
 
-def is_sqlite(url: str) -> bool:
-    """Whether the URL names an SQLite file."""
-    return url.startswith(_SQLITE)
+def supports_notify(url: str) -> bool:
+    """Whether the database can wake others by LISTEN and NOTIFY."""
+    return not url.startswith(_SQLITE)
 
 
 def anchor_sqlite_url(url: str, directory: Path) -> str:
     """Make the path of an SQLite file absolute, seen from a folder; leave every other URL alone."""
     path, question_mark, parameters = url.removeprefix(_SQLITE).partition("?")
-    if not is_sqlite(url) or path == ":memory:" or Path(path).is_absolute():
+    if not url.startswith(_SQLITE) or path == ":memory:" or Path(path).is_absolute():
         return url
     return f"{_SQLITE}{directory / path}{question_mark}{parameters}"

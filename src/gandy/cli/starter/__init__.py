@@ -1,3 +1,0 @@
-"""The files that `gandy init` writes."""
-
-from __future__ import annotations
