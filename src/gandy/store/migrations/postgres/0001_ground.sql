@@ -128,6 +128,8 @@ CREATE TABLE gandy.work_queue (
     error               text,
     origin              text NOT NULL
         CHECK (origin IN ('schedule', 'dependent', 'trigger', 'retry', 'ad_hoc', 'dormant', 'requeue')),
+    rank                smallint NOT NULL GENERATED ALWAYS AS
+        (least(31, priority + CASE WHEN origin = 'dependent' THEN 16 ELSE 0 END)) STORED,  -- the order of dispatch
     due_at              timestamptz NOT NULL,
     due_until           timestamptz,
     occurrences         bigint NOT NULL DEFAULT 1,
@@ -155,10 +157,10 @@ CREATE UNIQUE INDEX ix_work_queue_unique_queued_manifest ON gandy.work_queue (ma
 CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON gandy.work_queue (manifest_id, due_at, attempt)
     WHERE manifest_id IS NOT NULL;
 -- The claim reads this one: groups by loose scan, then the top of each.
-CREATE INDEX ix_work_queue_ready ON gandy.work_queue (owner, manifest_group_id, priority DESC, id)
+CREATE INDEX ix_work_queue_ready ON gandy.work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
 -- An operator's own trigger runs although its group is disabled.
-CREATE INDEX ix_work_queue_triggered ON gandy.work_queue (owner, manifest_group_id, priority DESC, id)
+CREATE INDEX ix_work_queue_triggered ON gandy.work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON gandy.work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
 CREATE INDEX ix_work_queue_unknown_train ON gandy.work_queue (owner, train_name)
@@ -181,7 +183,7 @@ CREATE TABLE gandy.metadata (
     manifest_group_id         bigint,
     parent_id                 bigint,
     origin                    text,
-    priority                  smallint NOT NULL DEFAULT 0,
+    rank                      smallint NOT NULL DEFAULT 0,
     due_at                    timestamptz,
     attempt                   integer NOT NULL DEFAULT 1,
     input                     json,
@@ -216,7 +218,7 @@ CREATE TABLE gandy.metadata_live PARTITION OF gandy.metadata FOR VALUES FROM ('i
           autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX ix_metadata_live_deadline ON gandy.metadata_live (deadline_at) WHERE train_state = 'in_progress';
 CREATE INDEX ix_metadata_live_group ON gandy.metadata_live (manifest_group_id);
-CREATE INDEX ix_metadata_live_pending ON gandy.metadata_live (owner, priority DESC, id) WHERE train_state = 'pending';
+CREATE INDEX ix_metadata_live_pending ON gandy.metadata_live (owner, rank DESC, id) WHERE train_state = 'pending';
 
 CREATE TABLE gandy.metadata_rowwise PARTITION OF gandy.metadata FOR VALUES FROM (MINVALUE) TO ('1900-01-01');
 CREATE INDEX ix_metadata_rowwise_keep_until ON gandy.metadata_rowwise (keep_until, id);

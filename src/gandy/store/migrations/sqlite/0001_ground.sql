@@ -122,6 +122,8 @@ CREATE TABLE work_queue (
     error               TEXT,
     origin              TEXT NOT NULL
         CHECK (origin IN ('schedule', 'dependent', 'trigger', 'retry', 'ad_hoc', 'dormant', 'requeue')),
+    rank                INTEGER NOT NULL GENERATED ALWAYS AS
+        (min(31, priority + CASE WHEN origin = 'dependent' THEN 16 ELSE 0 END)) STORED,  -- the order of dispatch
     due_at              TEXT NOT NULL CHECK (due_at LIKE '____-__-__T__:__:__.______Z'),
     due_until           TEXT CHECK (due_until LIKE '____-__-__T__:__:__.______Z'),
     occurrences         INTEGER NOT NULL DEFAULT 1,
@@ -148,10 +150,10 @@ CREATE UNIQUE INDEX ix_work_queue_unique_queued_manifest ON work_queue (manifest
 CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON work_queue (manifest_id, due_at, attempt)
     WHERE manifest_id IS NOT NULL;
 -- The claim reads this one: groups by loose scan, then the top of each.
-CREATE INDEX ix_work_queue_ready ON work_queue (owner, manifest_group_id, priority DESC, id)
+CREATE INDEX ix_work_queue_ready ON work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
 -- An operator's own trigger runs although its group is disabled.
-CREATE INDEX ix_work_queue_triggered ON work_queue (owner, manifest_group_id, priority DESC, id)
+CREATE INDEX ix_work_queue_triggered ON work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
 CREATE INDEX ix_work_queue_unknown_train ON work_queue (owner, train_name)
@@ -176,7 +178,7 @@ CREATE TABLE metadata (
     manifest_group_id         INTEGER,
     parent_id                 INTEGER,
     origin                    TEXT,
-    priority                  INTEGER NOT NULL DEFAULT 0,
+    rank                      INTEGER NOT NULL DEFAULT 0,
     due_at                    TEXT CHECK (due_at LIKE '____-__-__T__:__:__.______Z'),
     attempt                   INTEGER NOT NULL DEFAULT 1,
     input                     TEXT CHECK (input IS NULL OR json_valid(input)),
@@ -207,7 +209,7 @@ CREATE TABLE metadata (
 
 CREATE INDEX ix_metadata_live_deadline ON metadata (deadline_at) WHERE train_state = 'in_progress';
 CREATE INDEX ix_metadata_live_group ON metadata (manifest_group_id) WHERE train_state IN ('pending', 'in_progress');
-CREATE INDEX ix_metadata_live_pending ON metadata (owner, priority DESC, id) WHERE train_state = 'pending';
+CREATE INDEX ix_metadata_live_pending ON metadata (owner, rank DESC, id) WHERE train_state = 'pending';
 CREATE INDEX ix_metadata_keep_until ON metadata (keep_until, id) WHERE keep_until IS NOT NULL;
 CREATE INDEX ix_metadata_name ON metadata (name, start_time);
 CREATE INDEX ix_metadata_manifest ON metadata (manifest_id, id) WHERE manifest_id IS NOT NULL;

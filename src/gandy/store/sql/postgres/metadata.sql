@@ -23,7 +23,7 @@ WITH clock AS MATERIALIZED (
     DELETE FROM gandy.metadata_live r USING ended e
     WHERE r.id = e.id AND r.bucket = 'infinity' AND r.train_state = 'in_progress'
       AND r.worker_id = %(worker_id)s AND r.fence = e.fence
-    RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.priority,
+    RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
         r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,
         r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,
         e.train_state, e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
@@ -31,7 +31,7 @@ WITH clock AS MATERIALIZED (
         e.progress_done, e.progress_total, e.now, e.since, e.until, e.keep_until, e.keep_for_seconds
 ), kept AS (
     INSERT INTO gandy.metadata (
-        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, priority,
+        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
         due_at, attempt, input, output, created_at, start_time, end_time, keep_until, deadline_at, failure_junction,
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
         cancellation_requested_at, is_cancellation_ignored, junctions, progress_done, progress_total, worker_id, fence)
@@ -39,7 +39,7 @@ WITH clock AS MATERIALIZED (
         CASE WHEN keep_for_seconds >= 86400 AND (keep_until AT TIME ZONE 'UTC')::date >= since
                   AND (keep_until AT TIME ZONE 'UTC')::date < until
              THEN (keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END,
-        owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, priority,
+        owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
         due_at, attempt, input, output::json, created_at, start_time, now, keep_until, deadline_at, failure_junction,
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
         cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence

@@ -29,26 +29,26 @@ WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 -- The top of each group, in the dispatcher's order, locked; what others hold is passed over.
 SELECT e.* FROM unnest(%(group_id)s::bigint[], %(share)s::int[]) AS g(id, share)
 CROSS JOIN LATERAL (
-    SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+    SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
            q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
            q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
     FROM gandy.work_queue q
     WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
       AND q.train_name = ANY(%(trains)s::text[]) AND q.scheduled_at <= gandy.now() - make_interval(secs => %(min_age_seconds)s::float8)
-    ORDER BY q.priority DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
+    ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
 
 -- name: load_triggered
 -- Of a disabled group only what an operator asked for by name.
 SELECT e.* FROM unnest(%(group_id)s::bigint[], %(share)s::int[]) AS g(id, share)
 CROSS JOIN LATERAL (
-    SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+    SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
            q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
            q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
     FROM gandy.work_queue q
     WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
       AND q.origin = 'trigger' AND q.train_name = ANY(%(trains)s::text[]) AND q.scheduled_at <= gandy.now() - make_interval(secs => %(min_age_seconds)s::float8)
-    ORDER BY q.priority DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
+    ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
 
 -- name: dispatch_entries
@@ -62,11 +62,11 @@ WITH claim AS MATERIALIZED (
     RETURNING q.*
 ), run AS (
     INSERT INTO gandy.metadata_live (
-        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, priority, due_at,
+        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, rank, due_at,
         attempt, input, created_at, start_time, deadline_at, worker_id, fence)
     SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
            CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
-           d.manifest_id, d.manifest_group_id, d.origin, d.priority, d.due_at, d.attempt, d.input, claim.now, claim.now,
+           d.manifest_id, d.manifest_group_id, d.origin, d.rank, d.due_at, d.attempt, d.input, claim.now, claim.now,
            CASE WHEN claim.fence IS NOT NULL THEN claim.now + make_interval(
                secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)) END,
            %(worker_id)s, claim.fence
@@ -136,7 +136,7 @@ UPDATE gandy.work_queue SET gate = 'train'
 WHERE id = ANY(ARRAY(
     SELECT q.id FROM gandy.work_queue q
     WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open' AND NOT (q.train_name = ANY(%(trains)s::text[]))
-    ORDER BY q.manifest_group_id, q.priority DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+    ORDER BY q.manifest_group_id, q.rank DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 RETURNING id;
 
 -- name: release_known_trains

@@ -25,24 +25,24 @@ WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
 -- Differs by necessity: SQLite has no LATERAL, so this runs once per group; the write lock is already held.
-SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
 FROM work_queue q
 WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queued' AND q.gate = 'open'
   AND q.train_name IN (SELECT value FROM json_each(:trains)) AND q.scheduled_at <= gandy_later(-:min_age_seconds)
-ORDER BY q.priority DESC, q.id LIMIT :share;
+ORDER BY q.rank DESC, q.id LIMIT :share;
 
 -- name: load_triggered
 -- Of a disabled group only what an operator asked for by name.
-SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.priority, q.origin,
+SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
 FROM work_queue q
 WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queued' AND q.gate = 'open'
   AND q.origin = 'trigger' AND q.train_name IN (SELECT value FROM json_each(:trains))
   AND q.scheduled_at <= gandy_later(-:min_age_seconds)
-ORDER BY q.priority DESC, q.id LIMIT :share;
+ORDER BY q.rank DESC, q.id LIMIT :share;
 
 -- name: dispatch_entries
 -- Differs by necessity: SQLite has no data-modifying CTE, so the steps follow each other in the one transaction.
@@ -50,11 +50,11 @@ UPDATE sequence SET value = value + 1 WHERE name = 'fence' AND :worker_id IS NOT
 UPDATE work_queue SET status = 'dispatched', dispatched_at = gandy_now(), metadata_id = id
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
 INSERT INTO metadata (
-    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, priority, due_at,
+    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, rank, due_at,
     attempt, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
-       d.manifest_id, d.manifest_group_id, d.origin, d.priority, d.due_at, d.attempt, d.input,
+       d.manifest_id, d.manifest_group_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
        CASE WHEN :worker_id IS NOT NULL
             THEN gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)) END,
@@ -122,7 +122,7 @@ WHERE id IN (
     SELECT q.id FROM work_queue q
     WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open'
       AND q.train_name NOT IN (SELECT value FROM json_each(:trains))
-    ORDER BY q.manifest_group_id, q.priority DESC, q.id LIMIT :limit)
+    ORDER BY q.manifest_group_id, q.rank DESC, q.id LIMIT :limit)
 RETURNING id;
 
 -- name: release_known_trains
