@@ -32,7 +32,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     server = (
         ThrowawayServer(postgres_found.newest())
         if url is None
-        else PostgresServer(url, "GANDY_TEST_DATABASE_URL")
+        else PostgresServer(url, postgres_found.label_of(url))
     )
     yield server
     server.close()
@@ -134,8 +134,9 @@ def _labels() -> dict[str, str]:
 
 
 def _newest_label() -> str:
-    if postgres_found.borrowed_url() is not None:
-        return "PostgreSQL (GANDY_TEST_DATABASE_URL)"
+    url = postgres_found.borrowed_url()
+    if url is not None:
+        return postgres_found.label_of(url)
     try:
         return postgres_found.newest().label
     except NoPostgresError as error:

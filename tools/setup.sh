@@ -38,7 +38,10 @@ install() {
     "$python_in_venv" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$@"
 }
 
-is_new_enough "$python_in_venv" || make_venv "$(find_python)"
+if ! is_new_enough "$python_in_venv"; then
+    python=$(find_python)
+    make_venv "$python"
+fi
 
 # An older pip does not know dependency groups, and the build tools in place spare an isolated build.
 install "pip>=25.1" hatchling editables

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,6 +49,17 @@ def borrowed_url() -> str | None:
     if os.environ.get("GANDY_TEST_PG_BIN"):
         return None
     return os.environ.get("GANDY_TEST_DATABASE_URL") or None
+
+
+@functools.cache
+def label_of(url: str) -> str:
+    """The version of a borrowed server, asked of itself."""
+    try:
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            version = connection.info.parameter_status("server_version")
+    except psycopg.OperationalError as error:
+        return f"PostgreSQL unreachable by GANDY_TEST_DATABASE_URL ({error})"
+    return f"PostgreSQL {version} (GANDY_TEST_DATABASE_URL)"
 
 
 @functools.cache
