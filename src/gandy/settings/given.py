@@ -120,6 +120,6 @@ def _is_meant_for_us(variable: str) -> bool:
 
 
 def _unknown(source: str, key: str, known: tuple[str, ...]) -> SettingProblem:
-    close = get_close_matches(key, known, n=2, cutoff=0.6)
-    hint = f"did you mean {' or '.join(close)}?" if close else "`gandy config show` lists them all"
+    close = get_close_matches(key, known, n=1, cutoff=0.7)
+    hint = f"did you mean {close[0]}?" if close else "`gandy config show` lists them all"
     return SettingProblem(source, key, None, f"is no setting; {hint}")

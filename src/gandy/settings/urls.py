@@ -8,18 +8,18 @@ from pathlib import Path
 _SQLITE = "sqlite:///"
 _MASK = "***"
 _PASSWORD_PARAMETER = re.compile(r"(password=)[^&\s]*", re.IGNORECASE)
-#: The colon after the user's name, not the one of the scheme.
-_BEFORE_PASSWORD = re.compile(r":(?!//)")
+#: Up to the colon after the user's name; the scheme may be malformed.
+_BEFORE_PASSWORD = re.compile(r"(?:[^:/@]*:?//)?+[^:]*:")
 
 
 def mask_url(url: str) -> str:
     """Hide the passwords in a URL, also in one that is malformed: rather too much than a part of it."""
     masked = _PASSWORD_PARAMETER.sub(rf"\1{_MASK}", url)
     user_and_password, at, rest = masked.rpartition("@")
-    colon = _BEFORE_PASSWORD.search(user_and_password)
-    if not at or colon is None:
+    before = _BEFORE_PASSWORD.match(user_and_password)
+    if not at or before is None:
         return masked
-    return f"{user_and_password[: colon.end()]}{_MASK}@{rest}"
+    return f"{before.group()}{_MASK}@{rest}"
 
 
 def supports_notify(url: str) -> bool:
