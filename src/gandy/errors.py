@@ -562,3 +562,12 @@ class MissingExtraError(GandyError):
         super().__init__(f"{feature} needs an optional dependency; run: pip install 'gandy[{extra}]'")
         self.feature = feature
         self.extra = extra
+
+
+class UnknownHookError(GandyError):
+    """A hook was asked for on an event that does not exist."""
+
+    def __init__(self, *, name: str, known: tuple[str, ...]) -> None:
+        self.name = name
+        self.known = known
+        super().__init__(f"no hook is named {name!r}; the hooks are {', '.join(known)}")

@@ -1,0 +1,214 @@
+"""Inputs and outputs as JSON: validated both ways, secrets kept in storage and masked everywhere else."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from functools import cached_property, lru_cache
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from pydantic import (
+    PydanticSchemaGenerationError,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+    Secret,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from gandy.errors import PayloadError, PayloadTooLargeError
+
+Value = TypeVar("Value")
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_PAYLOAD_BYTES: Final = 1_048_576
+MASKED: Final = json.dumps("**********")
+_SECRETS: Final = (SecretStr, SecretBytes, Secret)
+_UNUSABLE: Final = (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError)
+
+
+class PayloadCodec(Generic[Value]):
+    """Turns values of one declared type into JSON text and back. The validator is compiled on first use."""
+
+    def __init__(self, declared: object, *, train: str, part: str) -> None:
+        """Remember the declared type; `part` is the word that errors use: input or output."""
+        self.declared = declared
+        self._train = train
+        self._part = part
+
+    @cached_property
+    def adapter(self) -> TypeAdapter[Value]:
+        """The compiled validator; a type that has no JSON form is refused here."""
+        try:
+            return _adapter_of(self.declared)
+        except _UNUSABLE as error:
+            problem = str(error).splitlines()[0]
+            raise self._invalid(
+                f"{problem}; use a pydantic model, a dataclass or plain JSON types"
+            ) from error
+
+    @cached_property
+    def has_secrets(self) -> bool:
+        """Whether values of this type may hold pydantic secrets."""
+        try:
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # about defaults that have no JSON form: not asked for here
+                return '"writeOnly": true' in json.dumps(self.adapter.json_schema())
+        except PayloadError:
+            return False
+        except PydanticUserError:  # no JSON schema for some part of it: look at every value
+            return True
+
+    def encode(self, value: Value, *, limit: int = MAX_PAYLOAD_BYTES) -> str:
+        """Return the JSON text to store; it is proven to decode again."""
+        try:
+            raw = self.adapter.dump_json(value, round_trip=True, warnings="error")
+            if self.has_secrets:
+                raw = _compact(self._revealed(value))
+            self.adapter.validate_json(raw)
+        except (PydanticSerializationError, ValidationError) as error:
+            raise self._invalid(*self._problems(value, error)) from None
+        if b"null" in raw and _has_non_finite(self.adapter.dump_python(value)):
+            raise self._invalid("NaN and infinity have no JSON form; use None or a string")
+        if len(raw) > limit:
+            raise PayloadTooLargeError(train=self._train, part=self._part, size=len(raw), limit=limit)
+        return raw.decode()
+
+    def decode(self, text: str | bytes) -> Value:
+        """Return the value of a stored JSON text."""
+        try:
+            return self.adapter.validate_json(text)
+        except ValidationError as error:
+            raise self._invalid(*_messages(error)) from None
+
+    def canonical(self, value: Value) -> str:
+        """Return one text for equal values: keys sorted, sets in order, no spaces."""
+        normal = self.decode(self.encode(value))
+        return _compact(self._revealed(normal, sort=True), sort=True).decode()
+
+    def secrets(self, value: Value) -> tuple[str, ...]:
+        """Return the texts inside a value that nobody may read."""
+        return (
+            tuple(_secret_texts(self.adapter.dump_python(value, warnings=False))) if self.has_secrets else ()
+        )
+
+    def masked(self, text: str) -> str:
+        """Return a stored text as it may be shown."""
+        if not self.has_secrets:
+            return text
+        try:
+            return self.adapter.dump_json(self.decode(text), round_trip=True, warnings=False).decode()
+        except (
+            PayloadError,
+            PydanticSerializationError,
+        ):  # it does not decode: which part is secret is not known
+            return MASKED
+
+    def _revealed(self, value: Value, *, sort: bool = False) -> Json:
+        shown: Json = self.adapter.dump_python(value, mode="json", round_trip=True)
+        return _reveal(self.adapter.dump_python(value, round_trip=True), shown, sort=sort)
+
+    def _problems(self, value: Value, error: PydanticSerializationError | ValidationError) -> tuple[str, ...]:
+        """Name the fields that are wrong: ask again, strictly, then with every field looked at."""
+        if isinstance(error, ValidationError):
+            return _messages(error)
+        try:
+            self.adapter.validate_python(value, strict=True)
+            self.adapter.validate_python(self.adapter.dump_python(value, warnings=False))
+        except ValidationError as detailed:
+            return _messages(detailed)
+        except PydanticSerializationError:
+            pass
+        return _serialization_problem(error)
+
+    def _invalid(self, *problems: str) -> PayloadError:
+        return PayloadError(train=self._train, part=self._part, problems=problems)
+
+
+def _adapter_of(declared: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type that was read from an annotation
+    return TypeAdapter(declared)
+
+
+@lru_cache(maxsize=256)
+def _codec_of(kind: Hashable) -> PayloadCodec[object]:
+    return PayloadCodec(kind, train="to activate", part="input")
+
+
+def encode_any(value: object) -> str:
+    """Return the JSON text of a value whose declared type is not known here."""
+    kind: Hashable = type(value)
+    return _codec_of(kind).encode(value)
+
+
+def _messages(error: ValidationError) -> tuple[str, ...]:
+    """Say what is wrong and where; never the offending value, which may be secret."""
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    return tuple(
+        f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"
+        if detail["loc"]
+        else detail["msg"]
+        for detail in details
+    )
+
+
+def _serialization_problem(error: PydanticSerializationError) -> tuple[str, ...]:
+    text = str(error)
+    if "utf-8" in text:
+        return ("bytes that are not UTF-8 have no JSON form; declare them as pydantic's Base64Bytes",)
+    if "Unexpected" in text or "Expected" in text:
+        return ("a value is not of its declared type",)
+    return (text.splitlines()[0],)
+
+
+def _compact(value: Json, *, sort: bool = False) -> bytes:
+    return json.dumps(value, sort_keys=sort, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _reveal(real: object, shown: Json, *, sort: bool) -> Json:
+    """Walk a value and its JSON form side by side, putting the real secrets in place of the masks."""
+    if isinstance(real, _SECRETS):
+        return _plain(real.get_secret_value())
+    if isinstance(real, Mapping) and isinstance(shown, dict):
+        pairs = zip(real.values(), shown.items(), strict=True)
+        return {key: _reveal(inner, item, sort=sort) for inner, (key, item) in pairs}
+    if isinstance(real, list | tuple | AbstractSet) and isinstance(shown, list):
+        items = [_reveal(inner, item, sort=sort) for inner, item in zip(real, shown, strict=True)]
+        return (
+            sorted(items, key=lambda item: _compact(item, sort=True))
+            if sort and isinstance(real, AbstractSet)
+            else items
+        )
+    return shown
+
+
+def _plain(secret: object) -> Json:
+    plain: Json = to_jsonable_python(secret)
+    return plain
+
+
+def _secret_texts(value: object) -> Iterator[str]:
+    if isinstance(value, _SECRETS):
+        plain = _plain(value.get_secret_value())
+        yield plain if isinstance(plain, str) else json.dumps(plain)
+    for inner in _inside(value):
+        yield from _secret_texts(inner)
+
+
+def _has_non_finite(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return any(_has_non_finite(inner) for inner in _inside(value))
+
+
+def _inside(value: object) -> Iterator[object]:
+    if isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list | tuple | AbstractSet):
+        yield from value

@@ -1,0 +1,85 @@
+"""The run's own logger, and the capture of ordinary logging inside a run."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gandy.train.inside.run import Run
+
+RUN_LOGGER: Final = "gandy.run"
+_ALREADY_KEPT: Final = "gandy_kept"
+_forward = logging.getLogger(RUN_LOGGER)
+
+
+class RunLog:
+    """Logs like a standard logger: every line is kept with the run, and passed on to the logger `gandy.run`."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def debug(self, message: str, *args: object) -> None:
+        """Keep a line of level DEBUG."""
+        self._write(logging.DEBUG, message, args)
+
+    def info(self, message: str, *args: object) -> None:
+        """Keep a line of level INFO."""
+        self._write(logging.INFO, message, args)
+
+    def warning(self, message: str, *args: object) -> None:
+        """Keep a line of level WARNING."""
+        self._write(logging.WARNING, message, args)
+
+    def error(self, message: str, *args: object) -> None:
+        """Keep a line of level ERROR."""
+        self._write(logging.ERROR, message, args)
+
+    def exception(self, message: str, *args: object) -> None:
+        """Keep a line of level ERROR with the traceback of the exception being handled."""
+        self._write(logging.ERROR, message, args, with_traceback=True)
+
+    def _write(
+        self, level: int, message: str, args: tuple[object, ...], *, with_traceback: bool = False
+    ) -> None:
+        text = _formatted(message, args)
+        if with_traceback and sys.exc_info()[0] is not None:
+            text = f"{text}\n{traceback.format_exc().rstrip()}"
+        self._run.keep_line(logging.getLevelName(level), RUN_LOGGER, text)
+        if _forward.isEnabledFor(level):
+            _forward.log(
+                level, "%s", self._run.without_secrets(text), extra={_ALREADY_KEPT: True}, stacklevel=3
+            )
+
+
+class RunLogHandler(logging.Handler):
+    """Keeps the records that ordinary loggers emit inside a run with that run."""
+
+    def __init__(self, running_now: Callable[[], Run | None], level: int = logging.NOTSET) -> None:
+        super().__init__(level)
+        self._running_now = running_now
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the record where it was emitted inside a run."""
+        run = self._running_now()
+        if run is None or hasattr(record, _ALREADY_KEPT):
+            return
+        try:
+            run.keep_line(record.levelname, record.name, self.format(record))
+        except Exception:  # noqa: BLE001 - logging reports its own failures and never raises them
+            self.handleError(record)
+
+
+def _formatted(message: str, args: tuple[object, ...]) -> str:
+    if not args:
+        return message
+    try:
+        return message % args
+    except (TypeError, ValueError):  # a bad format must not fail the run
+        return f"{message} {args!r}"

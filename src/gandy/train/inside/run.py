@@ -1,0 +1,167 @@
+"""`Run`: the execution that a junction is part of."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from gandy.errors import NoCurrentRunError
+from gandy.train.codec import encode_any
+from gandy.train.inside.log import RunLog
+from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress, RunSink
+from gandy.train.signals import CancelRun
+
+if TYPE_CHECKING:
+    import asyncio
+    from datetime import datetime
+
+    from gandy.model.outcome import CancelledBy
+
+MASK: Final = "**********"
+SHORTEST_SECRET: Final = 4  # masking shorter ones would riddle ordinary text with asterisks
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What one run may keep in its log."""
+
+    max_lines: int = 1000
+    max_line_chars: int = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """Who asked a run to stop, and why."""
+
+    by: CancelledBy
+    reason: str
+
+
+class DeclaredInput:
+    """Stands for an input that was not given: the dependent then keeps the one it was declared with."""
+
+
+DECLARED_INPUT: Final = DeclaredInput()
+DEFAULT_LIMITS: Final = RunLimits()
+
+
+@dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
+class Run:
+    """One execution of a train: who it is, and what it may report. Every method works in any thread."""
+
+    id: int = 0  # 0 where the run has no record
+    train: str = ""
+    manifest: str | None = None
+    due_at: datetime | None = None
+    attempt: int = 1
+    fence: int = 0
+    sink: RunSink = field(default_factory=MemorySink, repr=False)
+    limits: RunLimits = field(default=DEFAULT_LIMITS, repr=False)
+    junction: str | None = None  # the one that runs now
+    started_ns: int = field(default_factory=perf_counter_ns, repr=False)
+    cancellation: Cancellation | None = field(default=None, init=False, repr=False)
+    _log: RunLog | None = field(default=None, init=False, repr=False)
+    _lines: int = field(default=0, init=False, repr=False)
+    _secrets: tuple[str, ...] = field(default=(), init=False, repr=False)
+    _waiting: asyncio.Future[Any] | None = field(default=None, init=False, repr=False)
+    _interrupts: int = field(default=0, init=False, repr=False)
+
+    @property
+    def log(self) -> RunLog:
+        """A logger whose lines are kept with the run."""
+        if self._log is None:
+            self._log = RunLog(self)
+        return self._log
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether somebody asked this run to stop."""
+        return self.cancellation is not None
+
+    def raise_if_cancelled(self) -> None:
+        """Stop here, by raising CancelRun, if somebody asked for it."""
+        if self.cancellation is not None:
+            raise CancelRun(self.cancellation.reason, by=self.cancellation.by)
+
+    def progress(self, done: int, total: int | None = None) -> None:
+        """Say how far the run has come."""
+        self.sink.report_progress(self, Progress(done, total))
+
+    def activate(self, external_id: str, input: object = DECLARED_INPUT) -> None:
+        """Queue a dormant dependent of this run's manifest once the run has completed."""
+        input_json = None if isinstance(input, DeclaredInput) else encode_any(input)
+        self.sink.activate(self, Activation(external_id, input_json))
+
+    def keep_line(self, level: str, logger: str, message: str) -> None:
+        """Keep a log line, within the limits and without secrets."""
+        with _counting:
+            self._lines += 1
+            line_number = self._lines
+        if line_number > self.limits.max_lines + 1:
+            return
+        if line_number > self.limits.max_lines:
+            level, logger = "WARNING", "gandy.run"
+            message = f"this run has written {self.limits.max_lines} lines; the following ones are not kept"
+        offset_ns = perf_counter_ns() - self.started_ns
+        text = _shortened(self.without_secrets(message), self.limits.max_line_chars)
+        self.sink.write_log(self, LogLine(offset_ns, level, logger, text))
+
+    def hide(self, secrets: tuple[str, ...]) -> None:
+        """Mask these texts in everything that is kept of this run."""
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+
+    def without_secrets(self, text: str) -> str:
+        """Return the text with every known secret masked."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return text
+
+    def request_cancel(self, by: CancelledBy, reason: str = "") -> None:
+        """Ask the run to stop: at once where it awaits, else before its next junction; the first reason stays."""
+        if self.cancellation is None:
+            self.cancellation = Cancellation(by, reason)
+        waiting = self._waiting
+        if waiting is not None:
+            with suppress(RuntimeError):  # the loop closed meanwhile: nothing is left to interrupt
+                waiting.get_loop().call_soon_threadsafe(self._interrupt)
+
+    def interruptible(self, waiting: asyncio.Future[Any] | None) -> asyncio.Future[Any] | None:
+        """Name the task or future that a request to cancel ends, if any, and return the one before."""
+        before, self._waiting = self._waiting, waiting
+        return before
+
+    def take_back_interrupts(self, task: asyncio.Task[Any] | None) -> bool:
+        """Undo our own cancellation of the task, and say whether there was one."""
+        interrupts, self._interrupts = self._interrupts, 0
+        if task is not None:
+            for _ in range(interrupts):
+                task.uncancel()
+        return interrupts > 0
+
+    def _interrupt(self) -> None:
+        if self._waiting is not None:
+            self._interrupts += 1
+            self._waiting.cancel()
+
+
+_counting = threading.Lock()
+_current: ContextVar[Run | None] = ContextVar("gandy_current_run", default=None)
+enter_run = _current.set
+leave_run = _current.reset
+running_now = _current.get
+
+
+def current_run() -> Run:
+    """Return the run that this code is part of, also in a junction's thread; outside of one, raise."""
+    run = _current.get()
+    if run is None:
+        raise NoCurrentRunError
+    return run
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} ... ({len(text) - limit} characters more)"

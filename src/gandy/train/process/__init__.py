@@ -1,0 +1,3 @@
+"""Running a train in a process of its own."""
+
+from __future__ import annotations

@@ -1,0 +1,99 @@
+"""Outcomes on their way from a train's process to its parent."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, assert_never
+
+from gandy.errors import GandyError, RemoteJunctionError
+from gandy.model.outcome import Cancelled, Completed, Failed, Outcome, RetryRequest
+from gandy.train.failure import failure
+from gandy.train.process.messages import Ended, EndedBadly, EndedStopped, EndedWell
+
+if TYPE_CHECKING:
+    from gandy.train.definition import TrainDefinition
+    from gandy.train.inside.run import Run
+
+
+def to_message(outcome: Outcome[Any], definition: TrainDefinition[Any, Any], run: Run) -> Ended:
+    """Put an outcome into a message; an output that has no JSON form is a failure."""
+    match outcome:
+        case Completed():
+            return _completed(outcome, definition, run)
+        case Failed():
+            return failed_message(outcome)
+        case Cancelled():
+            return EndedStopped(
+                by=outcome.by, reason=outcome.reason, junction=outcome.junction, timings=outcome.timings
+            )
+        case _:
+            assert_never(outcome)
+
+
+def failed_message(failed: Failed) -> EndedBadly:
+    """Put a failure into a message."""
+    return EndedBadly(
+        junction=failed.junction,
+        exception_type=failed.exception_type,
+        arguments=_plain_arguments(failed.exception),
+        reason=failed.reason,
+        stack_trace=failed.stack_trace,
+        wants_retry=failed.retry is not None,
+        retry_after=failed.retry.after if failed.retry else None,
+        timings=failed.timings,
+    )
+
+
+def from_message(ended: Ended, definition: TrainDefinition[Any, Any], run: Run) -> Outcome[Any]:
+    """Take an outcome out of a message."""
+    match ended:
+        case EndedWell():
+            value = definition.output.decode(ended.output_json)
+            return Completed(value, ended.timings, ended.ended_early_by)
+        case EndedStopped():
+            return Cancelled(ended.by, ended.reason, ended.junction, ended.timings)
+        case EndedBadly():
+            return Failed(
+                exception=_rebuilt(ended),
+                junction=ended.junction,
+                exception_type=ended.exception_type,
+                reason=run.without_secrets(ended.reason),
+                stack_trace=run.without_secrets(ended.stack_trace),
+                timings=ended.timings,
+                retry=RetryRequest(ended.retry_after) if ended.wants_retry else None,
+            )
+        case _:
+            assert_never(ended)
+
+
+def _completed(outcome: Completed[Any], definition: TrainDefinition[Any, Any], run: Run) -> Ended:
+    try:
+        output_json = definition.output.encode(outcome.value)
+    except GandyError as error:
+        return failed_message(failure(error, run, junction=run.junction, timings=outcome.timings))
+    return EndedWell(output_json=output_json, ended_early_by=outcome.ended_early_by, timings=outcome.timings)
+
+
+def _plain_arguments(exception: BaseException) -> tuple[str | int | float | bool | None, ...] | None:
+    arguments = exception.args
+    return arguments if all(isinstance(each, str | int | float | bool | None) for each in arguments) else None
+
+
+def _rebuilt(ended: EndedBadly) -> BaseException:
+    """Make the original exception again where its class is loaded here and takes its plain arguments."""
+    kind = _loaded_exception(ended.exception_type)
+    if kind is not None and ended.arguments is not None:
+        try:
+            exception = kind(*ended.arguments)
+        except Exception:  # noqa: BLE001 - the constructor asks for more: the stand-in tells the same
+            return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
+        exception.add_note(ended.stack_trace)
+        return exception
+    return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
+
+
+def _loaded_exception(path: str) -> type[Exception] | None:
+    """Find an exception class among the modules that are already loaded; nothing is imported for a name."""
+    module, _, name = path.rpartition(".")
+    kind = getattr(sys.modules.get(module or "builtins"), name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
