@@ -6,11 +6,11 @@ WITH wanted AS (
     INSERT INTO gandy.manifest_group (owner, name)
     SELECT %(owner)s, name FROM wanted
     ON CONFLICT (owner, name) DO NOTHING
-    RETURNING id, name
+    RETURNING id, name, priority
 )
-SELECT id, name FROM made
+SELECT id, name, priority FROM made
 UNION ALL
-SELECT g.id, g.name FROM gandy.manifest_group g JOIN wanted USING (name) WHERE g.owner = %(owner)s;
+SELECT g.id, g.name, g.priority FROM gandy.manifest_group g JOIN wanted USING (name) WHERE g.owner = %(owner)s;
 
 -- name: ready_groups
 -- Loose index scan: one probe per group that has ready work, whatever the queue's length.

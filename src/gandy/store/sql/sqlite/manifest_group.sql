@@ -2,7 +2,7 @@
 -- Finds or makes groups by name; the ids never change.
 INSERT INTO manifest_group (owner, name, created_at, updated_at) VALUES (:owner, :name, gandy_now(), gandy_now())
 ON CONFLICT (owner, name) DO NOTHING;
-SELECT id, name FROM manifest_group WHERE owner = :owner AND name = :name;
+SELECT id, name, priority FROM manifest_group WHERE owner = :owner AND name = :name;
 
 -- name: ready_groups
 -- Loose index scan: one probe per group that has ready work, whatever the queue's length.

@@ -1,9 +1,9 @@
 -- name: queue_work
 -- Ad-hoc entries, as a set; one that lies in the future waits behind its gate.
 INSERT INTO work_queue (
-    owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
+    id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
     max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
-VALUES (:owner, :train_name, :input, :input_type_name, :manifest_group_id, :priority, 'ad_hoc',
+VALUES (:id, :owner, :train_name, :input, :input_type_name, :manifest_group_id, :priority, 'ad_hoc',
         CASE WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
         gandy_later(:delay_seconds), gandy_later(:delay_seconds),
         :max_retries, :is_retried, :retry_delay_seconds, :timeout_seconds, :unique_key, gandy_now())

@@ -1,0 +1,110 @@
+"""A run from the claim to its end, as the store hands it out and takes it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TrainState(StrEnum):
+    """Where a run stands."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class EndedBy(StrEnum):
+    """Why a run ended the way it did; it decides what follows a failure."""
+
+    ITSELF = "itself"
+    TIMEOUT = "timeout"
+    OPERATOR = "operator"
+    SHUTDOWN = "shutdown"
+    LOST_WORKER = "lost_worker"
+    AGE = "age"
+
+
+class ClaimedRun(NamedTuple):
+    """A run that this worker owns: a tuple, because thousands of them pass each second."""
+
+    id: int
+    fence: int
+    train: str
+    input_json: str | None
+    manifest_id: int | None
+    group_id: int
+    due_at: datetime
+    attempt: int
+    started_at: datetime
+    waited_since: datetime
+    failures: int
+    losses: int
+    lone_losses: int
+    max_retries: int | None
+    is_retried: bool | None
+    retry_delay_seconds: float | None
+    timeout_seconds: float | None
+    unique_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a failed run leaves for a person."""
+
+    junction: str | None
+    exception: str
+    reason: str
+    stack_trace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run ended, guarded by the claim that owned it, with what its job allows next."""
+
+    id: int
+    worker_id: str | None
+    fence: int | None
+    state: TrainState
+    ended_by: EndedBy = EndedBy.ITSELF
+    manifest_id: int | None = None
+    output_json: str | None = None
+    junctions_json: str | None = None
+    failure: Failure | None = None
+    progress_done: int | None = None
+    progress_total: int | None = None
+    keep_for: timedelta | None = None  #: None: by the manifest, else by the state
+    retry_after: timedelta | None = None  #: what the run itself asked for
+    failures: int = 0  #: of ad-hoc work, before this end
+    losses: int = 0
+    lone_losses: int = 0
+    was_alone: bool = False  #: it ran in a process of its own
+    max_retries: int | None = None
+    is_retried: bool | None = None
+    retry_delay: timedelta | None = None
+    unique_key: str | None = None
+    activations: tuple[tuple[str, str | None], ...] = ()  #: dormant dependents to queue, with their input
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the failure counts against the job: a lost worker or a shutdown is not its fault."""
+        return self.state is TrainState.FAILED and self.ended_by not in {EndedBy.SHUTDOWN, EndedBy.LOST_WORKER}
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSpans:
+    """How long runs are kept, by how they ended."""
+
+    completed: timedelta
+    failed: timedelta
+    cancelled: timedelta
+
+    def of(self, state: TrainState) -> timedelta:
+        """Return the span for a terminal state."""
+        if state is TrainState.COMPLETED:
+            return self.completed
+        return self.cancelled if state is TrainState.CANCELLED else self.failed

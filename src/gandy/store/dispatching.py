@@ -1,0 +1,200 @@
+"""From the queue to a run: one group of statements for the dispatcher and for the worker that asks for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gandy.model.run import ClaimedRun
+from gandy.rules.capacity import Capacity, Ready, choose
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.store.statements import Operation, Row, Rows
+
+_OPENED_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchRequest:
+    """Who asks, for how much, and under which caps."""
+
+    owner: str
+    trains: Sequence[str]
+    limit: int
+    per_group: int
+    default_timeout_seconds: float
+    worker_id: str | None = None  #: None: the run is pending for whoever takes it
+    max_active_jobs: int | None = None
+    min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyWork:
+    """The entries at the top of each group, and the caps that hold for them."""
+
+    entries: Rows
+    groups: dict[int, Row]
+    capacity: Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What became a run, and what has to wait for its manifest."""
+
+    runs: tuple[ClaimedRun, ...]
+    held: int = 0
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The runs' ids."""
+        return tuple(run.id for run in self.runs)
+
+
+NOTHING: Final = Dispatched(())
+
+
+def open_due() -> Operation[int]:
+    """Let in the entries whose instant has come."""
+    return len((yield statement("open_due", limit=_OPENED_AT_ONCE)))
+
+
+def next_due() -> Operation[float | None]:
+    """Say in how many seconds the next entry comes due."""
+    rows = yield statement("next_due")
+    return rows[0].seconds if rows else None
+
+
+def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
+    """Load what is ready, measure, choose, and turn the chosen into runs."""
+    ready = yield from load_ready(request)
+    chosen = choose_entries(ready, request.limit) if ready.entries else []
+    return (yield from dispatch_entries(request, chosen)) if chosen else NOTHING
+
+
+def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
+    """Take the top of every group that has ready work and room for it."""
+    groups = {row.id: row for row in (yield statement("ready_groups", owner=request.owner))}
+    capacity = yield from measure_capacity(request, list(groups.values()))
+    room = {group_id: _room(capacity, group_id, request.limit) for group_id in groups}
+    open_groups = [group_id for group_id, free in room.items() if free > 0]
+    share = _share(request, len(open_groups))
+    entries: Rows = []
+    for name, is_enabled in (("load_ready", True), ("load_triggered", False)):
+        rows = [
+            {"group_id": group_id, "share": min(share, room[group_id])}
+            for group_id in open_groups
+            if groups[group_id].is_enabled is is_enabled
+        ]
+        entries += yield batch(
+            name,
+            rows,
+            owner=request.owner,
+            trains=list(request.trains),
+            min_age_seconds=request.min_age_seconds,
+        )
+    return ReadyWork(entries, groups, capacity)
+
+
+def measure_capacity(request: DispatchRequest, groups: Rows) -> Operation[Capacity]:
+    """Count what is active, only under caps: who cannot lock a capped group leaves it to who has it."""
+    caps = {group.id: group.max_active_jobs for group in groups if group.max_active_jobs is not None}
+    group_active: dict[int, int] = {}
+    if caps:
+        locked = {row.id for row in (yield statement("lock_capped_groups", ids=list(caps)))}
+        counted = yield statement("count_active_by_group", ids=list(locked))
+        group_active = {row.id: row.active for row in counted}
+        caps = {group_id: cap if group_id in locked else 0 for group_id, cap in caps.items()}
+    if request.max_active_jobs is None:
+        return Capacity(None, 0, caps, group_active)
+    if not (yield statement("lock_global_cap", owner=request.owner))[0].is_held:
+        return Capacity(0, 0, caps, group_active)
+    active = (yield statement("count_active", owner=request.owner))[0].active
+    return Capacity(request.max_active_jobs, active, caps, group_active)
+
+
+def choose_entries(ready: ReadyWork, limit: int) -> Rows:
+    """Choose by the pure rule: the global cap stops, a group's cap skips only that group."""
+    by_id = {entry.id: entry for entry in ready.entries}
+    candidates = [
+        Ready(entry.id, entry.manifest_group_id, ready.groups[entry.manifest_group_id].priority, entry.rank, entry.id)
+        for entry in ready.entries
+    ]
+    return [by_id[chosen.entry_id] for chosen in choose(candidates, ready.capacity)[:limit]]
+
+
+def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispatched]:
+    """Turn entries into runs; one whose manifest is active or disabled waits behind its gate instead."""
+    held = yield from _hold_blocked(entries)
+    ids = [entry.id for entry in entries if entry.id not in held]
+    started = yield statement(
+        "dispatch_entries",
+        ids=ids,
+        worker_id=request.worker_id,
+        default_timeout_seconds=request.default_timeout_seconds,
+    )
+    by_id = {entry.id: entry for entry in entries}
+    return Dispatched(tuple(_claimed(by_id[row.id], row) for row in started), len(held))
+
+
+def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
+    """Return what was claimed and not begun, untouched."""
+    return len((yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)))
+
+
+def _hold_blocked(entries: Rows) -> Operation[set[int]]:
+    """Lock the entries' manifests; what another holds is simply left for the next time."""
+    manifest_ids = sorted({entry.manifest_id for entry in entries if entry.manifest_id is not None})
+    if not manifest_ids:
+        return set()
+    rows = yield statement("lock_idle_manifests", ids=manifest_ids)
+    manifests = {row.id: row for row in rows}
+    passed_over = {entry.id for entry in entries if entry.manifest_id and entry.manifest_id not in manifests}
+    blocked = [entry.id for entry in entries if _is_blocked(entry, manifests.get(entry.manifest_id))]
+    if blocked:
+        yield statement("hold_entries", ids=blocked)
+    return passed_over.union(blocked)
+
+
+def _is_blocked(entry: Row, manifest: Row | None) -> bool:
+    if manifest is None:
+        return False
+    may_run = manifest.is_enabled or entry.origin == "trigger"
+    return manifest.active_run_id is not None or not may_run
+
+
+def _room(capacity: Capacity, group_id: int, limit: int) -> int:
+    cap = capacity.group_caps.get(group_id)
+    return limit if cap is None else max(cap - capacity.group_active.get(group_id, 0), 0)
+
+
+def _share(request: DispatchRequest, groups: int) -> int:
+    """One group may fill the claim; among several none takes more than its share, so that none hides another."""
+    if groups <= 1:
+        return request.limit if request.worker_id else min(request.limit, request.per_group)
+    return max(1, min(request.per_group, 2 * request.limit // groups))
+
+
+def _claimed(entry: Row, row: Row) -> ClaimedRun:
+    return ClaimedRun(
+        id=entry.id,
+        fence=row.fence,
+        train=entry.train_name,
+        input_json=entry.input,
+        manifest_id=entry.manifest_id,
+        group_id=entry.manifest_group_id,
+        due_at=entry.due_at,
+        attempt=entry.attempt,
+        started_at=row.started_at,
+        waited_since=entry.scheduled_at,
+        failures=entry.failures,
+        losses=entry.losses,
+        lone_losses=entry.lone_losses,
+        max_retries=entry.max_retries,
+        is_retried=entry.is_retried,
+        retry_delay_seconds=entry.retry_delay_seconds,
+        timeout_seconds=entry.timeout_seconds,
+        unique_key=entry.unique_key,
+    )

@@ -1,0 +1,136 @@
+"""Putting ad-hoc work into the queue."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from gandy.model.declaration import DEFAULT_GROUP
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.store.statements import Operation, Row
+
+UniqueUntil: TypeAlias = Literal["start", "success"]
+
+_LONGEST_KEY: Final = 200
+_CHUNK: Final = 5_000
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniqueness:
+    """For how long another job with the same key is answered with this one."""
+
+    keys: Sequence[str]  #: one for each input
+    until: UniqueUntil = "start"
+    keep_for: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueueRequest:
+    """One train and the inputs that it is to run with."""
+
+    owner: str
+    train: str
+    inputs: Sequence[str | None]
+    input_type_name: str
+    group: str = DEFAULT_GROUP
+    priority: int | None = None  #: None: the group's
+    delay: timedelta = timedelta(0)
+    max_retries: int | None = None
+    is_retried: bool | None = None
+    retry_delay: timedelta | None = None
+    timeout: timedelta | None = None
+    uniqueness: Uniqueness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The entries that now hold the work, in the order of the inputs; `existing` held it already."""
+
+    ids: tuple[int, ...]
+    existing: frozenset[int] = field(default_factory=frozenset)
+
+
+def uniqueness_key(train: str, canonical_input: str) -> str:
+    """Say what makes a job the same as another: its train and its input."""
+    text = f"{train} {canonical_input}"
+    if len(text) <= _LONGEST_KEY:
+        return text
+    return f"{train[:100]} sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def enqueue(request: EnqueueRequest) -> Operation[Enqueued]:
+    """Queue the work and wake a worker; who passes the connection decides when it is committed."""
+    groups = yield batch("ensure_groups", [{"name": request.group}], owner=request.owner)
+    if request.uniqueness is None:
+        ids = yield from _insert(request, groups[0], [(None, text, None) for text in request.inputs])
+        existing: frozenset[int] = frozenset()
+    else:
+        ids, existing = yield from _insert_unique(request, request.uniqueness, groups[0])
+    topic = "later" if request.delay else "work"
+    yield statement("notify", payload=f"{topic}:{request.owner}")
+    return Enqueued(tuple(ids), existing)
+
+
+def _insert(
+    request: EnqueueRequest, group: Row, jobs: Sequence[tuple[int | None, str | None, str | None]]
+) -> Operation[list[int]]:
+    ids: list[int] = []
+    for start in range(0, len(jobs), _CHUNK):
+        rows = yield batch(
+            "queue_work",
+            [
+                {"id": job_id, "input": text, "unique_key": key}
+                for job_id, text, key in jobs[start : start + _CHUNK]
+            ],
+            owner=request.owner,
+            train_name=request.train,
+            input_type_name=request.input_type_name,
+            manifest_group_id=group.id,
+            priority=group.priority if request.priority is None else request.priority,
+            delay_seconds=request.delay.total_seconds(),
+            max_retries=request.max_retries,
+            is_retried=request.is_retried,
+            retry_delay_seconds=_seconds(request.retry_delay),
+            timeout_seconds=_seconds(request.timeout),
+        )
+        ids += [row.id for row in rows]
+    return ids
+
+
+def _insert_unique(
+    request: EnqueueRequest, uniqueness: Uniqueness, group: Row
+) -> Operation[tuple[list[int], frozenset[int]]]:
+    """Take each key once; who holds it already, or holds it first in this very call, stands for the others."""
+    input_of = dict(zip(reversed(uniqueness.keys), reversed(request.inputs), strict=True))
+    holders: dict[str, int] = {}
+    taken: dict[str, int] = {}
+    for _ in range(_TRIES):  # a key released between the two statements is free again: ask once more
+        missing = [{"key": key} for key in input_of if key not in holders]
+        rows = yield batch(
+            "take_unique_keys",
+            missing,
+            owner=request.owner,
+            held_until=uniqueness.until,
+            keep_seconds=_seconds(uniqueness.keep_for),
+        )
+        taken.update((row.key, row.holder_id) for row in rows)
+        holders.update(taken)
+        rest = [key for key in input_of if key not in holders]
+        found = (yield statement("find_key_holders", owner=request.owner, keys=rest)) if rest else []
+        holders.update((row.key, row.holder_id) for row in found)
+        if len(holders) == len(input_of):
+            break
+    yield from _insert(request, group, [(holder, input_of[key], key) for key, holder in taken.items()])
+    ids = [holders[key] for key in uniqueness.keys]
+    return ids, frozenset(ids).difference(taken.values())
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
