@@ -10,7 +10,7 @@ CODE := $(wildcard src tests benchmarks tools examples)
 TYPED := $(wildcard src tests benchmarks)
 WORKERS ?= auto
 
-PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup --quiet
+PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadgroup --quiet
 
 .PHONY: help
 help: ## Show this list

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sqlite3
 import sys
@@ -9,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests.support import postgres_found
@@ -99,6 +101,14 @@ def sqlite_url(sqlite_home: SqliteHome) -> Iterator[str]:
     """A SQLite file that does not exist yet."""
     with sqlite_home.database() as url:
         yield url
+
+
+def pytest_configure() -> None:
+    """Let no setting of the surroundings into the tests, and no slow machine fail a property."""
+    for name in [name for name in os.environ if name.startswith("GANDY_") and not name.startswith("GANDY_TEST_")]:
+        del os.environ[name]
+    hypothesis.settings.register_profile("gandy", deadline=None, print_blob=True)
+    hypothesis.settings.load_profile("gandy")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
