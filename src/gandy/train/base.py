@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -27,6 +26,7 @@ from gandy.train.signals import CancelRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -57,7 +57,7 @@ class Train(Generic[In, Out]):
     keep_for: ClassVar[timedelta | None] = None
     process: ClassVar[bool] = False
 
-    def __init__(self, never: Never) -> None:  # noqa: ARG002 - see below
+    def __init__(self, never: Never) -> None:  # noqa: ARG002 - for checkers only
         """Refuse: a train is its class. The parameter keeps checkers from taking the class for a function."""
         raise TrainDefinitionError(
             train=type(self).__name__, problem="is not instantiated; call .run(...) on the class"

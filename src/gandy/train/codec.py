@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -137,13 +137,13 @@ def _adapter_of(declared: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type tha
 
 
 @lru_cache(maxsize=256)
-def _codec_of(kind: Hashable) -> PayloadCodec[object]:
+def _codec_of(kind: Any) -> PayloadCodec[Any]:  # noqa: ANN401 - the same
     return PayloadCodec(kind, train="to activate", part="input")
 
 
 def encode_any(value: object) -> str:
     """Return the JSON text of a value whose declared type is not known here."""
-    kind: Hashable = type(value)
+    kind: Any = type(value)
     return _codec_of(kind).encode(value)
 
 

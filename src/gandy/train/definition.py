@@ -88,12 +88,14 @@ class TrainDefinition(Generic[In, Out]):
 def define_function(
     function: AnyCallable, *, name: str | None = None, options: TrainOptions | None = None
 ) -> TrainDefinition[object, object]:
-    """Make a train of one function: its input is the first parameter that is not Run, the rest is provided."""
+    """Make a train of one function: the first parameter that is not Run is its input, others are provided."""
     junction = read_junction(function)
     plan = plan_function(junction)
     given = input_parameter(junction)
     default = Required() if given is None else given.default
-    return _defined(name or junction.name, plan, options or TrainOptions(), function, default)
+    return _defined(
+        name or junction.name, plan, options or TrainOptions(), source=function, default_input=default
+    )
 
 
 def define_route(
@@ -102,7 +104,7 @@ def define_route(
     """Make a train of several junctions."""
     junctions = tuple(read_junction(step) for step in route)
     plan = plan_route(name, junctions, takes=key_of(takes), gives=key_of(gives))
-    return _defined(name, plan, options, source, Required())
+    return _defined(name, plan, options, source=source, default_input=Required())
 
 
 def place_of(source: AnyCallable) -> str:
@@ -116,7 +118,7 @@ def place_of(source: AnyCallable) -> str:
 
 
 def _defined(
-    name: str, plan: Plan, options: TrainOptions, source: AnyCallable, default_input: object
+    name: str, plan: Plan, options: TrainOptions, *, source: AnyCallable, default_input: object
 ) -> TrainDefinition[object, object]:
     problems = options.problems()
     if not name.strip():

@@ -29,7 +29,7 @@ class Engine:
         max_threads: int = DEFAULT_MAX_THREADS,
         max_processes: int | None = None,
     ) -> None:
-        """Take as `host` the importable place of the app, "module:name": child processes find trains there."""
+        """Take as `host` the importable place of the app, "module:name", where child processes find it."""
         self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="gandy-junction")
         self._processes = ProcessRunner(host=host, max_processes=max_processes)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Provided:
-    """What an application provides: values, or factories (sync, async, context managers) without parameters."""
+    """What an application provides: values, or factories (sync, async, context managers) of them."""
 
     def __init__(self) -> None:
         self._sources: dict[object, object] = {}
@@ -50,10 +50,10 @@ class Provided:
 
 
 async def _made(key: object, source: object, stack: AsyncExitStack) -> object:
-    if not _is_factory(key, source):
+    if not _is_factory(source, key):
         return source
     try:
-        made: object = source()
+        made = source()
         if inspect.isawaitable(made):
             made = await made
         # What is already of the wanted type is the value itself, even if it can be entered (a lock can, too).
@@ -67,7 +67,7 @@ async def _made(key: object, source: object, stack: AsyncExitStack) -> object:
         raise ProvideError(provided=type_name(key), problem=problem) from error
 
 
-def _is_factory(key: object, source: object) -> TypeGuard[Callable[[], object]]:
+def _is_factory(source: object, key: object) -> TypeGuard[Callable[[], object]]:
     """Tell a factory from a value: a value is of the type itself, a factory is a function or a class."""
     if _is_instance(source, key):
         return False

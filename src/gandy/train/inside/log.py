@@ -18,7 +18,7 @@ _forward = logging.getLogger(RUN_LOGGER)
 
 
 class RunLog:
-    """Logs like a standard logger: every line is kept with the run, and passed on to the logger `gandy.run`."""
+    """Logs like a standard logger: every line is kept with the run and passed on to logger `gandy.run`."""
 
     __slots__ = ("_run",)
 

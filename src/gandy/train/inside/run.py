@@ -121,8 +121,8 @@ class Run:
         return text
 
     def request_cancel(self, by: CancelledBy, reason: str = "") -> None:
-        """Ask the run to stop: at once where it awaits, else before its next junction; the first reason stays."""
-        if self.cancellation is None:
+        """Ask the run to stop: at once where it awaits, else before its next junction."""
+        if self.cancellation is None:  # the first reason stays
             self.cancellation = Cancellation(by, reason)
         waiting = self._waiting
         if waiting is not None:

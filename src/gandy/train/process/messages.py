@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta  # noqa: TC003 - pydantic reads the fields
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from gandy.model.outcome import CancelledBy, JunctionTiming
+from gandy.model.outcome import CancelledBy, JunctionTiming  # noqa: TC001 - pydantic reads the fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class Scope:
         return len(self.blank) - 1
 
     def find(self, key: object) -> Source | None:
-        """Return where a type is: exactly that, else as a tuple's parts, else the latest that may stand for it."""
+        """Return where a type is: itself, else a tuple's parts, else the latest that may stand for it."""
         for stored, slot in reversed(self._stored):
             if stored == key:
                 return slot
