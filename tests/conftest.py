@@ -105,7 +105,9 @@ def sqlite_url(sqlite_home: SqliteHome) -> Iterator[str]:
 
 def pytest_configure() -> None:
     """Let no setting of the surroundings into the tests, and no slow machine fail a property."""
-    for name in [name for name in os.environ if name.startswith("GANDY_") and not name.startswith("GANDY_TEST_")]:
+    for name in [
+        name for name in os.environ if name.startswith("GANDY_") and not name.startswith("GANDY_TEST_")
+    ]:
         del os.environ[name]
     hypothesis.settings.register_profile("gandy", deadline=None, print_blob=True)
     hypothesis.settings.load_profile("gandy")
