@@ -40,7 +40,7 @@ def json_input(text: str) -> str:
         json.loads(content, parse_constant=_refuse_constant)
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{text}: {error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"is not JSON: {error}; write JSON, @file or -") from error
     return content
 
@@ -49,9 +49,13 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask before a bulk change; where nobody can be asked, `--yes` is required."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not _somebody_is_there():
         raise click.UsageError(f"{question} Nobody is there to answer: pass --yes.")
     click.confirm(question, abort=True, err=True)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
 
 
 def _read(value: str) -> str:
