@@ -1,0 +1,1 @@
+"""Benchmarks of Gandy: its own PostgreSQL, direct-SQL ceilings, peers, ratios paired in time."""

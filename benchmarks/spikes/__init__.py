@@ -1,0 +1,1 @@
+"""Spikes kept runnable: the measurements behind decisions."""
