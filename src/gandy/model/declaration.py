@@ -49,3 +49,21 @@ class ManifestDeclaration:
     keep_for: timedelta | None = None
     keep_last: int | None = None
     batch: str | None = None  #: the schedule_many that declared it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDeclaration:
+    """A set of manifests that is declared as one; what left it is orphaned."""
+
+    name: str
+    prune_empty: bool = False  #: whether an empty set orphans all that were in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declarations:
+    """All that one application declares; who owns it may prune what is no longer in it."""
+
+    owner: str
+    groups: tuple[GroupDeclaration, ...] = ()
+    manifests: tuple[ManifestDeclaration, ...] = ()
+    batches: tuple[BatchDeclaration, ...] = ()
