@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 
 class TrainState(StrEnum):
@@ -67,6 +69,7 @@ class RunEnd:
     """How a run ended, guarded by the claim that owned it, with what its job allows next."""
 
     id: int
+    train: str
     worker_id: str | None
     fence: int | None
     state: TrainState
@@ -92,7 +95,10 @@ class RunEnd:
     @property
     def is_counted(self) -> bool:
         """Whether the failure counts against the job: a lost worker or a shutdown is not its fault."""
-        return self.state is TrainState.FAILED and self.ended_by not in {EndedBy.SHUTDOWN, EndedBy.LOST_WORKER}
+        return self.state is TrainState.FAILED and self.ended_by not in {
+            EndedBy.SHUTDOWN,
+            EndedBy.LOST_WORKER,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
     """A queued entry whose time has come."""
 
-    entry_id: int
+    entry_id: int  #: ids rise with age
     group_id: int
     group_priority: int
-    priority: int  #: for ordering: a dependent's boost is in it
-    created_at: datetime
+    rank: int  #: the entry's priority; a dependent's boost is in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +53,5 @@ def choose(ready: Iterable[Ready], capacity: Capacity) -> list[Ready]:
     return chosen
 
 
-def _precedence(entry: Ready) -> tuple[int, int, datetime, int]:
-    return -entry.group_priority, -entry.priority, entry.created_at, entry.entry_id
+def _precedence(entry: Ready) -> tuple[int, int, int]:
+    return -entry.group_priority, -entry.rank, entry.entry_id

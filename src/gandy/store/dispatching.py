@@ -1,4 +1,4 @@
-"""From the queue to a run: one group of statements for the dispatcher and for the worker that asks for itself."""
+"""From the queue to a run: one group of statements for the dispatcher and for workers that ask themselves."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def choose_entries(ready: ReadyWork, limit: int) -> Rows:
     """Choose by the pure rule: the global cap stops, a group's cap skips only that group."""
     by_id = {entry.id: entry for entry in ready.entries}
     candidates = [
-        Ready(entry.id, entry.manifest_group_id, ready.groups[entry.manifest_group_id].priority, entry.rank, entry.id)
+        Ready(entry.id, entry.manifest_group_id, ready.groups[entry.manifest_group_id].priority, entry.rank)
         for entry in ready.entries
     ]
     return [by_id[chosen.entry_id] for chosen in choose(candidates, ready.capacity)[:limit]]
@@ -171,7 +171,7 @@ def _room(capacity: Capacity, group_id: int, limit: int) -> int:
 
 
 def _share(request: DispatchRequest, groups: int) -> int:
-    """One group may fill the claim; among several none takes more than its share, so that none hides another."""
+    """Let one group fill the claim; of several none takes more than its share, so that none hides another."""
     if groups <= 1:
         return request.limit if request.worker_id else min(request.limit, request.per_group)
     return max(1, min(request.per_group, 2 * request.limit // groups))

@@ -107,7 +107,7 @@ def _insert(
 def _insert_unique(
     request: EnqueueRequest, uniqueness: Uniqueness, group: Row
 ) -> Operation[tuple[list[int], frozenset[int]]]:
-    """Take each key once; who holds it already, or holds it first in this very call, stands for the others."""
+    """Take each key once; who holds it already, or first in this very call, stands for the others."""
     input_of = dict(zip(reversed(uniqueness.keys), reversed(request.inputs), strict=True))
     holders: dict[str, int] = {}
     taken: dict[str, int] = {}

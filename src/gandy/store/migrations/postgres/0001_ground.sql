@@ -148,6 +148,7 @@ CREATE TABLE gandy.work_queue (
     losses              integer NOT NULL DEFAULT 0,   -- times it was lost with its worker after it had begun
     lone_losses         integer NOT NULL DEFAULT 0,   -- the same, alone in a process of its own
     unique_key          text,
+    retry_of            bigint,                  -- the attempt before this one
     CHECK (status <> 'skipped' OR reason IS NOT NULL)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);

@@ -142,6 +142,7 @@ CREATE TABLE work_queue (
     losses              INTEGER NOT NULL DEFAULT 0,   -- times it was lost with its worker after it had begun
     lone_losses         INTEGER NOT NULL DEFAULT 0,   -- the same, alone in a process of its own
     unique_key          TEXT,
+    retry_of            INTEGER,                  -- the attempt before this one
     CHECK (status <> 'skipped' OR reason IS NOT NULL)
 ) STRICT;
 

@@ -7,42 +7,41 @@ SELECT 'infinity', %(owner)s, %(name)s, 'in_progress', %(parent_id)s, now, %(inp
 FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;
 
--- name: finish_runs
--- Moves runs out of the live partition, guarded by worker and fence, into the partition of the day they die.
+-- name: end_runs
+-- Moves runs out of the live partition, guarded by the claim that owned them, into the partition of the day they die.
 WITH clock AS MATERIALIZED (
     SELECT gandy.now() AS now, since, until FROM gandy.history_horizon
 ), ended AS MATERIALIZED (
-    SELECT e.*, clock.now, clock.since, clock.until, clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until
+    SELECT e.*, clock.*, clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until
     FROM clock, unnest(
-        %(id)s::bigint[], %(fence)s::bigint[], %(train_state)s::text[], %(output)s::text[], %(junctions)s::text[],
+        %(id)s::bigint[], %(worker_id)s::text[], %(fence)s::bigint[], %(train_state)s::text[], %(output)s::text[], %(junctions)s::text[],
         %(failure_junction)s::text[], %(failure_exception)s::text[], %(failure_reason)s::text[], %(stack_trace)s::text[],
         %(cancellation_reason)s::text[], %(keep_for_seconds)s::float8[], %(progress_done)s::bigint[], %(progress_total)s::bigint[])
-        AS e(id, fence, train_state, output, junctions, failure_junction, failure_exception, failure_reason, stack_trace,
+        AS e(id, worker_id, fence, train_state, output, junctions, failure_junction, failure_exception, failure_reason, stack_trace,
              cancellation_reason, keep_for_seconds, progress_done, progress_total)
 ), gone AS (
     DELETE FROM gandy.metadata_live r USING ended e
-    WHERE r.id = e.id AND r.bucket = 'infinity' AND r.train_state = 'in_progress'
-      AND r.worker_id = %(worker_id)s AND r.fence = e.fence
+    WHERE r.id = e.id AND r.bucket = 'infinity'
+      AND r.worker_id IS NOT DISTINCT FROM e.worker_id AND r.fence IS NOT DISTINCT FROM e.fence
     RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
         r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,
         r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,
         e.train_state, e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
         coalesce(r.cancellation_reason, e.cancellation_reason) AS cancellation_reason,
-        e.progress_done, e.progress_total, e.now, e.since, e.until, e.keep_until, e.keep_for_seconds
+        e.progress_done, e.progress_total, e.now, e.keep_until,
+        CASE WHEN e.keep_for_seconds >= 86400 AND (e.keep_until AT TIME ZONE 'UTC')::date >= e.since
+                  AND (e.keep_until AT TIME ZONE 'UTC')::date < e.until
+             THEN (e.keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END AS bucket
 ), kept AS (
     INSERT INTO gandy.metadata (
         id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
         due_at, attempt, input, output, created_at, start_time, end_time, keep_until, deadline_at, failure_junction,
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
         cancellation_requested_at, is_cancellation_ignored, junctions, progress_done, progress_total, worker_id, fence)
-    SELECT id,
-        CASE WHEN keep_for_seconds >= 86400 AND (keep_until AT TIME ZONE 'UTC')::date >= since
-                  AND (keep_until AT TIME ZONE 'UTC')::date < until
-             THEN (keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END,
-        owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
+    SELECT id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
         due_at, attempt, input, output::json, created_at, start_time, now, keep_until, deadline_at, failure_junction,
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
         cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence
     FROM gone
 )
-SELECT id, manifest_id FROM gone;
+SELECT id, bucket::text AS bucket FROM gone;

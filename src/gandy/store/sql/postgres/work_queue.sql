@@ -89,9 +89,11 @@ WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued' AND gate <> 'manifest';
 
 -- name: release_entries
 -- The manifest's run is over or it is enabled again: the entry is ready, or waits for its instant.
-UPDATE gandy.work_queue SET gate = CASE WHEN scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
-WHERE manifest_id = ANY(%(manifest_ids)s::bigint[]) AND status = 'queued' AND gate = 'manifest'
-RETURNING id;
+UPDATE gandy.work_queue q SET gate = CASE WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
+FROM gandy.manifest m
+WHERE q.manifest_id = ANY(%(manifest_ids)s::bigint[]) AND q.status = 'queued' AND q.gate = 'manifest'
+  AND m.id = q.manifest_id AND m.active_run_id IS NULL AND (m.is_enabled OR q.origin = 'trigger')
+RETURNING q.id;
 
 -- name: put_back_entries
 -- What was claimed and not begun goes back untouched; its run never was.
@@ -111,18 +113,18 @@ RETURNING q.id;
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
-    unique_key, created_at)
+    unique_key, retry_of, created_at)
 SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT r.is_open THEN 'manifest' WHEN r.delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy.now() + make_interval(secs => r.delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, r.failures, r.losses, r.lone_losses,
-       q.unique_key, gandy.now()
+       q.unique_key, q.id, gandy.now()
 FROM unnest(%(id)s::bigint[], %(delay_seconds)s::float8[], %(failures)s::int[], %(losses)s::int[],
             %(lone_losses)s::int[], %(is_open)s::bool[])
      AS r(id, delay_seconds, failures, losses, lone_losses, is_open)
 JOIN gandy.work_queue q ON q.id = r.id
 ON CONFLICT DO NOTHING
-RETURNING id, manifest_id, due_at, attempt, unique_key;
+RETURNING id, retry_of;
 
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.

@@ -9,13 +9,13 @@ SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :nam
        (SELECT value FROM sequence WHERE name = 'fence')
 RETURNING id, fence, start_time AS started_at;
 
--- name: finish_runs
--- Differs by necessity: one table, so the run is updated in place, guarded by worker and fence.
+-- name: end_runs
+-- Differs by necessity: one table, so the run is updated in place, guarded by the claim that owned it.
 UPDATE metadata SET
     train_state = :train_state, output = :output, junctions = :junctions, failure_junction = :failure_junction,
     failure_exception = :failure_exception, failure_reason = :failure_reason, stack_trace = :stack_trace,
     cancellation_reason = coalesce(cancellation_reason, :cancellation_reason), end_time = gandy_now(),
     keep_until = gandy_later(:keep_for_seconds), progress_done = :progress_done, progress_total = :progress_total,
     currently_running_junction = NULL
-WHERE id = :id AND train_state = 'in_progress' AND worker_id = :worker_id AND fence = :fence
-RETURNING id, manifest_id;
+WHERE id = :id AND train_state IN ('pending', 'in_progress') AND worker_id IS :worker_id AND fence IS :fence
+RETURNING id, NULL AS bucket;

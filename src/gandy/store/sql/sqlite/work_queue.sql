@@ -78,6 +78,8 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' AND gate <
 -- The manifest's run is over or it is enabled again: the entry is ready, or waits for its instant.
 UPDATE work_queue SET gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
 WHERE manifest_id IN (SELECT value FROM json_each(:manifest_ids)) AND status = 'queued' AND gate = 'manifest'
+  AND EXISTS (SELECT 1 FROM manifest m WHERE m.id = work_queue.manifest_id AND m.active_run_id IS NULL
+              AND (m.is_enabled OR work_queue.origin = 'trigger'))
 RETURNING id;
 
 -- name: put_back_entries
@@ -99,15 +101,15 @@ RETURNING id;
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
-    unique_key, created_at)
+    unique_key, retry_of, created_at)
 SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT :is_open THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy_later(:delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, :failures, :losses, :lone_losses,
-       q.unique_key, gandy_now()
+       q.unique_key, q.id, gandy_now()
 FROM work_queue q WHERE q.id = :id
 ON CONFLICT DO NOTHING
-RETURNING id, manifest_id, due_at, attempt, unique_key;
+RETURNING id, retry_of;
 
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.

@@ -1,0 +1,80 @@
+"""What follows the end of a run: the next attempt, a parked job, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gandy.model.run import EndedBy, TrainState
+from gandy.rules.retry import backoff, is_exhausted
+
+if TYPE_CHECKING:
+    from gandy.model.run import RunEnd
+
+SUSPECT_AFTER_LOSSES: Final = 2
+PARK_AFTER_LONE_LOSSES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class JobPolicy:
+    """What a job allows, and how often it has failed before this end."""
+
+    failures: int
+    max_retries: int
+    is_retried: bool
+    retry_delay: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Another attempt, after a delay, with what the attempts so far left behind."""
+
+    delay: timedelta
+    failures: int
+    losses: int
+    lone_losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """A person has to look at it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing follows."""
+
+
+Aftermath: TypeAlias = Retry | Park | Settled
+
+
+def is_suspect(losses: int) -> bool:
+    """Tell whether a job may be what kills its workers: it then runs alone, in a process of its own."""
+    return losses >= SUSPECT_AFTER_LOSSES
+
+
+def aftermath(end: RunEnd, policy: JobPolicy) -> Aftermath:
+    """Decide what follows; a success and an operator's cancellation use the occurrence up."""
+    if end.state is not TrainState.FAILED or not policy.is_retried:
+        return Settled()
+    if not end.is_counted:
+        return _after_interruption(end, policy)
+    failures = policy.failures + 1
+    if is_exhausted(failures, policy.max_retries):
+        attempts = "attempt" if failures == 1 else "attempts"
+        return Park(f"failed {failures} {attempts} of {max(1, policy.max_retries)}")
+    delay = backoff(failures, policy.retry_delay) if end.retry_after is None else end.retry_after
+    return Retry(delay, failures, end.losses, end.lone_losses)
+
+
+def _after_interruption(end: RunEnd, policy: JobPolicy) -> Aftermath:
+    """Retried at once and not counted, unless it has died alone too often."""
+    if end.ended_by is not EndedBy.LOST_WORKER:
+        return Retry(timedelta(0), policy.failures, end.losses, end.lone_losses)
+    lone_losses = end.lone_losses + (1 if end.was_alone else 0)
+    if lone_losses >= PARK_AFTER_LONE_LOSSES:
+        return Park(f"its process died {lone_losses} times while it ran alone")
+    return Retry(timedelta(0), policy.failures, end.losses + 1, lone_losses)

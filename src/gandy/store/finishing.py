@@ -1,0 +1,259 @@
+"""The end of runs and all that follows from it, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, assert_never
+
+from gandy.model.declaration import DEFAULT_MAX_RETRIES
+from gandy.model.run import EndedBy, TrainState
+from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gandy.model.run import RetentionSpans, RunEnd
+    from gandy.store.statements import Operation, Row
+
+
+@dataclass(frozen=True, slots=True)
+class FinishRules:
+    """What finishing needs to know beside the ends themselves."""
+
+    owner: str
+    retention: RetentionSpans
+    max_awaiting_letters_per_train: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishResult:
+    """Which ends were recorded, and what they led to; the others' claims no longer owned their runs."""
+
+    finished: Mapping[int, str | None]  #: the run's bucket, by its id
+    refused: tuple[int, ...]
+    retried: int
+    parked: tuple[int, ...]  #: runs whose job waits for a person
+    exhausted_manifests: tuple[int, ...]
+
+
+def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishResult]:
+    """Record the ends that their claims still own; each is terminal from here on, whoever comes late."""
+    manifests = yield from _lock_manifests(ends)
+    rows = yield batch("end_runs", [_ended(end, manifests, rules.retention) for end in ends])
+    finished = {row.id: row.bucket for row in rows}
+    settled = [end for end in ends if end.id in finished]
+    retries, parks = _decide(settled, manifests)
+    yield from _record_on_manifests(settled, parks)
+    retried = yield from _queue_retries(retries, manifests)
+    parked = yield from _park(parks, rules)
+    yield from _settle_keys(settled, retried)
+    yield from _activate(settled)
+    yield from _wake(rules.owner, settled, retries)
+    return FinishResult(
+        finished=finished,
+        refused=tuple(end.id for end in ends if end.id not in finished),
+        retried=len(retried),
+        parked=parked,
+        exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
+    )
+
+
+def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:
+    ids = sorted({end.manifest_id for end in ends if end.manifest_id is not None})
+    rows = (yield statement("lock_manifests", ids=ids)) if ids else []
+    return {row.id: row for row in rows}
+
+
+def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> dict[str, object]:
+    failure = end.failure
+    return {
+        "id": end.id,
+        "worker_id": end.worker_id,
+        "fence": end.fence,
+        "train_state": end.state.value,
+        "output": end.output_json,
+        "junctions": end.junctions_json,
+        "failure_junction": failure.junction if failure else None,
+        "failure_exception": failure.exception if failure else None,
+        "failure_reason": failure.reason if failure else None,
+        "stack_trace": failure.stack_trace if failure else None,
+        "cancellation_reason": _CANCELLATION.get(end.ended_by),
+        "keep_for_seconds": _keep_for(end, manifests, retention).total_seconds(),
+        "progress_done": end.progress_done,
+        "progress_total": end.progress_total,
+    }
+
+
+_CANCELLATION = {
+    EndedBy.OPERATOR: "operator",
+    EndedBy.TIMEOUT: "timeout",
+    EndedBy.SHUTDOWN: "shutdown",
+}
+
+
+def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> timedelta:
+    manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
+    if manifest is not None and manifest.keep_for_seconds is not None:
+        return timedelta(seconds=manifest.keep_for_seconds)
+    return retention.of(end.state) if end.keep_for is None else end.keep_for
+
+
+def _policy(end: RunEnd, manifests: Mapping[int, Row]) -> JobPolicy:
+    manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
+    if manifest is not None:
+        delay = manifest.retry_delay_seconds
+        return JobPolicy(
+            failures=manifest.failure_count,
+            max_retries=manifest.max_retries,
+            is_retried=manifest.is_retried,
+            retry_delay=None if delay is None else timedelta(seconds=delay),
+        )
+    return JobPolicy(
+        failures=end.failures,
+        max_retries=DEFAULT_MAX_RETRIES if end.max_retries is None else end.max_retries,
+        is_retried=end.is_retried is not False,
+        retry_delay=end.retry_delay,
+    )
+
+
+def _decide(
+    settled: Iterable[RunEnd], manifests: Mapping[int, Row]
+) -> tuple[list[tuple[RunEnd, Retry]], list[tuple[RunEnd, Park]]]:
+    retries: list[tuple[RunEnd, Retry]] = []
+    parks: list[tuple[RunEnd, Park]] = []
+    for end in settled:
+        if end.state is not TrainState.FAILED:
+            continue
+        match aftermath(end, _policy(end, manifests)):
+            case Retry() as retry:
+                retries.append((end, retry))
+            case Park() as park:
+                parks.append((end, park))
+            case Settled():
+                pass
+            case unknown:
+                assert_never(unknown)
+    return retries, parks
+
+
+def _record_on_manifests(settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]) -> Operation[None]:
+    exhausted = {end.id for end, _ in parks}
+    rows = [
+        {
+            "manifest_id": end.manifest_id,
+            "run_id": end.id,
+            "state": end.state.value,
+            "is_counted": end.is_counted,
+            "needs_look": end.id in exhausted,
+        }
+        for end in settled
+        if end.manifest_id is not None
+    ]
+    if not rows:
+        return
+    recorded = yield batch("record_manifest_ends", rows)
+    yield statement("release_entries", manifest_ids=[row["manifest_id"] for row in rows])
+    for owner in {row.owner for row in recorded if row.is_due}:
+        yield statement("notify", payload=f"manager:{owner}")
+
+
+def _queue_retries(
+    retries: Sequence[tuple[RunEnd, Retry]], manifests: Mapping[int, Row]
+) -> Operation[dict[int, int]]:
+    """Write the next attempts; the result pairs a failed run with the entry that follows it."""
+    rows = yield batch(
+        "queue_retries",
+        [
+            {
+                "id": end.id,
+                "delay_seconds": retry.delay.total_seconds(),
+                "failures": retry.failures,
+                "losses": retry.losses,
+                "lone_losses": retry.lone_losses,
+                "is_open": end.manifest_id is None or manifests[end.manifest_id].is_enabled,
+            }
+            for end, retry in retries
+        ],
+    )
+    return {row.retry_of: row.id for row in rows}
+
+
+def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation[tuple[int, ...]]:
+    """Park ad-hoc work and killers here; other manifests' letters are the manager's."""
+    here = [
+        (end, park) for end, park in parks if end.manifest_id is None or end.ended_by is EndedBy.LOST_WORKER
+    ]
+    if not here:
+        return ()
+    kept = yield from _within_bounds(here, rules)
+    rows = yield batch(
+        "park_jobs",
+        [{"id": end.id, "reason": _reason(end, park), "evidence": _evidence(end)} for end, park in kept],
+    )
+    return tuple(row.metadata_id for row in rows)
+
+
+def _within_bounds(
+    parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules
+) -> Operation[list[tuple[RunEnd, Park]]]:
+    """Keep at most so many letters of one train's ad-hoc work; the rest is counted and lost by design."""
+    kept: list[tuple[RunEnd, Park]] = [each for each in parks if each[0].manifest_id is not None]
+    by_train: dict[str, list[tuple[RunEnd, Park]]] = {}
+    for each in parks:
+        if each[0].manifest_id is None:
+            by_train.setdefault(each[0].train, []).append(each)
+    limit = rules.max_awaiting_letters_per_train
+    for train, jobs in by_train.items():
+        found = yield statement("count_awaiting_letters", owner=rules.owner, train_name=train, limit=limit)
+        room = max(limit - found[0].awaiting, 0)
+        kept += jobs[:room]
+        if len(jobs) > room:
+            yield statement("count_lost_letters", owner=rules.owner, train_name=train, count=len(jobs) - room)
+    return kept
+
+
+def _reason(end: RunEnd, park: Park) -> str:
+    return (
+        park.reason
+        if end.failure is None
+        else f"{park.reason}: {end.failure.exception}: {end.failure.reason}"
+    )
+
+
+def _evidence(end: RunEnd) -> str:
+    return json.dumps(
+        {"failures": end.failures + int(end.is_counted), "losses": end.losses, "lone_losses": end.lone_losses}
+    )
+
+
+def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Operation[None]:
+    """A key follows its job to the next attempt, and is free once the job is over."""
+    holders = [end.id for end in settled if end.unique_key is not None]
+    if not holders:
+        return
+    passed = [{"holder_id": holder, "heir_id": retried[holder]} for holder in holders if holder in retried]
+    yield batch("pass_keys", passed)
+    over = [holder for holder in holders if holder not in retried]
+    if over:
+        yield statement("release_keys", holder_ids=over)
+
+
+def _activate(settled: Iterable[RunEnd]) -> Operation[None]:
+    yield batch(
+        "queue_dormant",
+        [
+            {"parent_id": end.manifest_id, "external_id": external_id, "input": input_json}
+            for end in settled
+            if end.state is TrainState.COMPLETED and end.manifest_id is not None
+            for external_id, input_json in end.activations
+        ],
+    )
+
+
+def _wake(owner: str, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
+    """Say once that there is something to claim."""
+    if any(not retry.delay for _, retry in retries) or any(end.activations for end in settled):
+        yield statement("notify", payload=f"work:{owner}")

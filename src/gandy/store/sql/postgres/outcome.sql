@@ -1,0 +1,70 @@
+-- name: lock_idle_manifests
+-- Never waits: a manifest that another holds is claimed by the other, or next time.
+SELECT id, active_run_id, is_enabled FROM gandy.manifest
+WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: lock_manifests
+-- In the order of ids, before any run of theirs is touched.
+SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds, is_enabled
+FROM gandy.manifest WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: record_manifest_ends
+-- What decides about the next run is written here, on the manifest, so that history may be cleaned.
+UPDATE gandy.manifest m SET
+    active_run_id = NULL,
+    success_count = m.success_count + (e.state = 'completed')::int,
+    failure_count = CASE WHEN e.state = 'completed' THEN 0 WHEN e.is_counted THEN m.failure_count + 1 ELSE m.failure_count END,
+    last_failed_run_id = CASE WHEN e.state = 'failed' THEN e.run_id ELSE m.last_failed_run_id END,
+    last_successful_run_id = CASE WHEN e.state = 'completed' THEN e.run_id ELSE m.last_successful_run_id END,
+    last_successful_run = CASE WHEN e.state = 'completed' THEN gandy.now() ELSE m.last_successful_run END,
+    completed_at = CASE WHEN e.state = 'completed' AND m.schedule_type = 'once' AND m.next_scheduled_run IS NULL
+                        THEN gandy.now() ELSE m.completed_at END,
+    has_dependents_due = m.has_dependents_due OR (e.state = 'completed' AND EXISTS (
+        SELECT 1 FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id AND c.schedule_type = 'dependent')),
+    next_look_at = CASE WHEN e.needs_look OR m.schedule_type = 'dependent' OR m.next_scheduled_run <= gandy.now()
+                        THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now()) ELSE m.next_look_at END
+FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(state)s::text[], %(is_counted)s::bool[], %(needs_look)s::bool[])
+     AS e(manifest_id, run_id, state, is_counted, needs_look)
+WHERE m.id = e.manifest_id AND m.active_run_id = e.run_id
+RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due;
+
+-- name: count_awaiting_letters
+-- Bounded by the limit, not by what is kept.
+SELECT count(*) AS awaiting FROM (
+    SELECT 1 FROM gandy.dead_letter
+    WHERE owner = %(owner)s AND train_name = %(train_name)s AND status = 'awaiting_intervention' AND manifest_id IS NULL
+    LIMIT %(limit)s) letters;
+
+-- name: park_jobs
+-- A job that used up its attempts waits for a person, with the input that failed.
+INSERT INTO gandy.dead_letter (
+    owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
+    reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds)
+SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.input_type_name, q.id, q.due_at, q.attempt,
+       q.priority, p.reason, p.evidence::json, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds
+FROM unnest(%(id)s::bigint[], %(reason)s::text[], %(evidence)s::text[]) AS p(id, reason, evidence)
+JOIN gandy.work_queue q ON q.id = p.id
+ON CONFLICT DO NOTHING
+RETURNING id, metadata_id;
+
+-- name: count_lost_letters
+-- Lost by design, counted and alarmed.
+INSERT INTO gandy.service_state AS s (owner, key, value)
+VALUES (%(owner)s, 'letters_not_written:' || %(train_name)s, to_json(%(count)s::bigint))
+ON CONFLICT (owner, key) DO UPDATE
+SET value = to_json((s.value::text)::bigint + %(count)s), updated_at = gandy.now();
+
+-- name: queue_dormant
+-- A dormant dependent that the parent's run activated; one that already waits serves.
+INSERT INTO gandy.work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
+    scheduled_at, created_at)
+SELECT m.owner, m.name, coalesce(a.input::json, m.properties), m.property_type_name, m.id, m.manifest_group_id,
+       m.priority, 'dormant',
+       CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled THEN 'manifest' ELSE 'open' END,
+       gandy.now(), gandy.now(), gandy.now()
+FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[], %(input)s::text[]) AS a(parent_id, external_id, input)
+JOIN gandy.manifest m ON m.external_id = a.external_id AND m.depends_on_manifest_id = a.parent_id
+     AND m.schedule_type = 'dormant_dependent' AND m.orphaned_at IS NULL
+ON CONFLICT DO NOTHING
+RETURNING id;

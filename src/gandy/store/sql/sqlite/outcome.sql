@@ -1,0 +1,66 @@
+-- name: lock_idle_manifests
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT id, active_run_id, is_enabled FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: lock_manifests
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds, is_enabled
+FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: record_manifest_ends
+-- What decides about the next run is written here, on the manifest, so that history may be cleaned.
+UPDATE manifest SET
+    active_run_id = NULL,
+    success_count = success_count + (:state = 'completed'),
+    failure_count = CASE WHEN :state = 'completed' THEN 0 WHEN :is_counted THEN failure_count + 1 ELSE failure_count END,
+    last_failed_run_id = CASE WHEN :state = 'failed' THEN :run_id ELSE last_failed_run_id END,
+    last_successful_run_id = CASE WHEN :state = 'completed' THEN :run_id ELSE last_successful_run_id END,
+    last_successful_run = CASE WHEN :state = 'completed' THEN gandy_now() ELSE last_successful_run END,
+    completed_at = CASE WHEN :state = 'completed' AND schedule_type = 'once' AND next_scheduled_run IS NULL
+                        THEN gandy_now() ELSE completed_at END,
+    has_dependents_due = has_dependents_due OR (:state = 'completed' AND EXISTS (
+        SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = manifest.id AND c.schedule_type = 'dependent')),
+    next_look_at = CASE WHEN :needs_look OR schedule_type = 'dependent' OR next_scheduled_run <= gandy_now()
+                        THEN min(coalesce(next_look_at, gandy_now()), gandy_now()) ELSE next_look_at END
+WHERE id = :manifest_id AND active_run_id = :run_id
+RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due;
+
+-- name: count_awaiting_letters
+-- Bounded by the limit, not by what is kept.
+SELECT count(*) AS awaiting FROM (
+    SELECT 1 FROM dead_letter
+    WHERE owner = :owner AND train_name = :train_name AND status = 'awaiting_intervention' AND manifest_id IS NULL
+    LIMIT :limit) letters;
+
+-- name: park_jobs
+-- A job that used up its attempts waits for a person, with the input that failed.
+INSERT INTO dead_letter (
+    owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
+    reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds, dead_lettered_at)
+SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.input_type_name, q.id, q.due_at, q.attempt,
+       q.priority, :reason, :evidence, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, gandy_now()
+FROM work_queue q WHERE q.id = :id
+ON CONFLICT DO NOTHING
+RETURNING id, metadata_id;
+
+-- name: count_lost_letters
+-- Lost by design, counted and alarmed.
+INSERT INTO service_state (owner, key, value, updated_at)
+VALUES (:owner, 'letters_not_written:' || :train_name, CAST(:count AS TEXT), gandy_now())
+ON CONFLICT (owner, key) DO UPDATE
+SET value = CAST(CAST(service_state.value AS INTEGER) + :count AS TEXT), updated_at = excluded.updated_at;
+
+-- name: queue_dormant
+-- A dormant dependent that the parent's run activated; one that already waits serves.
+INSERT INTO work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
+    scheduled_at, created_at)
+SELECT m.owner, m.name, coalesce(:input, m.properties), m.property_type_name, m.id, m.manifest_group_id,
+       m.priority, 'dormant',
+       CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled THEN 'manifest' ELSE 'open' END,
+       gandy_now(), gandy_now(), gandy_now()
+FROM manifest m
+WHERE m.external_id = :external_id AND m.depends_on_manifest_id = :parent_id
+  AND m.schedule_type = 'dormant_dependent' AND m.orphaned_at IS NULL
+ON CONFLICT DO NOTHING
+RETURNING id;
