@@ -85,4 +85,6 @@ def test_a_dead_worker_is_noticed_within_fifteen_seconds_by_default(tmp_path: Pa
 
 
 def test_the_reference_of_the_settings_is_up_to_date() -> None:
-    assert REFERENCE.read_text(encoding="utf-8") == render_reference(), "python -m gandy.settings > docs/reference/settings.md"
+    assert REFERENCE.read_text(encoding="utf-8") == render_reference(), (
+        "python -m gandy.settings > docs/reference/settings.md"
+    )
