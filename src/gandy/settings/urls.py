@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 _SQLITE = "sqlite:///"
 _MASK = "***"
@@ -32,4 +33,4 @@ def anchor_sqlite_url(url: str, directory: Path) -> str:
     path, question_mark, parameters = url.removeprefix(_SQLITE).partition("?")
     if not url.startswith(_SQLITE) or path == ":memory:" or Path(path).is_absolute():
         return url
-    return f"{_SQLITE}{directory / path}{question_mark}{parameters}"
+    return f"{_SQLITE}{quote(str(directory))}/{path}{question_mark}{parameters}"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gandy.settings import mask_url
 from gandy.settings.urls import anchor_sqlite_url
+from gandy.store.drivers.urls import sqlite_path
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,10 @@ def test_no_password_shows_through_whatever_characters_are_around_it(noise: str)
 )
 def test_only_a_relative_file_is_seen_from_the_folder(url: str, anchored: str) -> None:
     assert anchor_sqlite_url(url, Path("/srv/app")) == anchored
+
+
+@pytest.mark.parametrize("name", ["100%25", "what?", "a#b", "two words", "Zürich"])
+def test_a_folder_of_any_name_is_found_again_by_who_opens_the_file(name: str) -> None:
+    url = anchor_sqlite_url("sqlite:///gandy.db", Path("/srv") / name)
+
+    assert sqlite_path(url) == Path("/srv") / name / "gandy.db"
