@@ -571,3 +571,120 @@ class UnknownHookError(GandyError):
         self.name = name
         self.known = known
         super().__init__(f"no hook is named {name!r}; the hooks are {', '.join(known)}")
+
+
+# The application
+
+
+class DeclarationError(GandyError, ValueError):
+    """Something declared that cannot be kept."""
+
+    exit_code = 2
+
+    def __init__(self, name: str, problem: str, *, what: str = "manifest") -> None:
+        super().__init__(f"{what} {name!r}: {problem}")
+        self.name = name
+        self.problem = problem
+        self.what = what
+
+
+class DuplicateDeclarationError(DeclarationError):
+    """Two declarations with one name."""
+
+    def __init__(self, name: str, *, what: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, f"it is declared already; declared so far: {', '.join(known)}", what=what)
+        self.known = known
+
+
+class DeclaredTooLateError(GandyError):
+    """Something was declared after the application was opened, when nobody would look at it any more."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name!r}: the application is open already; declare it before opening, "
+            "or use await app.add_schedule(...), which writes it at once"
+        )
+        self.name = name
+
+
+class MissingInputError(GandyError, TypeError):
+    """A train that takes an input was given none."""
+
+    exit_code = 2
+
+    def __init__(self, train: str, input_type: str) -> None:
+        super().__init__(f"train {train} takes an input of type {input_type}; none was given")
+        self.train = train
+        self.input_type = input_type
+
+
+class AppNotOpenError(GandyError):
+    """The application was asked for something that needs its database while it is closed."""
+
+    def __init__(self, app: str, asked: str) -> None:
+        super().__init__(
+            f"{asked} needs the database of {app!r}, which is not open; write `async with app:` around it, "
+            "`with app as sync:` in a script, or use app.sync"
+        )
+        self.app = app
+        self.asked = asked
+
+
+class AppOpenElsewhereError(GandyError):
+    """The application is open in one event loop and was used in another."""
+
+    def __init__(self, app: str) -> None:
+        super().__init__(f"{app!r} is open in another event loop; use app.sync from other threads")
+        self.app = app
+
+
+class JobNotFoundError(GandyError, LookupError):
+    """No queue entry and no run has this id."""
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(
+            f"job {job_id} is not there: the transaction that made it is not committed, or it is past its retention"
+        )
+        self.job_id = job_id
+
+
+class JobFailedError(GandyError):
+    """The job whose result was asked for has failed."""
+
+    def __init__(self, job_id: int, train: str, *, exception: str | None, reason: str | None) -> None:
+        super().__init__(
+            f"job {job_id} ({train}) failed: {exception or 'unknown'}: {reason or 'no reason'}; see: gandy runs show {job_id}"
+        )
+        self.job_id = job_id
+        self.train = train
+        self.exception = exception
+        self.reason = reason
+
+
+class JobCancelledError(GandyError):
+    """The job whose result was asked for was cancelled."""
+
+    def __init__(self, job_id: int, train: str, *, by: str | None) -> None:
+        super().__init__(f"job {job_id} ({train}) was cancelled by {by or 'an operator'}")
+        self.job_id = job_id
+        self.train = train
+        self.by = by
+
+
+class JobTimeoutError(GandyError, TimeoutError):
+    """The job did not end while its result was waited for; it goes on."""
+
+    def __init__(self, job_id: int, train: str, *, waited: timedelta, state: str) -> None:
+        super().__init__(f"job {job_id} ({train}) is still {state} after {waited}; it goes on")
+        self.job_id = job_id
+        self.train = train
+        self.waited = waited
+        self.state = state
+
+
+class RunNotFoundError(GandyError, LookupError):
+    """No run has this id."""
+
+    def __init__(self, run_id: int) -> None:
+        super().__init__(f"there is no run {run_id}; `gandy runs list` shows those that are kept")
+        self.run_id = run_id

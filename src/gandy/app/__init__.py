@@ -1,0 +1,3 @@
+"""Gandy: the only place where the parts meet."""
+
+from __future__ import annotations

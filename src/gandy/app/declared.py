@@ -1,0 +1,103 @@
+"""What an application has declared so far; declaring touches no database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gandy.app.manifests import ScheduleOptions, declare, refuse_bad_id
+from gandy.app.scheduled import Scheduled
+from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError, PriorityRangeError
+from gandy.model.declaration import Declarations
+from gandy.train.definition import HIGHEST_PRIORITY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.app.keywords import AnyTrain, ScheduleKeywords
+    from gandy.model.declaration import BatchDeclaration, GroupDeclaration, ManifestDeclaration
+    from gandy.model.schedule import Schedule
+    from gandy.train.registry import Registry
+
+
+class Declared:
+    """Gathers groups, manifests and batches, each under its own name, until the application is opened."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.is_sealed = False
+        self._groups: dict[str, GroupDeclaration] = {}
+        self._manifests: dict[str, ManifestDeclaration] = {}
+        self._batches: dict[str, BatchDeclaration] = {}
+
+    def add_group(self, group: GroupDeclaration) -> None:
+        """Declare a group."""
+        self._refuse(group.name, "group", tuple(self._groups))
+        if group.max_active_jobs is not None and group.max_active_jobs < 1:
+            problem = (
+                f"max_active_jobs must be at least 1, but is {group.max_active_jobs}; disable it to stop it"
+            )
+            raise DeclarationError(group.name, problem, what="group")
+        if not 0 <= group.priority <= HIGHEST_PRIORITY:
+            raise PriorityRangeError(group.priority, HIGHEST_PRIORITY)
+        self._groups[group.name] = group
+
+    def schedule(
+        self,
+        external_id: str,
+        train: AnyTrain,
+        *,
+        schedule: Schedule,
+        input: object,
+        keywords: ScheduleKeywords,
+    ) -> Scheduled:
+        """Declare one manifest."""
+        options = ScheduleOptions(**keywords)
+        self._refuse(external_id, "manifest", tuple(self._manifests))
+        definition = self._registry.resolve(train)
+        self._manifests[external_id] = declare(
+            external_id, definition, schedule, input=input, options=options
+        )
+        return Scheduled(self, external_id)
+
+    def schedule_batch(
+        self,
+        batch: BatchDeclaration,
+        train: AnyTrain,
+        *,
+        schedule: Schedule,
+        inputs: Mapping[str, object],
+        keywords: ScheduleKeywords,
+    ) -> Mapping[str, Scheduled]:
+        """Declare manifests that belong together: all of them, or none where one is refused."""
+        self._refuse(batch.name, "batch", tuple(self._batches))
+        given = ScheduleOptions(**keywords)
+        options = replace(given, group=batch.name) if given.group is None else given
+        definition = self._registry.resolve(train)
+        made = {
+            key: declare(
+                f"{batch.name}-{key}", definition, schedule, input=value, options=options, batch=batch.name
+            )
+            for key, value in inputs.items()
+        }
+        for manifest in made.values():
+            self._refuse(manifest.external_id, "manifest", tuple(self._manifests))
+        self._batches[batch.name] = batch
+        self._manifests.update((manifest.external_id, manifest) for manifest in made.values())
+        return {key: Scheduled(self, manifest.external_id) for key, manifest in made.items()}
+
+    def of(self, owner: str) -> Declarations:
+        """Give all of it as one value."""
+        return Declarations(
+            owner=owner,
+            groups=tuple(self._groups.values()),
+            manifests=tuple(self._manifests.values()),
+            batches=tuple(self._batches.values()),
+        )
+
+    def _refuse(self, name: str, what: str, known: tuple[str, ...]) -> None:
+        if self.is_sealed:
+            raise DeclaredTooLateError(name)
+        refuse_bad_id(name, what=what)
+        if name in known:
+            raise DuplicateDeclarationError(name, what=what, known=known)

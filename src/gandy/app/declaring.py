@@ -1,0 +1,214 @@
+"""The declaring half of an application: trains, provided values, groups, schedules and hooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack, overload
+
+from gandy.app.declared import Declared
+from gandy.app.manifests import NOT_GIVEN, split_arguments
+from gandy.model.declaration import BatchDeclaration, Declarations, GroupDeclaration
+from gandy.rules.schedules import once
+from gandy.train.definition import TrainOptions, define_function
+from gandy.train.hooks import Hooks
+from gandy.train.provided import Provided
+from gandy.train.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime, timedelta
+
+    from gandy.app.keywords import ScheduleKeywords, TimeSchedule, TrainKeywords
+    from gandy.app.scheduled import Scheduled
+    from gandy.train.hooks import AnyHook, HookName
+    from gandy.train.typed import AnyFunction, AnyTrainClass, In, RunFirstTrainOf, TrainOf, TrainWithoutInput
+
+
+class Declaring:
+    """Everything that an application says about itself before it is opened."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.registry = Registry()
+        self.provided = Provided()
+        self.hooks = Hooks()
+        self._declared = Declared(self.registry)
+
+    @property
+    def declarations(self) -> Declarations:
+        """All groups, manifests and batches, as seeding takes them."""
+        return self._declared.of(self.name)
+
+    @overload
+    def train(self, function: AnyFunction, /) -> AnyFunction: ...
+
+    @overload
+    def train(
+        self, /, *, name: str | None = ..., **options: Unpack[TrainKeywords]
+    ) -> Callable[[AnyFunction], AnyFunction]: ...
+
+    def train(
+        self, function: Any = None, /, *, name: str | None = None, **options: Unpack[TrainKeywords]
+    ) -> Any:
+        """Make a train of a function, which stays what it is: `@app.train` or `@app.train(timeout=...)`."""
+        chosen = TrainOptions(**options)
+
+        def register(function: AnyFunction) -> AnyFunction:
+            self.registry.add(define_function(function, name=name, options=chosen))
+            return function
+
+        return register if function is None else register(function)
+
+    def register(self, train: AnyTrainClass) -> AnyTrainClass:
+        """Make a class of several junctions known: `@app.register`."""
+        self.registry.add(train.definition)
+        return train
+
+    def provide(self, provided: object, source: object) -> None:
+        """Offer a value, or a factory that is called at opening, to parameters of that type."""
+        self.provided.add(provided, source)
+
+    def on(self, event: HookName) -> Callable[[AnyHook], AnyHook]:
+        """Call the decorated function when a run has started, completed, failed, been cancelled or parked."""
+        return self.hooks.on(event)
+
+    def group(
+        self, name: str, *, max_active_jobs: int | None = None, priority: int = 0, enabled: bool = True
+    ) -> None:
+        """Declare a group of manifests that share a cap, a priority and a switch."""
+        group = GroupDeclaration(
+            name=name, max_active_jobs=max_active_jobs, priority=priority, is_enabled=enabled
+        )
+        self._declared.add_group(group)
+
+    @overload
+    def schedule(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        schedule: TimeSchedule = ...,
+        /,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule(
+        self,
+        external_id: str,
+        train: TrainOf[In],
+        input: In,
+        schedule: TimeSchedule = ...,
+        /,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule(
+        self,
+        external_id: str,
+        train: RunFirstTrainOf[In],
+        input: In,
+        schedule: TimeSchedule = ...,
+        /,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    def schedule(
+        self, external_id: str, train: Any, /, *arguments: object, **options: Unpack[ScheduleKeywords]
+    ) -> Scheduled:
+        """Declare a manifest: `app.schedule("report", MakeReport, ReportInput(), cron("0 3 * * *"))`."""
+        value, schedule = split_arguments(arguments)
+        return self._declared.schedule(external_id, train, schedule=schedule, input=value, keywords=options)
+
+    @overload
+    def schedule_once(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        /,
+        *,
+        at: datetime | None = ...,
+        delay: timedelta | None = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule_once(
+        self,
+        external_id: str,
+        train: TrainOf[In],
+        input: In,
+        /,
+        *,
+        at: datetime | None = ...,
+        delay: timedelta | None = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule_once(
+        self,
+        external_id: str,
+        train: RunFirstTrainOf[In],
+        input: In,
+        /,
+        *,
+        at: datetime | None = ...,
+        delay: timedelta | None = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    def schedule_once(
+        self,
+        external_id: str,
+        train: Any,
+        input: object = NOT_GIVEN,
+        /,
+        *,
+        at: datetime | None = None,
+        delay: timedelta | None = None,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled:
+        """Declare a manifest that runs one time, at an instant or some time after its first seeding."""
+        schedule = once(at=at, delay=delay)
+        return self._declared.schedule(external_id, train, schedule=schedule, input=input, keywords=options)
+
+    @overload
+    def schedule_many(
+        self,
+        name: str,
+        train: TrainOf[In],
+        inputs: Mapping[str, In],
+        schedule: TimeSchedule,
+        /,
+        *,
+        prune_empty: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Mapping[str, Scheduled]: ...
+
+    @overload
+    def schedule_many(
+        self,
+        name: str,
+        train: RunFirstTrainOf[In],
+        inputs: Mapping[str, In],
+        schedule: TimeSchedule,
+        /,
+        *,
+        prune_empty: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Mapping[str, Scheduled]: ...
+
+    def schedule_many(  # noqa: PLR0917 - it reads in this order
+        self,
+        name: str,
+        train: Any,
+        inputs: Mapping[str, Any],
+        schedule: TimeSchedule,
+        /,
+        *,
+        prune_empty: bool = False,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Mapping[str, Scheduled]:
+        """Declare NAME-KEY for every input, in the group NAME; what leaves the mapping is orphaned."""
+        batch = BatchDeclaration(name=name, prune_empty=prune_empty)
+        return self._declared.schedule_batch(batch, train, schedule=schedule, inputs=inputs, keywords=options)

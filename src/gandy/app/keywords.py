@@ -1,0 +1,81 @@
+"""The keywords that declarations and requests take, each set written down once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+
+from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+
+    from gandy.model.exclusion import Exclusion
+    from gandy.store.queueing import UniqueUntil
+
+TimeSchedule: TypeAlias = Manual | Cron | Interval | Once
+MisfireWord: TypeAlias = Literal["fire_once_now", "do_nothing", "catch_up"]
+AnyTrain: TypeAlias = "type | Callable[..., object]"
+
+
+class TrainKeywords(TypedDict, total=False):
+    """What `@app.train(...)` may say about every run of a train."""
+
+    group: str | None
+    priority: int | None
+    timeout: timedelta | None
+    max_retries: int | None
+    retry: bool
+    retry_delay: timedelta | None
+    keep_for: timedelta | None
+    process: bool
+
+
+class ScheduleKeywords(TypedDict, total=False):
+    """What a schedule may say; what it leaves out is the train's, the group's or the default."""
+
+    group: str | None
+    priority: int | None
+    max_retries: int | None
+    retry: bool | None
+    retry_delay: timedelta | None
+    timeout: timedelta | None
+    enabled: bool
+    variance: timedelta
+    exclude: Exclusion | Sequence[Exclusion]
+    misfire: MisfirePolicy | MisfireWord
+    misfire_threshold: timedelta
+    keep_for: timedelta | None
+    keep_last: int | None
+
+
+class RuntimeScheduleKeywords(ScheduleKeywords, total=False):
+    """What `add_schedule` may say beside that: the manifest that this one follows."""
+
+    after: str | None
+    dormant: bool
+
+
+class EnqueueKeywords(TypedDict, total=False):
+    """What may be said about one job."""
+
+    group: str | None
+    delay: timedelta | None
+    priority: int | None
+    max_retries: int | None
+    retry: bool | None
+    retry_delay: timedelta | None
+    timeout: timedelta | None
+    unique_for: timedelta | None
+    unique_until: UniqueUntil
+    key: str | None
+    connection: object
+
+
+class CleanupKeywords(TypedDict, total=False):
+    """Which runs are deleted soon after their start, and how."""
+
+    retention: timedelta
+    interval: timedelta
+    batch_size: int | None
+    trains: Sequence[AnyTrain | str]

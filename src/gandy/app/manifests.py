@@ -1,0 +1,166 @@
+"""From the words of a schedule to the declaration of a manifest, checked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from gandy.errors import DeclarationError, MissingInputError, PriorityRangeError
+from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, ManifestDeclaration
+from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
+from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
+from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
+from gandy.train.definition import HIGHEST_PRIORITY
+from gandy.train.route.junction import Required
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.app.keywords import MisfireWord, TimeSchedule
+    from gandy.model.schedule import Schedule
+    from gandy.train.registry import AnyTrain
+
+T = TypeVar("T")
+
+LONGEST_ID: Final = 200
+_SPANS: Final = ("retry_delay", "timeout", "keep_for")
+
+
+class NotGiven:
+    """Stands for an argument that was left out; None may be an input."""
+
+
+NOT_GIVEN: Final = NotGiven()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """The keywords of a schedule with their defaults; None leaves it to the train."""
+
+    group: str | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    retry: bool | None = None
+    retry_delay: timedelta | None = None
+    timeout: timedelta | None = None
+    enabled: bool = True
+    variance: timedelta = timedelta(0)
+    exclude: Exclusion | Sequence[Exclusion] = field(default=())
+    misfire: MisfirePolicy | MisfireWord = MisfirePolicy.FIRE_ONCE_NOW
+    misfire_threshold: timedelta = DEFAULT_MISFIRE_THRESHOLD
+    keep_for: timedelta | None = None
+    keep_last: int | None = None
+
+    def problems(self) -> tuple[str, ...]:
+        """Return what is wrong with these values, in words."""
+        found = [f"{name} must be longer than zero" for name in _SPANS if _is_too_short(getattr(self, name))]
+        if self.variance < timedelta(0):
+            found.append("variance must not be negative")
+        if self.misfire_threshold < timedelta(0):
+            found.append("misfire_threshold must not be negative")
+        if self.max_retries is not None and self.max_retries < 0:
+            found.append(f"max_retries must not be negative, but is {self.max_retries}")
+        if self.keep_last is not None and self.keep_last < 1:
+            found.append(f"keep_last must be at least 1, but is {self.keep_last}")
+        if self.group is not None and not self.group.strip():
+            found.append("group must not be empty")
+        if self.misfire not in tuple(MisfirePolicy):
+            found.append(f"misfire must be {', '.join(MisfirePolicy)}, not {self.misfire!r}")
+        return tuple(found)
+
+
+def declare(
+    external_id: str,
+    definition: AnyTrain,
+    schedule: Schedule,
+    *,
+    input: object = NOT_GIVEN,
+    options: ScheduleOptions,
+    batch: str | None = None,
+) -> ManifestDeclaration:
+    """Check everything about one manifest and put it into the form that seeding takes."""
+    refuse_bad_id(external_id)
+    if problems := options.problems():
+        raise DeclarationError(external_id, "; ".join(problems))
+    train = definition.options
+    priority = _over(options.priority, train.priority)
+    if priority is not None and not 0 <= priority <= HIGHEST_PRIORITY:
+        raise PriorityRangeError(priority, HIGHEST_PRIORITY)
+    return ManifestDeclaration(
+        external_id=external_id,
+        train=definition.name,
+        input_json=encode_input(definition, input),
+        input_type_name=definition.input_type_name,
+        schedule=schedule,
+        group=_over(options.group, _over(train.group, DEFAULT_GROUP)),
+        priority=priority,
+        max_retries=_over(options.max_retries, _over(train.max_retries, DEFAULT_MAX_RETRIES)),
+        is_retried=_over(options.retry, train.retry),
+        retry_delay=_over(options.retry_delay, train.retry_delay),
+        timeout=_over(options.timeout, train.timeout),
+        is_enabled=options.enabled,
+        variance=options.variance,
+        exclusions=_exclusions(options.exclude),
+        misfire_policy=MisfirePolicy(options.misfire),
+        misfire_threshold=options.misfire_threshold,
+        keep_for=_over(options.keep_for, train.keep_for),
+        keep_last=options.keep_last,
+        batch=batch,
+    )
+
+
+def encode_input(definition: AnyTrain, value: object) -> str:
+    """Return the input as JSON; one that was left out is the function's default, or None."""
+    return definition.input.encode(input_value(definition, value))
+
+
+def input_value(definition: AnyTrain, value: object) -> object:
+    """Return the input to run with; one that was left out must not be needed."""
+    if not isinstance(value, NotGiven):
+        return value
+    if definition.takes_input:
+        raise MissingInputError(definition.name, definition.input_type_name)
+    return None if isinstance(definition.default_input, Required) else definition.default_input
+
+
+def split_arguments(arguments: tuple[object, ...]) -> tuple[object, TimeSchedule]:
+    """Tell input and schedule apart: both may be left out, and the schedule comes last."""
+    match arguments:
+        case ():
+            return NOT_GIVEN, Manual()
+        case (Manual() | Cron() | Interval() | Once() as schedule,):
+            return NOT_GIVEN, schedule
+        case (value,):
+            return value, Manual()
+        case (value, Manual() | Cron() | Interval() | Once() as schedule):
+            return value, schedule
+        case (_, other):
+            problem = f"is a {type(other).__name__}; use every(...) or cron(...)"
+            raise DeclarationError(repr(other), problem, what="schedule")
+        case _:
+            raise TypeError(f"an input and a schedule are taken, {len(arguments)} arguments were given")
+
+
+def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:
+    """Refuse an id that nobody could type, or that the table does not take."""
+    if not external_id.strip():
+        raise DeclarationError(external_id, "its id must not be empty", what=what)
+    if external_id != external_id.strip() or not external_id.isprintable():
+        raise DeclarationError(external_id, "its id holds characters that nobody can type", what=what)
+    if len(external_id) > LONGEST_ID:
+        raise DeclarationError(external_id, f"its id is longer than {LONGEST_ID} characters", what=what)
+
+
+def _exclusions(given: Exclusion | Sequence[Exclusion]) -> tuple[Exclusion, ...]:
+    if isinstance(given, Days | Dates | DateRange | TimeWindow):
+        return (given,)
+    return bounded(tuple(given))
+
+
+def _is_too_short(span: timedelta | None) -> bool:
+    return span is not None and span <= timedelta(0)
+
+
+def _over(own: T | None, inherited: T) -> T:
+    return inherited if own is None else own
