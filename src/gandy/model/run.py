@@ -39,6 +39,7 @@ class ClaimedRun(NamedTuple):
     train: str
     input_json: str | None
     manifest_id: int | None
+    manifest: str | None
     group_id: int
     due_at: datetime
     attempt: int
@@ -50,7 +51,7 @@ class ClaimedRun(NamedTuple):
     max_retries: int | None
     is_retried: bool | None
     retry_delay_seconds: float | None
-    timeout_seconds: float | None
+    timeout_seconds: float
     unique_key: str | None
 
 

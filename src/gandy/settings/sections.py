@@ -143,7 +143,7 @@ class WorkerSettings:
     )
     lease_for: timedelta = _setting(
         span(minimum=timedelta(seconds=1)),
-        timedelta(seconds=12),
+        timedelta(seconds=9),
         "How long a worker is trusted after its last sign of life; then its runs are given to others.",
     )
     heartbeat_every: timedelta = _setting(

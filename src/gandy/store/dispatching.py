@@ -127,7 +127,8 @@ def choose_entries(ready: ReadyWork, limit: int) -> Rows:
 
 def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispatched]:
     """Turn entries into runs; one whose manifest is active or disabled waits behind its gate instead."""
-    held = yield from _hold_blocked(entries)
+    manifests = yield from _lock_manifests(entries)
+    held = yield from _hold_blocked(entries, manifests)
     ids = [entry.id for entry in entries if entry.id not in held]
     started = yield statement(
         "dispatch_entries",
@@ -136,7 +137,22 @@ def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispa
         default_timeout_seconds=request.default_timeout_seconds,
     )
     by_id = {entry.id: entry for entry in entries}
-    return Dispatched(tuple(_claimed(by_id[row.id], row) for row in started), len(held))
+    names = {manifest_id: row.external_id for manifest_id, row in manifests.items()}
+    runs = tuple(_claimed(by_id[row.id], row, names.get(by_id[row.id].manifest_id)) for row in started)
+    return Dispatched(runs, len(held))
+
+
+def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
+    """Start runs that a dispatcher has made."""
+    rows = yield statement(
+        "claim_pending",
+        owner=request.owner,
+        trains=list(request.trains),
+        limit=request.limit,
+        worker_id=request.worker_id,
+        default_timeout_seconds=request.default_timeout_seconds,
+    )
+    return Dispatched(tuple(_claimed(row, row, row.manifest) for row in rows))
 
 
 def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
@@ -144,18 +160,22 @@ def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
     return len((yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)))
 
 
-def _hold_blocked(entries: Rows) -> Operation[set[int]]:
-    """Lock the entries' manifests; what another holds is simply left for the next time."""
-    manifest_ids = sorted({entry.manifest_id for entry in entries if entry.manifest_id is not None})
-    if not manifest_ids:
-        return set()
-    rows = yield statement("lock_idle_manifests", ids=manifest_ids)
-    manifests = {row.id: row for row in rows}
-    passed_over = {entry.id for entry in entries if entry.manifest_id and entry.manifest_id not in manifests}
+def _lock_manifests(entries: Rows) -> Operation[dict[int, Row]]:
+    """Lock the entries' manifests without waiting; what another holds is left for the next time."""
+    ids = sorted({entry.manifest_id for entry in entries if entry.manifest_id is not None})
+    rows = (yield statement("lock_idle_manifests", ids=ids)) if ids else []
+    return {row.id: row for row in rows}
+
+
+def _hold_blocked(entries: Rows, manifests: dict[int, Row]) -> Operation[set[int]]:
+    """Hold entries of active or disabled manifests back; of those not locked nothing is known."""
+    unlocked = {
+        entry.id for entry in entries if entry.manifest_id is not None and entry.manifest_id not in manifests
+    }
     blocked = [entry.id for entry in entries if _is_blocked(entry, manifests.get(entry.manifest_id))]
     if blocked:
         yield statement("hold_entries", ids=blocked)
-    return passed_over.union(blocked)
+    return unlocked.union(blocked)
 
 
 def _is_blocked(entry: Row, manifest: Row | None) -> bool:
@@ -177,13 +197,14 @@ def _share(request: DispatchRequest, groups: int) -> int:
     return max(1, min(request.per_group, 2 * request.limit // groups))
 
 
-def _claimed(entry: Row, row: Row) -> ClaimedRun:
+def _claimed(entry: Row, row: Row, manifest: str | None) -> ClaimedRun:
     return ClaimedRun(
         id=entry.id,
         fence=row.fence,
         train=entry.train_name,
         input_json=entry.input,
         manifest_id=entry.manifest_id,
+        manifest=manifest,
         group_id=entry.manifest_group_id,
         due_at=entry.due_at,
         attempt=entry.attempt,
@@ -195,6 +216,6 @@ def _claimed(entry: Row, row: Row) -> ClaimedRun:
         max_retries=entry.max_retries,
         is_retried=entry.is_retried,
         retry_delay_seconds=entry.retry_delay_seconds,
-        timeout_seconds=entry.timeout_seconds,
+        timeout_seconds=row.timeout_seconds,
         unique_key=entry.unique_key,
     )

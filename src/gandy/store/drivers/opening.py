@@ -9,13 +9,14 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from gandy.errors import DatabaseUnreachableError
+from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.driving import drive
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, apply_pending, read_state
 from gandy.store.drivers.postgres import PostgresDatabase, first_line, sql
 from gandy.store.drivers.postgres_binding import bind
 from gandy.store.drivers.sqlite import SqliteDatabase
-from gandy.store.drivers.urls import dialect_of, sqlite_path, without_password
+from gandy.store.drivers.urls import dialect_of, sqlite_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,7 @@ def _on_postgres(url: str, work: Callable[[Link], T]) -> T:
         with psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, autocommit=True) as connection:
             return work(connection)
     except psycopg.OperationalError as error:
-        raise DatabaseUnreachableError(without_password(url), first_line(error)) from error
+        raise DatabaseUnreachableError(mask_url(url), first_line(error)) from error
 
 
 def _apply_on_postgres(connection: Link) -> MigrationResult:

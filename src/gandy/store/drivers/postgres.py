@@ -12,10 +12,10 @@ from psycopg.rows import namedtuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflictError
+from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
-from gandy.store.drivers.urls import without_password
 from gandy.store.statements import Batch, Dialect, Operation, Rows, Step, load_statements
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class PostgresDatabase:
     supports_partitions = True
 
     def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:
-        self.address = without_password(settings.url)
+        self.address = mask_url(settings.url)
         self._settings = settings
         self._clock = clock
         self._pool = AsyncConnectionPool(
@@ -119,7 +119,6 @@ class PostgresDatabase:
             "autocommit": True,
             "connect_timeout": max(1, int(self._settings.connect_timeout.total_seconds())),
             "application_name": "gandy",
-            "options": "-c timezone=UTC",
             "prepare_threshold": 5 if self._settings.prepared_statements else None,
             "keepalives_idle": 10,
             "keepalives_interval": 5,
@@ -210,6 +209,7 @@ def first_line(error: BaseException) -> str:
 
 async def _configure(connection: Link) -> None:
     keep_json_as_text(connection)
+    await connection.execute(sql("configure_session"))
 
 
 async def _set_clock(connection: Link, clock: ManualClock | None) -> None:

@@ -145,7 +145,7 @@ class _Lane:
 
     async def run(self, operation: Operation[T], begin: str) -> T:
         """Run an operation between its own BEGIN and COMMIT."""
-        return await self.call(lambda connection: _run_whole(connection, operation, begin))
+        return await self.call(lambda connection: run_whole(connection, operation, begin))
 
     async def call(self, work: Callable[[Connection], T]) -> T:
         """Wait for a turn, then call in the thread."""
@@ -213,7 +213,8 @@ def run_on(connection: Connection, operation: Operation[T]) -> T:
     return drive(operation, lambda step: execute_step(connection, step))
 
 
-def _run_whole(connection: Connection, operation: Operation[T], begin: str) -> T:
+def run_whole(connection: Connection, operation: Operation[T], begin: str) -> T:
+    """Run an operation between its own BEGIN and COMMIT."""
     _begin(connection, begin)
     with _committed(connection):
         return run_on(connection, operation)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from gandy.errors import DatabaseUrlError
+from gandy.settings import mask_url
 
 if TYPE_CHECKING:
     from gandy.store.statements import Dialect
@@ -21,7 +22,7 @@ def dialect_of(url: str) -> Dialect:
         return "postgres"
     if scheme == "sqlite":
         return "sqlite"
-    raise DatabaseUrlError(without_password(url), f"{scheme or 'no'} scheme is not supported")
+    raise DatabaseUrlError(mask_url(url), f"{scheme or 'no'} scheme is not supported")
 
 
 def sqlite_path(url: str) -> Path:
@@ -30,12 +31,3 @@ def sqlite_path(url: str) -> Path:
     if not rest.startswith("/") or rest in {"/", "//"} or rest == "/:memory:":
         raise DatabaseUrlError(url, "a SQLite database needs a file, shared by every connection")
     return Path(unquote(rest.removeprefix("/")))
-
-
-def without_password(url: str) -> str:
-    """Show a URL without its secret."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{host}"))

@@ -1,6 +1,6 @@
 -- name: lock_idle_manifests
 -- Never waits: a manifest that another holds is claimed by the other, or next time.
-SELECT id, active_run_id, is_enabled FROM gandy.manifest
+SELECT id, external_id, active_run_id, is_enabled FROM gandy.manifest
 WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: lock_manifests

@@ -1,6 +1,6 @@
 -- name: lock_idle_manifests
 -- Differs by necessity: the transaction already holds the file's write lock.
-SELECT id, active_run_id, is_enabled FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+SELECT id, external_id, active_run_id, is_enabled FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: lock_manifests
 -- Differs by necessity: the transaction already holds the file's write lock.

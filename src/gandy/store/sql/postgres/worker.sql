@@ -1,0 +1,71 @@
+-- name: register_worker
+-- Identity is random and new with every start; a host name would be shared.
+INSERT INTO gandy.worker (id, owner, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, trains)
+SELECT %(id)s, %(owner)s, %(host)s, %(pid)s, %(version)s, now, now, now + make_interval(secs => %(lease_seconds)s::float8),
+       %(slots)s, %(trains)s::text[]
+FROM gandy.now() AS now;
+
+-- name: renew_lease
+-- A lease that has run out is lost, also where nobody has noticed yet: its runs may be another's by now.
+UPDATE gandy.worker SET last_seen_at = gandy.now(), busy = %(busy)s,
+    lease_expires_at = gandy.now() + make_interval(secs => %(lease_seconds)s::float8),
+    longest_stall_seconds = greatest(longest_stall_seconds, %(stall_seconds)s::float8),
+    stalled_junction = CASE WHEN %(stall_seconds)s::float8 > longest_stall_seconds THEN %(stalled_junction)s ELSE stalled_junction END
+WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now()
+RETURNING state;
+
+-- name: stop_worker
+-- A clean end: nothing of it is left to be reaped.
+UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0
+WHERE id = %(id)s AND state IN ('running', 'draining');
+
+-- name: drain_worker
+-- It finishes what it has and claims no more.
+UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND state = 'running' RETURNING id;
+
+-- name: live_workers
+-- Whose lease holds now: their slots make the default cap, their trains say what can run.
+SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
+FROM gandy.worker
+WHERE owner = %(owner)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now()
+ORDER BY started_at;
+
+-- name: cancellations_of
+-- Which of these runs somebody asked to stop.
+SELECT id, cancellation_reason FROM gandy.metadata_live
+WHERE id = ANY(%(ids)s::bigint[]) AND bucket = 'infinity' AND cancellation_requested;
+
+-- name: note_progress
+-- What a run reports of itself, guarded by its fence.
+UPDATE gandy.metadata_live r SET
+    currently_running_junction = p.junction, progress_done = coalesce(p.done, r.progress_done),
+    progress_total = coalesce(p.total, r.progress_total),
+    is_cancellation_ignored = r.is_cancellation_ignored OR p.is_cancellation_ignored
+FROM unnest(%(id)s::bigint[], %(fence)s::bigint[], %(junction)s::text[], %(done)s::bigint[], %(total)s::bigint[],
+            %(is_cancellation_ignored)s::bool[])
+     AS p(id, fence, junction, done, total, is_cancellation_ignored)
+WHERE r.id = p.id AND r.bucket = 'infinity' AND r.fence = p.fence;
+
+-- name: claim_pending
+-- A run that a dispatcher made: the claim is its start.
+WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),
+picked AS MATERIALIZED (
+    SELECT r.id FROM gandy.metadata_live r
+    WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND r.name = ANY(%(trains)s::text[])
+    ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+), started AS (
+    UPDATE gandy.metadata_live r SET
+        train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
+        deadline_at = claim.now + make_interval(
+            secs => coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8))
+    FROM claim, picked JOIN gandy.work_queue q ON q.id = picked.id LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
+    WHERE r.id = picked.id AND r.bucket = 'infinity' AND r.train_state = 'pending'
+    RETURNING r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
+        q.manifest_group_id, q.due_at, q.attempt, q.scheduled_at, q.failures, q.losses, q.lone_losses, q.max_retries,
+        q.is_retried, q.retry_delay_seconds, q.unique_key,
+        coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
+), key AS (
+    DELETE FROM gandy.unique_key k USING started s
+    WHERE s.unique_key IS NOT NULL AND k.holder_id = s.id AND k.held_until = 'start'
+)
+SELECT * FROM started;

@@ -1,0 +1,61 @@
+-- name: register_worker
+-- Identity is random and new with every start; a host name would be shared.
+INSERT INTO worker (id, owner, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, trains)
+VALUES (:id, :owner, :host, :pid, :version, gandy_now(), gandy_now(), gandy_later(:lease_seconds), :slots, :trains);
+
+-- name: renew_lease
+-- A lease that has run out is lost, also where nobody has noticed yet: its runs may be another's by now.
+UPDATE worker SET last_seen_at = gandy_now(), busy = :busy, lease_expires_at = gandy_later(:lease_seconds),
+    longest_stall_seconds = max(longest_stall_seconds, :stall_seconds),
+    stalled_junction = CASE WHEN :stall_seconds > longest_stall_seconds THEN :stalled_junction ELSE stalled_junction END
+WHERE id = :id AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
+RETURNING state;
+
+-- name: stop_worker
+-- A clean end: nothing of it is left to be reaped.
+UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0
+WHERE id = :id AND state IN ('running', 'draining');
+
+-- name: drain_worker
+-- It finishes what it has and claims no more.
+UPDATE worker SET state = 'draining' WHERE id = :id AND state = 'running' RETURNING id;
+
+-- name: live_workers
+-- Whose lease holds now: their slots make the default cap, their trains say what can run.
+SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
+FROM worker
+WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
+ORDER BY started_at;
+
+-- name: cancellations_of
+-- Which of these runs somebody asked to stop.
+SELECT id, cancellation_reason FROM metadata
+WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state = 'in_progress' AND cancellation_requested;
+
+-- name: note_progress
+-- What a run reports of itself, guarded by its fence.
+UPDATE metadata SET
+    currently_running_junction = :junction, progress_done = coalesce(:done, progress_done),
+    progress_total = coalesce(:total, progress_total),
+    is_cancellation_ignored = is_cancellation_ignored OR :is_cancellation_ignored
+WHERE id = :id AND train_state = 'in_progress' AND fence = :fence;
+
+-- name: claim_pending
+-- Differs by necessity: SQLite has no data-modifying CTE, so the claim's fence marks what it took.
+UPDATE sequence SET value = value + 1 WHERE name = 'fence';
+UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
+    fence = (SELECT value FROM sequence WHERE name = 'fence'),
+    deadline_at = gandy_later(coalesce(
+        (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
+         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
+WHERE id IN (SELECT r.id FROM metadata r
+             WHERE r.owner = :owner AND r.train_state = 'pending' AND r.name IN (SELECT value FROM json_each(:trains))
+             ORDER BY r.rank DESC, r.id LIMIT :limit);
+DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
+    SELECT id FROM metadata WHERE train_state = 'in_progress' AND fence = (SELECT value FROM sequence WHERE name = 'fence'));
+SELECT r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
+    q.manifest_group_id, q.due_at, q.attempt, q.scheduled_at, q.failures, q.losses, q.lone_losses, q.max_retries,
+    q.is_retried, q.retry_delay_seconds, q.unique_key,
+    coalesce(q.timeout_seconds, m.timeout_seconds, :default_timeout_seconds) AS timeout_seconds
+FROM metadata r JOIN work_queue q ON q.id = r.id LEFT JOIN manifest m ON m.id = q.manifest_id
+WHERE r.train_state = 'in_progress' AND r.fence = (SELECT value FROM sequence WHERE name = 'fence');

@@ -1,0 +1,112 @@
+"""Workers, their leases, and what they report of the runs that they own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.store.statements import Operation, Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRegistration:
+    """Who a worker is; the id is random and new with every start."""
+
+    id: str
+    owner: str
+    host: str
+    pid: int
+    version: str
+    slots: int
+    trains: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRenewal:
+    """What a worker says with each sign of life."""
+
+    id: str
+    lease_seconds: float
+    busy: int
+    stall_seconds: float = 0.0  #: the longest pause of its event loop
+    stalled_junction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a running run says of itself."""
+
+    id: int
+    fence: int
+    junction: str | None
+    done: int | None
+    total: int | None
+    is_cancellation_ignored: bool
+
+
+def register_worker(worker: WorkerRegistration, lease_seconds: float) -> Operation[None]:
+    """Announce a worker, and let in what waited for a train that it knows."""
+    yield statement(
+        "register_worker",
+        id=worker.id,
+        owner=worker.owner,
+        host=worker.host,
+        pid=worker.pid,
+        version=worker.version,
+        slots=worker.slots,
+        trains=list(worker.trains),
+        lease_seconds=lease_seconds,
+    )
+    yield statement("release_known_trains", owner=worker.owner, trains=list(worker.trains))
+
+
+def renew_lease(renewal: LeaseRenewal) -> Operation[str | None]:
+    """Renew a lease that still holds and return the worker's state; None: it is lost."""
+    rows = yield statement(
+        "renew_lease",
+        id=renewal.id,
+        lease_seconds=renewal.lease_seconds,
+        busy=renewal.busy,
+        stall_seconds=renewal.stall_seconds,
+        stalled_junction=renewal.stalled_junction,
+    )
+    return rows[0].state if rows else None
+
+
+def stop_worker(worker_id: str) -> Operation[None]:
+    """Record a clean end."""
+    yield statement("stop_worker", id=worker_id)
+
+
+def live_workers(owner: str) -> Operation[Rows]:
+    """List the workers whose lease holds now."""
+    return (yield statement("live_workers", owner=owner))
+
+
+def find_cancellations(run_ids: Sequence[int]) -> Operation[dict[int, str]]:
+    """Find which of these runs somebody asked to stop, and who."""
+    rows = yield statement("cancellations_of", ids=list(run_ids))
+    return {row.id: row.cancellation_reason for row in rows}
+
+
+def note_progress(reports: Sequence[RunReport]) -> Operation[None]:
+    """Keep what running runs report."""
+    yield batch(
+        "note_progress",
+        [
+            {
+                "id": report.id,
+                "fence": report.fence,
+                "junction": report.junction,
+                "done": report.done,
+                "total": report.total,
+                "is_cancellation_ignored": report.is_cancellation_ignored,
+            }
+            for report in reports
+        ],
+    )
