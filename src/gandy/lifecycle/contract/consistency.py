@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from gandy.errors import ContractProblem
 from gandy.lifecycle.contract.rules import (
@@ -39,10 +39,27 @@ def kind_of(rule: Rule) -> str:
     return words[type(rule)]
 
 
+def keys_of(rule: Rule) -> tuple[str, ...]:
+    """Names that tell the rules of one table apart; what is remembered about a rule goes by them."""
+    match rule:
+        case Terminal():
+            return tuple(f"terminal:{rule.column}={state}:{rule.at}" for state in rule.states)
+        case Cap():
+            return (f"{rule.kind}:{','.join(rule.per)}:{rule.order_by}",)
+        case Inline():
+            return (f"inline:{rule.path}",)
+        case Keep():
+            return (f"keep:{rule.column}={rule.equals}",)
+        case Expires() | OlderThan() | StaleCursor() | Singleton() | DropPartition():
+            return (f"{kind_of(rule)}:{rule.column}",)
+        case _:
+            assert_never(rule)
+
+
 def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
     """Everything that the rules of one table contradict each other in."""
     yield from _states_deleted_twice(rules)
-    yield from _states_ruled_twice(rules)
+    yield from _said_twice(rules)
     if rules and all(isinstance(rule, Keep) for rule in rules):
         yield ContractProblem(rule="keep", message="subtracts from other rules, and this table has none")
     if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
@@ -75,12 +92,10 @@ def _states_deleted_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
                 yield ContractProblem(rule="terminal", field="states", message=message)
 
 
-def _states_ruled_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
-    seen: set[tuple[str, object]] = set()
+def _said_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    seen: set[str] = set()
     for rule in rules:
-        if isinstance(rule, Terminal):
-            for state in rule.states:
-                if (rule.column, state) in seen:
-                    message = f"{state!r} has two rules on {rule.column}; which one holds?"
-                    yield ContractProblem(rule="terminal", field="states", message=message)
-                seen.add((rule.column, state))
+        for key in keys_of(rule):
+            if key in seen:
+                yield ContractProblem(rule=kind_of(rule), message=f"{key} has two rules; which one holds?")
+            seen.add(key)

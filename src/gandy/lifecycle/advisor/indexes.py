@@ -1,0 +1,133 @@
+"""Is every rule served by an index? If not, which one would serve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Column, Connection, Index, MetaData, Table, func, literal, select
+from sqlalchemy.schema import CreateIndex
+
+from gandy.lifecycle.contract.rules import Cap, StaleCursor
+from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.statements import first_row, nth_row
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from gandy.lifecycle.database.dialect import Dialect
+    from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
+    from gandy.lifecycle.selection.resolved import Resolved
+
+LARGE = 10_000
+_LONGEST_NAME = 63
+_USUAL_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAdvisor:
+    """Looks at how the database would find the rows of each rule."""
+
+    connection: Connection
+    dialect: Dialect
+    schema: SchemaFacts
+    now: datetime
+
+    def advise(self, resolved: Resolved) -> None:
+        """Add what is missing to the rule's findings."""
+        for walk in resolved.walks:
+            if isinstance(walk, AgeWalk):
+                self._advise_age(resolved, walk)
+            elif isinstance(walk, CapWalk):
+                self._advise_cap(resolved, walk)
+            if not isinstance(walk, PartitionWalk):
+                self._advise_children(resolved, walk)
+        if resolved.watch is not None:
+            access = self.dialect.access(
+                self.connection, first_row(resolved.watch.overdue_at(self.now)), resolved.watch.table.name
+            )
+            if not access.is_search:
+                columns = (*filter(None, [resolved.watch.rule.column]), resolved.watch.instant)
+                self._missing(resolved, resolved.watch.table, columns)
+
+    def index_of(self, walk: AgeWalk | CapWalk) -> str | None:
+        """The index that a walk reads."""
+        if isinstance(walk, CapWalk):
+            return _cap_index(walk)
+        statement = nth_row(walk.frozen_at(self.now), None, _USUAL_BATCH)
+        return self.dialect.access(self.connection, statement, walk.table.name).index
+
+    def row_count(self, table: TableFacts) -> int:
+        """About how many rows, counting to just above what is large where nothing estimates."""
+        estimate = self.dialect.estimated_rows(self.connection, table)
+        if estimate is not None:
+            return estimate
+        some = select(literal(1)).select_from(table.clause).limit(LARGE + 1)
+        return int(self.connection.execute(select(func.count()).select_from(some.subquery())).scalar_one())
+
+    def _advise_age(self, resolved: Resolved, walk: AgeWalk) -> None:
+        statement = nth_row(walk.frozen_at(self.now), None, _USUAL_BATCH)
+        if not self.dialect.access(self.connection, statement, walk.table.name).is_search:
+            self._missing(resolved, walk.table, (*walk.equals, walk.instant))
+        if isinstance(walk.rule, StaleCursor):
+            log = self.schema.find(walk.rule.log, resolved.declared.schema)
+            if log is not None and not log.has_index_on((walk.rule.log_at,)):
+                self._missing(resolved, log, (walk.rule.log_at,))
+
+    def _advise_cap(self, resolved: Resolved, walk: CapWalk) -> None:
+        if _cap_index(walk) is None:
+            self._missing(resolved, walk.table, (*walk.rule.per, walk.rule.order_by))
+
+    def _advise_children(self, resolved: Resolved, walk: AgeWalk | CapWalk) -> None:
+        for table, columns in [*self._waited(resolved, walk), *_descendants(walk.children)]:
+            if not table.has_index_on(columns):
+                self._missing(resolved, table, columns)
+
+    def _waited(
+        self, resolved: Resolved, walk: AgeWalk | CapWalk
+    ) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
+        for reference in walk.rule.wait_for:
+            child = self.schema.find(reference.table, reference.schema or resolved.declared.schema)
+            if child is not None:
+                yield child, reference.columns
+
+    def _missing(self, resolved: Resolved, table: TableFacts, columns: tuple[str, ...]) -> None:
+        rows = self.row_count(table)
+        is_large = rows > LARGE
+        size = f"about {rows:,}" if is_large else f"{rows:,}"
+        resolved.note(
+            Severity.REFUSED if is_large else Severity.WARNING,
+            f"no index of {table.name} serves {', '.join(columns)}, and it holds {size} rows",
+            remedy=f"Create one: {self._create_index(table, columns)}",
+        )
+
+    def _create_index(self, table: TableFacts, columns: Sequence[str]) -> str:
+        target = Table(
+            table.name.name,
+            MetaData(),
+            *(Column(name, table.columns[name].type) for name in columns),
+            schema=table.name.schema if table.name.schema != self.schema.default_schema else None,
+        )
+        name = f"ix_{table.name.name}_{'_'.join(columns)}"[:_LONGEST_NAME]
+        index = Index(name, *(target.c[column] for column in columns), postgresql_concurrently=True)
+        return " ".join(str(CreateIndex(index).compile(dialect=self.connection.dialect)).split())
+
+
+def _cap_index(walk: CapWalk) -> str | None:
+    """An index that holds each key's rows together, in order."""
+    rule: Cap = walk.rule
+    wanted = len(rule.per)
+    leads = [("the primary key", walk.table.primary_key)]
+    leads += [(index.name, index.columns) for index in walk.table.indexes if not index.is_partial]
+    for name, columns in leads:
+        if columns[:wanted] == rule.per and columns[wanted : wanted + 1] == (rule.order_by,):
+            return name
+    return None
+
+
+def _descendants(children: Sequence[Child]) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
+    for child in children:
+        yield child.table, child.columns
+        yield from _descendants(child.children)

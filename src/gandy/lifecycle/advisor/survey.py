@@ -1,0 +1,67 @@
+"""A contract looked at in full against a database: what each rule means there, and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import DBAPIError
+
+from gandy.lifecycle.advisor.indexes import IndexAdvisor
+from gandy.lifecycle.advisor.units import advise_units
+from gandy.lifecycle.database.reflect import reflect
+from gandy.lifecycle.selection.findings import Finding, Severity
+from gandy.lifecycle.selection.resolve import resolve, tables_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.facts import SchemaFacts
+    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.selection.resolved import Resolved
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every rule of a contract, resolved and judged."""
+
+    contract: Contract
+    schema: SchemaFacts
+    rules: tuple[Resolved, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that was found, rule by rule."""
+        return tuple(finding for rule in self.rules for finding in rule.findings)
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """What shows that the contract is not meant for this database as it is."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.WRONG)
+
+
+def survey(session: Session, contract: Contract, now: datetime) -> Survey:
+    """Read the catalogue and judge every rule; nothing is written."""
+    with session.reading() as connection:
+        schema = reflect(connection, session.dialect, tables_of(contract))
+        rules = resolve(contract, connection, dialect=session.dialect, schema=schema)
+        advisor = IndexAdvisor(connection, session.dialect, schema, now)
+        for rule in rules:
+            _judge(connection, advisor, rule)
+    return Survey(contract, schema, tuple(rules))
+
+
+def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> None:
+    """The database itself refuses what cannot be compared: that is a finding too."""
+    if rule.is_refused:
+        return
+    try:
+        with connection.begin_nested():
+            advisor.advise(rule)
+            if not rule.is_refused:
+                advise_units(connection, rule)
+    except DBAPIError as error:
+        rule.note(Severity.WRONG, f"the database cannot compare this: {str(error.orig).splitlines()[0]}")

@@ -1,0 +1,150 @@
+"""What the lifecycle asks of a database; each kind answers in a module of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Select
+    from sqlalchemy.exc import DBAPIError
+
+    from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, TableFacts, TableName
+    from gandy.lifecycle.database.instants import Form
+
+
+class Failure(StrEnum):
+    """Why a batch did not go through."""
+
+    CONTENDED = "contended"
+    ROW = "row"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a batch may wait for a lock, and how long one statement may take."""
+
+    lock: timedelta = timedelta(milliseconds=200)
+    statement: timedelta = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the database would find the rows of a statement."""
+
+    is_search: bool
+    index: str | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """Rows (an estimate where counting would cost) and bytes (None where unknown)."""
+
+    rows: int
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition and the value that all its rows lie below; rows is an estimate."""
+
+    name: TableName
+    bound: str
+    rows: int
+
+
+class Dialect(Protocol):
+    """One kind of database."""
+
+    name: str
+    has_row_locks: bool
+    has_partitions: bool
+
+    def now(self, connection: Connection) -> datetime:
+        """The database's own clock."""
+        ...
+
+    def begin_batch(self, connection: Connection, patience: Patience) -> None:
+        """Limit the running transaction, and make it walk indexes."""
+        ...
+
+    def begin_reading(self, connection: Connection) -> None:
+        """Make the running transaction read only."""
+        ...
+
+    def serialise_setup(self, connection: Connection) -> None:
+        """Let one replica at a time make our own tables."""
+        ...
+
+    def session(self, connection: Connection) -> str:
+        """A name for this session that tells whether it is still there."""
+        ...
+
+    def is_gone(self, connection: Connection, session: str) -> bool:
+        """Whether the session certainly ended; False where nobody can tell."""
+        ...
+
+    def failure(self, error: DBAPIError) -> Failure:
+        """Whose fault an error is."""
+        ...
+
+    def user_schemas(self, connection: Connection) -> Sequence[str | None]:
+        """The schemas that hold application tables."""
+        ...
+
+    def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:
+        """The partitioned tables, and the partitions of all of them."""
+        ...
+
+    def stored_type(self, declared: ColumnType) -> ColumnType:
+        """How values of a column are passed and read: converted, or as they are stored."""
+        ...
+
+    def row_identity(self) -> ColumnFacts | None:
+        """The hidden column that tells rows apart where a table has no key."""
+        ...
+
+    def form_of(
+        self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
+    ) -> Form:
+        """How the column writes instants; raises ValueError where it cannot hold one."""
+        ...
+
+    def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
+        """How the table's rows would be found if scanning it whole were discouraged."""
+        ...
+
+    def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
+        """About how many rows the table holds, without reading them; None where nothing says."""
+        ...
+
+    def size(self, connection: Connection, table: TableFacts) -> TableSize:
+        """How large the table is."""
+        ...
+
+    def replication_lag(self, connection: Connection) -> timedelta:
+        """How far the slowest standby is behind."""
+        ...
+
+    def lock_waiters(self, connection: Connection, table: TableName) -> int:
+        """How many sessions wait for a lock on the table."""
+        ...
+
+    def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
+        """The range partitions of the table by this column that end somewhere."""
+        ...
+
+    def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
+        """Detach and drop one partition, giving way to other work."""
+        ...
+
+    def is_checked_singleton(self, connection: Connection, facts: TableFacts, column: str) -> bool:
+        """Whether a check constraint pins the column's value."""
+        ...

@@ -1,0 +1,211 @@
+"""PostgreSQL: its clock, its limits, its catalogue, its plans."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from sqlalchemy import Connection, Select, bindparam, cast, func, select, text
+from sqlalchemy.types import BigInteger, Date, DateTime, Float, Integer, Numeric, UserDefinedType
+from typing_extensions import override
+
+from gandy.lifecycle.contract.rules import Unit
+from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Patience, TableSize
+from gandy.lifecycle.database.explain import Explain
+from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, TableFacts, TableName
+from gandy.lifecycle.database.instants import Form, Kind
+from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.sql.elements import BindParameter, ColumnElement
+
+# lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
+_CONTENDED = {"55P03", "57014", "40P01", "40001"}
+# data exceptions, integrity constraints, RAISE in a trigger
+_ROW_CLASSES = {"22", "23", "P0"}
+
+
+class _RowAddress(UserDefinedType[str]):
+    """The type of ctid."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        return "TID"
+
+    def bind_expression(self, bindvalue: BindParameter[str]) -> ColumnElement[str]:
+        return cast(bindvalue, self)
+
+
+class Postgres(PostgresPartitions, Dialect):
+    """PostgreSQL 14 and later."""
+
+    name = "postgresql"
+    has_row_locks = True
+    has_partitions = True
+
+    @override
+    def now(self, connection: Connection) -> datetime:
+        return connection.execute(select(func.clock_timestamp(type_=DateTime(timezone=True)))).scalar_one()
+
+    @override
+    def begin_batch(self, connection: Connection, patience: Patience) -> None:
+        """The plan that was judged is the plan that runs: an index walk, never a scan of the table."""
+        _set_local(
+            connection,
+            lock_timeout=_milliseconds(patience.lock),
+            statement_timeout=_milliseconds(patience.statement),
+            enable_seqscan="off",
+            enable_bitmapscan="off",
+        )
+
+    @override
+    def begin_reading(self, connection: Connection) -> None:
+        _set_local(connection, transaction_read_only="on")
+
+    @override
+    def serialise_setup(self, connection: Connection) -> None:
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("gandy_lifecycle_setup"))))
+
+    @override
+    def session(self, connection: Connection) -> str:
+        return str(connection.execute(select(func.pg_backend_pid())).scalar_one())
+
+    @override
+    def is_gone(self, connection: Connection, session: str) -> bool:
+        found = connection.execute(
+            text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid"), {"pid": int(session)}
+        )
+        return int(found.scalar_one()) == 0
+
+    @override
+    def failure(self, error: DBAPIError) -> Failure:
+        state = error.orig.sqlstate if isinstance(error.orig, psycopg.Error) else None
+        if state in _CONTENDED:
+            return Failure.CONTENDED
+        return Failure.ROW if state is not None and state[:2] in _ROW_CLASSES else Failure.OTHER
+
+    @override
+    def user_schemas(self, connection: Connection) -> Sequence[str | None]:
+        found = connection.execute(
+            text(
+                "SELECT nspname FROM pg_namespace WHERE nspname <> 'information_schema'"
+                " AND nspname NOT LIKE 'pg\\_%' AND has_schema_privilege(oid, 'USAGE') ORDER BY nspname"
+            )
+        )
+        return list(found.scalars())
+
+    @override
+    def stored_type(self, declared: ColumnType) -> ColumnType:
+        return declared
+
+    @override
+    def row_identity(self) -> ColumnFacts | None:
+        return ColumnFacts("ctid", _RowAddress(), is_nullable=False)
+
+    @override
+    def form_of(
+        self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
+    ) -> Form:
+        kind = _kind(column.type, unit)
+        if kind is None:
+            raise ValueError(f"{column.name} is {column.type!s}, which holds no instant")
+        if (unit in {Unit.SECONDS, Unit.MILLISECONDS}) != (kind in {Kind.SECONDS, Kind.MILLISECONDS}):
+            raise ValueError(f"{column.name} is {column.type!s}, so unit = {unit} is wrong")
+        return Form(kind)
+
+    @override
+    def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
+        _set_local(connection, enable_seqscan="off", enable_bitmapscan="off")
+        [plan] = connection.execute(Explain(statement)).scalar_one()
+        members = {table.name, *self.member_names(connection, table)}
+        scans = [node for node in _nodes(plan["Plan"]) if node.get("Relation Name") in members]
+        searches = [node for node in scans if "Index Cond" in node]
+        detail = ", ".join(f"{node['Node Type']} {node.get('Index Name', '')}".strip() for node in scans)
+        index = next((str(node["Index Name"]) for node in searches), None)
+        return Access(bool(scans) and len(searches) == len(scans), index, detail)
+
+    @override
+    def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
+        """What the planner believes: it scales the last count by the table's size now."""
+        [plan] = connection.execute(Explain(select(text("1")).select_from(table.clause))).scalar_one()
+        return int(plan["Plan"]["Plan Rows"])
+
+    @override
+    def size(self, connection: Connection, table: TableFacts) -> TableSize:
+        found = connection.execute(
+            text(
+                "SELECT coalesce(sum(pg_total_relation_size(relid)), 0), coalesce(sum(greatest("
+                "pg_stat_get_live_tuples(relid), 0)), 0)::bigint FROM (SELECT :name ::regclass AS relid UNION"
+                " SELECT inhrelid FROM pg_inherits WHERE inhparent = :name ::regclass) AS members"
+            ),
+            {"name": _quoted(connection, table.name)},
+        )
+        [size, rows] = found.one()
+        return TableSize(rows=int(rows), bytes=int(size))
+
+    @override
+    def replication_lag(self, connection: Connection) -> timedelta:
+        found = connection.execute(text("SELECT coalesce(max(replay_lag), '0') FROM pg_stat_replication"))
+        lag = found.scalar_one()
+        return lag if isinstance(lag, timedelta) else timedelta(0)
+
+    @override
+    def lock_waiters(self, connection: Connection, table: TableName) -> int:
+        """Waiters for the table itself, or for a transaction that holds a lock on it."""
+        found = connection.execute(
+            text(
+                "SELECT count(DISTINCT waiter.pid) FROM pg_locks AS waiter WHERE NOT waiter.granted AND ("
+                "waiter.relation = :name ::regclass OR EXISTS (SELECT FROM pg_locks AS mine WHERE"
+                " mine.pid = waiter.pid AND mine.relation = :name ::regclass AND mine.granted))"
+            ),
+            {"name": _quoted(connection, table)},
+        )
+        return int(found.scalar_one())
+
+    @override
+    def is_checked_singleton(self, connection: Connection, facts: TableFacts, column: str) -> bool:
+        found = connection.execute(
+            text(
+                "SELECT count(*) FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid"
+                " AND attnum = ANY (conkey) WHERE contype = 'c' AND conrelid = :name ::regclass"
+                " AND attname = :column"
+            ),
+            {"name": _quoted(connection, facts.name), "column": column},
+        )
+        return bool(found.scalar_one())
+
+
+def _kind(declared: ColumnType, unit: Unit | None) -> Kind | None:
+    if isinstance(declared, DateTime):
+        return Kind.ZONED if declared.timezone else Kind.NAIVE
+    if isinstance(declared, Date):
+        return Kind.DATE
+    if isinstance(declared, Integer | BigInteger | Numeric | Float):
+        return Kind.MILLISECONDS if unit is Unit.MILLISECONDS else Kind.SECONDS
+    return None
+
+
+def _set_local(connection: Connection, **settings: str) -> None:
+    connection.execute(
+        select(*(func.set_config(name, bindparam(None, value), True) for name, value in settings.items()))
+    )
+
+
+def _milliseconds(span: timedelta) -> str:
+    return str(max(1, span // timedelta(milliseconds=1)))
+
+
+def _quoted(connection: Connection, table: TableName) -> str:
+    quote = connection.dialect.identifier_preparer.quote
+    return ".".join(quote(part) for part in (table.schema, table.name) if part is not None)
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)

@@ -1,0 +1,172 @@
+"""Reading the catalogue: only the tables a contract names, and those that refer to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect
+
+from gandy.lifecycle.database.facts import (
+    ColumnFacts,
+    ForeignKey,
+    IndexFacts,
+    SchemaFacts,
+    TableFacts,
+    TableName,
+    table_clause,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy.engine.interfaces import (
+        ReflectedColumn,
+        ReflectedForeignKeyConstraint,
+        ReflectedIndex,
+        ReflectedUniqueConstraint,
+    )
+
+    from gandy.lifecycle.database.dialect import Dialect
+
+Wanted = tuple[str | None, str]
+
+
+def reflect(connection: Connection, dialect: Dialect, wanted: Iterable[Wanted]) -> SchemaFacts:
+    """What the catalogue says about these tables and everything that refers to them."""
+    return _Catalogue(connection, dialect).schema(wanted)
+
+
+def reflect_all(connection: Connection, dialect: Dialect) -> SchemaFacts:
+    """What the catalogue says about every application table; a partition belongs to its table."""
+    catalogue = _Catalogue(connection, dialect)
+    return catalogue.schema([(name.schema, name.name) for name in catalogue.names()])
+
+
+class _Catalogue:
+    """One reading of the catalogue."""
+
+    def __init__(self, connection: Connection, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._inspector = inspect(connection)
+        self._schemas = dialect.user_schemas(connection)
+        self._default = None if None in self._schemas else self._inspector.default_schema_name
+        self._partitioned, self._members = dialect.partitioned_tables(connection)
+
+    def names(self) -> list[TableName]:
+        found = (
+            TableName(schema, name)
+            for schema in self._schemas
+            for name in self._inspector.get_table_names(schema=schema)
+        )
+        return [name for name in found if name not in self._members]
+
+    def schema(self, wanted: Iterable[Wanted]) -> SchemaFacts:
+        keys = self._foreign_keys()
+        names = _with_referring({TableName(schema or self._default, name) for schema, name in wanted}, keys)
+        tables: dict[TableName, TableFacts] = {}
+        for schema in {name.schema for name in names}:
+            tables |= self._tables(schema, {name.name for name in names if name.schema == schema})
+        return SchemaFacts(self._default, tables, keys)
+
+    def _foreign_keys(self) -> tuple[ForeignKey, ...]:
+        keys = (
+            _foreign_key(TableName(schema, child), constraint)
+            for schema in self._schemas
+            for (_, child), constraints in self._inspector.get_multi_foreign_keys(schema=schema).items()
+            for constraint in constraints
+        )
+        # The copies of a key that partitions carry say nothing new.
+        return tuple(
+            key for key in keys if key.child not in self._members and key.parent not in self._members
+        )
+
+    def _tables(self, schema: str | None, names: set[str]) -> dict[TableName, TableFacts]:
+        present = sorted(names.intersection(self._inspector.get_table_names(schema=schema)))
+        if not present:
+            return {}
+        columns = self._inspector.get_multi_columns(schema=schema, filter_names=present)
+        keys = self._inspector.get_multi_pk_constraint(schema=schema, filter_names=present)
+        indexes = self._inspector.get_multi_indexes(schema=schema, filter_names=present)
+        uniques = self._inspector.get_multi_unique_constraints(schema=schema, filter_names=present)
+        return {
+            TableName(schema, slot[1]): self._table(
+                TableName(schema, slot[1]),
+                columns={found["name"]: _column(found) for found in columns[slot]},
+                primary_key=tuple(keys[slot]["constrained_columns"]) if slot in keys else (),
+                indexes=(*map(_index, indexes.get(slot, ())), *map(_unique, uniques.get(slot, ()))),
+            )
+            for slot in columns
+        }
+
+    def _table(
+        self,
+        name: TableName,
+        *,
+        columns: dict[str, ColumnFacts],
+        primary_key: tuple[str, ...],
+        indexes: tuple[IndexFacts, ...],
+    ) -> TableFacts:
+        key = _key(columns, primary_key, indexes)
+        hidden = None if key or name in self._partitioned else self._dialect.row_identity()
+        shown = columns if hidden is None else {**columns, hidden.name: hidden}
+        return TableFacts(
+            name=name,
+            columns=columns,
+            primary_key=primary_key,
+            key=(hidden,) if hidden is not None else key,
+            indexes=indexes,
+            is_partitioned=name in self._partitioned,
+            clause=table_clause(name, shown, self._dialect.stored_type),
+        )
+
+
+def _with_referring(names: set[TableName], keys: Sequence[ForeignKey]) -> set[TableName]:
+    found = set(names)
+    while more := {key.child for key in keys if key.parent in found} - found:
+        found |= more
+    return found
+
+
+def _foreign_key(child: TableName, found: ReflectedForeignKeyConstraint) -> ForeignKey:
+    # A parent in the child's own schema is reported without one.
+    parent = TableName(found["referred_schema"] or child.schema, found["referred_table"])
+    return ForeignKey(
+        name=found["name"] or "",
+        child=child,
+        columns=tuple(found["constrained_columns"]),
+        parent=parent,
+        parent_columns=tuple(found["referred_columns"]),
+        on_delete=str(found.get("options", {}).get("ondelete") or "NO ACTION").upper(),
+    )
+
+
+def _column(found: ReflectedColumn) -> ColumnFacts:
+    return ColumnFacts(found["name"], found["type"], found["nullable"])
+
+
+def _index(found: ReflectedIndex) -> IndexFacts:
+    options = found.get("dialect_options", {})
+    return IndexFacts(
+        name=found["name"] or "",
+        columns=tuple(column or "" for column in found["column_names"]),  # an expression has no name
+        is_unique=bool(found["unique"]),
+        is_partial=any(option.endswith("_where") and options[option] is not None for option in options),
+    )
+
+
+def _unique(found: ReflectedUniqueConstraint) -> IndexFacts:
+    return IndexFacts(found["name"] or "", tuple(found["column_names"]), is_unique=True, is_partial=False)
+
+
+def _key(
+    columns: dict[str, ColumnFacts], primary_key: tuple[str, ...], indexes: tuple[IndexFacts, ...]
+) -> tuple[ColumnFacts, ...]:
+    """The primary key, or else a unique one whose columns are never NULL."""
+    if primary_key:
+        return tuple(columns[name] for name in primary_key)
+    for index in indexes:
+        known = tuple(columns[name] for name in index.columns if name in columns)
+        whole = len(known) == len(index.columns) and not any(column.is_nullable for column in known)
+        if index.is_unique and not index.is_partial and whole:
+            return known
+    return ()

@@ -1,0 +1,169 @@
+"""SQLite: texts and numbers instead of timestamps, one writer at a time, plans that say SEARCH."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Select, func, select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.types import BigInteger, Float, Integer, NullType
+from typing_extensions import override
+
+from gandy.lifecycle.contract.rules import Unit
+from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Partition, Patience, TableSize
+from gandy.lifecycle.database.explain import Explain
+from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, TableFacts, TableName
+from gandy.lifecycle.database.instants import Form, Kind, form_of_texts
+from gandy.lifecycle.database.sampling import sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_PRIMARY_CODE = 0xFF
+_MACHINE = platform.node()
+
+
+class Sqlite(Dialect):
+    """SQLite 3.40 and later."""
+
+    name = "sqlite"
+    has_row_locks = False
+    has_partitions = False
+
+    @override
+    def now(self, connection: Connection) -> datetime:
+        found = connection.execute(select(func.strftime("%Y-%m-%d %H:%M:%f", "now"))).scalar_one()
+        return datetime.fromisoformat(str(found)).replace(tzinfo=UTC)
+
+    @override
+    def begin_batch(self, connection: Connection, patience: Patience) -> None:
+        """Nothing to set: the transaction holds the only write lock, and waited for it at its start."""
+
+    @override
+    def begin_reading(self, connection: Connection) -> None:
+        """Nothing to set: a deferred transaction that only reads takes no lock that hinders a writer."""
+
+    @override
+    def serialise_setup(self, connection: Connection) -> None:
+        """Nothing to take: one writer at a time is what SQLite is."""
+
+    @override
+    def session(self, connection: Connection) -> str:
+        return f"{_MACHINE}:{os.getpid()}"
+
+    @override
+    def is_gone(self, connection: Connection, session: str) -> bool:
+        """Only a process of this machine can be known to have ended."""
+        machine, _, process = session.partition(":")
+        if machine != str(_MACHINE):
+            return False
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+    @override
+    def failure(self, error: DBAPIError) -> Failure:
+        if not isinstance(error.orig, sqlite3.Error):
+            return Failure.OTHER
+        code = getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY_CODE
+        if code in _BUSY:
+            return Failure.CONTENDED
+        return Failure.ROW if isinstance(error.orig, sqlite3.IntegrityError) else Failure.OTHER
+
+    @override
+    def user_schemas(self, connection: Connection) -> Sequence[str | None]:
+        return [None]
+
+    @override
+    def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:
+        return set(), set()
+
+    @override
+    def stored_type(self, declared: ColumnType) -> ColumnType:
+        """As stored: a declared DATETIME may hold text or a number, and must be compared as it is."""
+        return NullType()
+
+    @override
+    def row_identity(self) -> ColumnFacts | None:
+        return ColumnFacts("rowid", NullType(), is_nullable=False)
+
+    @override
+    def form_of(
+        self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
+    ) -> Form:
+        """Judged by what the column holds, since its declared type binds nothing."""
+        if unit in {Unit.SECONDS, Unit.MILLISECONDS}:
+            return Form(Kind.MILLISECONDS if unit is Unit.MILLISECONDS else Kind.SECONDS)
+        samples = sample(connection, table, column.name)
+        is_declared_number = isinstance(column.type, Integer | BigInteger | Float)
+        holds_numbers = bool(samples) and all(isinstance(value, int | float) for value in samples)
+        if unit is None and (is_declared_number or holds_numbers):
+            return Form(Kind.SECONDS)
+        return form_of_texts(samples, column.name)
+
+    @override
+    def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
+        steps = [str(row.detail) for row in connection.execute(Explain(statement))]
+        mine = [step for step in steps if step.split(" ")[1:2] == [table.name]]
+        index = next((step.split("INDEX ", 1)[1].split(" ")[0] for step in mine if "INDEX " in step), None)
+        is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
+        return Access(is_search, index, ", ".join(mine))
+
+    @override
+    def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
+        """ANALYZE's figures grow stale unnoticed, so nothing is estimated."""
+        return None
+
+    @override
+    def size(self, connection: Connection, table: TableFacts) -> TableSize:
+        rows = connection.execute(select(func.count()).select_from(table.clause)).scalar_one()
+        return TableSize(rows=rows, bytes=_bytes(connection, table.name))
+
+    @override
+    def replication_lag(self, connection: Connection) -> timedelta:
+        return timedelta(0)
+
+    @override
+    def lock_waiters(self, connection: Connection, table: TableName) -> int:
+        return 0
+
+    @override
+    def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
+        return []
+
+    @override
+    def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
+        raise NotImplementedError("SQLite has no partitions; the contract was refused before")
+
+    @override
+    def is_checked_singleton(self, connection: Connection, facts: TableFacts, column: str) -> bool:
+        found = connection.execute(
+            text("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = :name"),
+            {"name": facts.name.name},
+        )
+        declaration = str(found.scalar_one()).casefold()
+        return "check" in declaration and column.casefold() in declaration.split("check", 1)[1]
+
+
+def _bytes(connection: Connection, table: TableName) -> int | None:
+    """Pages of the table and its indexes, where this build of SQLite can tell."""
+    try:
+        found = connection.execute(
+            text(
+                "SELECT sum(pgsize) FROM dbstat WHERE name = :name OR name IN"
+                " (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = :name)"
+            ),
+            {"name": table.name},
+        )
+    except DBAPIError:
+        return None
+    return int(found.scalar_one() or 0)

@@ -1,0 +1,122 @@
+"""Reaching the swept database, and holding one connection to it for the length of a sweep."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.pool import NullPool
+
+from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
+from gandy.lifecycle.database.postgres import Postgres
+from gandy.lifecycle.database.sqlite import Sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from gandy.lifecycle.database.dialect import Dialect, Patience
+
+_BUSY_TIMEOUT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One connection to the swept database, and how to speak to it."""
+
+    connection: sa.Connection
+    dialect: Dialect
+    clock: Callable[[], datetime] | None = None
+
+    @contextmanager
+    def batch(self, patience: Patience) -> Iterator[sa.Connection]:
+        """A short transaction that writes and gives way to other work."""
+        self.connection.execution_options(gandy_begin="BEGIN IMMEDIATE")
+        with self.connection.begin():
+            self.dialect.begin_batch(self.connection, patience)
+            yield self.connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A short transaction on our own tables."""
+        self.connection.execution_options(gandy_begin="BEGIN IMMEDIATE")
+        with self.connection.begin():
+            yield self.connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that only reads."""
+        self.connection.execution_options(gandy_begin="BEGIN")
+        with self.connection.begin():
+            self.dialect.begin_reading(self.connection)
+            yield self.connection
+
+    def now(self) -> datetime:
+        """The database's clock, or the one that a test passed."""
+        if self.clock is not None:
+            return self.clock()
+        with self.reading() as connection:
+            return self.dialect.now(connection)
+
+
+@contextmanager
+def open_target(target: str, *, clock: Callable[[], datetime] | None = None) -> Iterator[Session]:
+    """Connect for the length of one call."""
+    url = _read(target)
+    dialect: Dialect = Sqlite() if url.get_backend_name() == "sqlite" else Postgres()
+    engine = _sqlite_engine(url) if isinstance(dialect, Sqlite) else _postgres_engine(url)
+    try:
+        connection = engine.connect()
+    except DBAPIError as error:
+        raise DatabaseUnreachableError(url.render_as_string(), str(error.orig).strip()) from error
+    with connection:
+        yield Session(connection, dialect, clock)
+
+
+def _read(target: str) -> URL:
+    try:
+        url = make_url(target)
+        backend = url.get_backend_name()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise DatabaseUrlError(target, str(error)) from error
+    if backend in {"postgresql", "postgres"}:
+        return url.set(drivername="postgresql+psycopg")
+    if backend != "sqlite":
+        raise DatabaseUrlError(url.render_as_string(), f"{backend} is not supported")
+    if url.database is None or not Path(url.database).is_file():
+        raise DatabaseUnreachableError(url.render_as_string(), "there is no such file")
+    return url.set(drivername="sqlite+pysqlite")
+
+
+def _postgres_engine(url: URL) -> sa.Engine:
+    # Plans are made for the values at hand, and a pooler in between sees no prepared statement.
+    engine = sa.create_engine(url, poolclass=NullPool, connect_args={"prepare_threshold": None})
+
+    @sa.event.listens_for(engine, "connect")
+    def _speak_utc(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
+        connection.autocommit = True
+        connection.execute("SET TIME ZONE 'UTC'")
+        connection.autocommit = False
+
+    return engine
+
+
+def _sqlite_engine(url: URL) -> sa.Engine:
+    engine = sa.create_engine(
+        url, poolclass=NullPool, connect_args={"isolation_level": None, "timeout": _BUSY_TIMEOUT_SECONDS}
+    )
+
+    @sa.event.listens_for(engine, "connect")
+    def _enforce_keys(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("gandy_begin", "BEGIN"))
+
+    return engine

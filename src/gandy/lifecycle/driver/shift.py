@@ -1,0 +1,61 @@
+"""What every driver works with during one run of a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gandy.lifecycle.database.dialect import Patience
+from gandy.sweep import Throttle as Holds
+from gandy.sweep import Verdict, verdict
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from gandy.lifecycle.contract.tables import Throttle
+    from gandy.lifecycle.database.facts import TableName
+    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.state.lease import Lease
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """One holder of the lease at work; `now` is frozen for the whole run."""
+
+    session: Session
+    lease: Lease
+    now: datetime
+    default_schema: str | None
+    is_stopping: Callable[[], bool]
+    rest: Callable[[timedelta], None]
+    committed: Callable[[Counts], None]
+    patience: Patience = field(default_factory=Patience)
+
+    def label(self, table: TableName) -> str:
+        """A table as people name it."""
+        return table.name if table.schema == self.default_schema else str(table)
+
+    def may_go_on(self, throttles: Sequence[Holds]) -> Verdict:
+        """Asked between two batches."""
+        return verdict(throttles, self.is_stopping)
+
+    def throttles(self, declared: Throttle, table: TableName) -> list[Holds]:
+        """What holds the sweep of one table."""
+        holds: list[Holds] = [] if declared.ask is None else [declared.ask]
+        lag, waiters = declared.replication_lag, declared.lock_waiters
+        if lag is not None:
+            holds.append(lambda: self._lag() > lag)
+        if waiters is not None:
+            holds.append(lambda: self._waiters(table) >= waiters)
+        return holds
+
+    def _lag(self) -> timedelta:
+        with self.session.reading() as connection:
+            return self.session.dialect.replication_lag(connection)
+
+    def _waiters(self, table: TableName) -> int:
+        with self.session.reading() as connection:
+            return self.session.dialect.lock_waiters(connection, table)

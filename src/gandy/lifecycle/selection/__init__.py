@@ -1,0 +1,3 @@
+"""From a declared rule to the rows it means in one database."""
+
+from __future__ import annotations

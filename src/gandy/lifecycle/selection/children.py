@@ -1,0 +1,155 @@
+"""Which rows refer to the rows that go: every foreign key must be covered by a declared mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, and_, exists, select
+
+from gandy.lifecycle.contract.rules import Keep, Reference
+from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
+from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts
+from gandy.lifecycle.selection.walks import Child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Slot = tuple[object, tuple[str, ...]]
+Modes = dict[Slot, ChildMode]
+
+
+class NotCoveredError(ValueError):
+    """A reference that stops the rule; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A table's references, judged against its contract."""
+
+    contract: Contract
+    schema: SchemaFacts
+    declared: Table
+
+    def children(self, parent: TableFacts, wait_for: Sequence[Reference]) -> tuple[Child, ...]:
+        """What must be done to children in the same batch; raises where a key is not covered."""
+        return tuple(self._walk(parent, wait_for, seen=(parent.name,)))
+
+    def _walk(
+        self, parent: TableFacts, wait_for: Sequence[Reference], *, seen: tuple[object, ...]
+    ) -> Iterator[Child]:
+        waited = {self._slot(reference) for reference in wait_for}
+        modes = {self._slot(reference): mode for reference, mode in self.declared.child_modes}
+        for key in self.schema.referring_to(parent.name):
+            slot = (key.child, key.columns)
+            if slot in waited:
+                continue
+            if key.on_delete == "SET NULL":
+                _must_be_nullable(self.schema.tables[key.child], key)
+            if slot not in modes:
+                raise NotCoveredError(_uncovered(key))
+            yield self._child(key, modes[slot], seen)
+        if len(seen) == 1:
+            yield from self._without_key(parent, modes, seen)
+
+    def _child(self, key: ForeignKey, mode: ChildMode, seen: tuple[object, ...]) -> Child:
+        child = self.schema.tables[key.child]
+        if mode is ChildMode.SET_NULL:
+            _must_be_nullable(child, key)
+        if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":
+            raise NotCoveredError(
+                f"{key} is declared cascade, but its foreign key {key.name} says ON DELETE {key.on_delete}"
+            )
+        nested: tuple[Child, ...] = ()
+        if mode is not ChildMode.SET_NULL:
+            if key.child in seen:
+                raise NotCoveredError(
+                    f"{key} leads back to {key.child}: use wait_for or set_null where rows refer in a circle"
+                )
+            nested = tuple(self._walk(child, (), seen=(*seen, key.child)))
+        return Child(child, key.columns, key.parent_columns, mode, nested)
+
+    def _without_key(
+        self,
+        parent: TableFacts,
+        modes: Modes,
+        seen: tuple[object, ...],
+    ) -> Iterator[Child]:
+        """Children that refer by convention only, with no foreign key to say so."""
+        constrained = {(key.child, key.columns) for key in self.schema.foreign_keys}
+        for reference, mode in self.declared.child_modes:
+            if self._slot(reference) in constrained:
+                continue
+            child = self.find(reference)
+            if mode is ChildMode.CASCADE:
+                raise NotCoveredError(f"{reference} has no foreign key, so nothing would cascade")
+            key = ForeignKey("", child.name, reference.columns, parent.name, parent.primary_key, "NO ACTION")
+            yield self._child(key, modes[self._slot(reference)], seen)
+
+    def find(self, reference: Reference) -> TableFacts:
+        """The referring table, with the columns that the reference names."""
+        facts = self.schema.find(reference.table, reference.schema)
+        if facts is None:
+            raise LookupError(f"{reference}: there is no table {reference.table}")
+        for column in reference.columns:
+            if column not in facts.columns:
+                raise LookupError(f"{reference}: {reference.table} has no column {column}")
+        return facts
+
+    def _slot(self, reference: Reference) -> Slot:
+        facts = self.schema.find(reference.table, reference.schema)
+        return (None if facts is None else facts.name, reference.columns)
+
+    def nobody_refers(self, parent: TableFacts, reference: Reference) -> ColumnElement[bool]:
+        """No row of the named column refers to the row."""
+        child = self.find(reference)
+        columns = self._parent_columns(parent, child, reference)
+        other = child.clause.alias()
+        joined = [
+            other.c[mine] == parent.clause.c[theirs]
+            for mine, theirs in zip(reference.columns, columns, strict=True)
+        ]
+        return ~exists(select(1).select_from(other).where(*joined).correlate(parent.clause))
+
+    def _parent_columns(self, parent: TableFacts, child: TableFacts, reference: Reference) -> tuple[str, ...]:
+        for key in self.schema.referring_to(parent.name):
+            if key.child == child.name and key.columns == reference.columns:
+                return key.parent_columns
+        if len(parent.primary_key) != len(reference.columns):
+            raise LookupError(
+                f"{reference} cannot refer to the key {list(parent.primary_key)} of {parent.name}"
+            )
+        return parent.primary_key
+
+    def no_held_child(self, parent: TableFacts, children: Sequence[Child]) -> Iterator[ColumnElement[bool]]:
+        """A child that its own table keeps is not taken along with its parent."""
+        for child in children:
+            if child.mode is ChildMode.SET_NULL:
+                continue
+            for keep in self._keeps(child):
+                other = child.table.clause.alias()
+                pairs = zip(child.columns, child.parent_columns, strict=True)
+                joined = [other.c[mine] == parent.clause.c[theirs] for mine, theirs in pairs]
+                held = and_(other.c[keep.column] == keep.equals, *joined)
+                yield ~exists(select(1).select_from(other).where(held).correlate(parent.clause))
+
+    def _keeps(self, child: Child) -> Iterator[Keep]:
+        for table in self.contract.tables:
+            facts = self.schema.find(table.name, table.schema)
+            if facts is not None and facts.name == child.table.name:
+                yield from (rule for rule in table.rules if isinstance(rule, Keep))
+
+
+def _uncovered(key: ForeignKey) -> str:
+    effects = {"CASCADE": "would take its rows along uncounted", "SET NULL": "would be set to NULL"}
+    effect = effects.get(key.on_delete, "would block the delete")
+    return (
+        f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = ["{key}"] to the '
+        f'rule, or children = {{ "{key}" = "delete_first" }} to the table (or cascade, set_null)'
+    )
+
+
+def _must_be_nullable(child: TableFacts, key: ForeignKey) -> None:
+    for column in key.columns:
+        if not child.columns[column].is_nullable:
+            raise NotCoveredError(f"{key} would be set to NULL, but {column} is NOT NULL")

@@ -1,0 +1,58 @@
+"""Looking up the columns that a rule names, and how they write instants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, Connection, literal
+
+from gandy.lifecycle.contract.rules import Keep, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gandy.lifecycle.contract.tables import Table
+    from gandy.lifecycle.database.dialect import Dialect
+    from gandy.lifecycle.database.facts import ColumnFacts, TableFacts
+    from gandy.lifecycle.database.instants import Form
+
+
+class WrongFieldError(ValueError):
+    """A field of a rule that does not fit the database."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReader:
+    """Finds the columns of one table; what is not there is the fault of the field that named it."""
+
+    connection: Connection
+    dialect: Dialect
+    facts: TableFacts
+
+    def find(self, field: str, name: str) -> ColumnFacts:
+        """The column, or an error that names what there is."""
+        if name not in self.facts.columns:
+            known = ", ".join(self.facts.columns)
+            raise WrongFieldError(field, f"{self.facts.name} has no column {name}; it has {known}")
+        return self.facts.columns[name]
+
+    def form(self, field: str, name: str, *, unit: Unit | None) -> Form:
+        """How the column writes instants."""
+        column = self.find(field, name)
+        try:
+            return self.dialect.form_of(self.connection, self.facts, column, unit=unit)
+        except ValueError as error:
+            raise WrongFieldError("unit" if unit else field, str(error)) from error
+
+    def not_kept(self, declared: Table) -> Iterator[ColumnElement[bool]]:
+        """What the table's keep rules leave to the others."""
+        for rule in declared.rules:
+            if isinstance(rule, Keep):
+                self.find("keep", rule.column)
+                column = self.facts.clause.c[rule.column]
+                yield column.is_distinct_from(literal(rule.equals, column.type))

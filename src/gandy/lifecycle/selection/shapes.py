@@ -1,0 +1,197 @@
+"""Giving one rule its shape in one database: the rows it means, their order, what hangs on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, exists, literal, select
+
+from gandy.lifecycle.contract.consistency import keys_of, kind_of
+from gandy.lifecycle.contract.rules import (
+    Cap,
+    DropPartition,
+    Expires,
+    Inline,
+    Keep,
+    OlderThan,
+    RowRule,
+    Rule,
+    Singleton,
+    StaleCursor,
+    Terminal,
+)
+from gandy.lifecycle.selection.children import Family, NotCoveredError
+from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
+from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
+from gandy.lifecycle.state.progress import RuleKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import timedelta
+
+    from gandy.lifecycle.database.dialect import Dialect
+    from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
+    from gandy.lifecycle.selection.resolved import Resolved
+
+
+@dataclass(frozen=True, slots=True)
+class RuleShaper:
+    """One rule of one table."""
+
+    resolved: Resolved
+    schema: SchemaFacts
+    reader: ColumnReader
+
+    @property
+    def facts(self) -> TableFacts:
+        """The rule's table."""
+        return self.reader.facts
+
+    @property
+    def dialect(self) -> Dialect:
+        """The kind of database."""
+        return self.reader.dialect
+
+    def walks(self, rule: RowRule) -> Iterator[Walk]:
+        """What a rule that deletes rows walks: one walk, or one for each state."""
+        if not self.facts.key:
+            raise NotCoveredError("the table is partitioned and has no key that tells its rows apart")
+        match rule:
+            case Expires():
+                yield self._age(rule, instant=rule.column, keep_for=rule.grace)
+            case OlderThan():
+                yield self._age(rule, instant=rule.column, keep_for=rule.keep_for)
+            case Terminal():
+                yield from self._terminal(rule)
+            case StaleCursor():
+                unread = self._unread(rule)
+                yield self._age(rule, instant=rule.column, keep_for=rule.keep_for, more=(~unread,))
+            case Cap():
+                yield self._cap(rule)
+
+    def _age(
+        self,
+        rule: Expires | OlderThan | Terminal | StaleCursor,
+        *,
+        instant: str,
+        keep_for: timedelta,
+        index: int = 0,
+        more: Columns = (),
+    ) -> AgeWalk:
+        children, conditions = self._surroundings(rule)
+        field = "at" if isinstance(rule, Terminal) else kind_of(rule)
+        return AgeWalk(
+            key=self._key(rule, index),
+            label=self.resolved.label,
+            rule=rule,
+            table=self.facts,
+            instant=instant,
+            form=self.reader.form(field, instant, unit=rule.unit),
+            keep_for=keep_for,
+            equals=(rule.column,) if isinstance(rule, Terminal) else (),
+            conditions=(*more, *conditions),
+            children=children,
+        )
+
+    def _terminal(self, rule: Terminal) -> Iterator[AgeWalk]:
+        self.reader.find("terminal", rule.column)
+        column = self.facts.clause.c[rule.column]
+        for index, (state, keep_for) in enumerate(rule.keep_for):
+            is_state = column == literal(state, column.type)
+            yield self._age(rule, instant=rule.at, keep_for=keep_for, index=index, more=(is_state,))
+
+    def _unread(self, rule: StaleCursor) -> ColumnElement[bool]:
+        """The log still holds something older than the cursor's progress."""
+        log = self.schema.find(rule.log, self.resolved.declared.schema)
+        if log is None:
+            raise WrongFieldError("log", f"there is no table {rule.log}")
+        log_reader = ColumnReader(self.reader.connection, self.dialect, log)
+        form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
+        if log_reader.form("log_at", rule.log_at, unit=rule.unit) != form:
+            raise WrongFieldError("log_at", f"writes instants otherwise than {rule.column} does")
+        older = select(1).where(log.clause.c[rule.log_at] < self.facts.clause.c[rule.column])
+        return exists(older.correlate(self.facts.clause))
+
+    def _cap(self, rule: Cap) -> CapWalk:
+        self.reader.find("order_by", rule.order_by)
+        for name in rule.per:
+            if self.reader.find("per", name).is_nullable:
+                self.resolved.note(
+                    Severity.WARNING, f"rows whose {name} is NULL are not counted", field="per"
+                )
+        children, conditions = self._surroundings(rule)
+        return CapWalk(
+            key=self._key(rule),
+            label=self.resolved.label,
+            rule=rule,
+            table=self.facts,
+            conditions=conditions,
+            children=children,
+        )
+
+    def _surroundings(self, rule: RowRule) -> tuple[tuple[Child, ...], Columns]:
+        """Children to settle, and what holds a row back whatever its age."""
+        family = Family(self.resolved.contract, self.schema, self.resolved.declared)
+        waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]
+        children = family.children(self.facts, rule.wait_for)
+        kept = self.reader.not_kept(self.resolved.declared)
+        return children, (*kept, *waits, *family.no_held_child(self.facts, children))
+
+    def partitions(self, rule: DropPartition) -> PartitionWalk:
+        """What a rule that drops partitions looks at."""
+        if not self.dialect.has_partitions:
+            raise WrongFieldError("drop_partition", f"{self.dialect.name} has no partitions; use older_than")
+        form = self.reader.form("drop_partition", rule.column, unit=rule.unit)
+        if not self.facts.is_partitioned:
+            raise WrongFieldError("drop_partition", "the table is not partitioned; use older_than")
+        for key in self.schema.referring_to(self.facts.name):
+            raise NotCoveredError(f"{key} refers to the table, so its partitions cannot be dropped")
+        keeps = [keep for keep in self.resolved.declared.rules if isinstance(keep, Keep)]
+        for keep in keeps:
+            self.reader.find("keep", keep.column)
+        return PartitionWalk(
+            key=self._key(rule),
+            label=self.resolved.label,
+            rule=rule,
+            table=self.facts,
+            form=form,
+            keeps=tuple((keep.column, keep.equals) for keep in keeps),
+        )
+
+    def watch(self, rule: Inline) -> InlineWatch | None:
+        """What shows that the application's own path died; None where the rule names no instant."""
+        if rule.column is not None:
+            self.reader.find("column", rule.column)
+        if rule.at is None or rule.alarm_after is None:
+            return None
+        columns = self.facts.clause.c
+        states = () if rule.column is None else (columns[rule.column].in_(rule.states),)
+        return InlineWatch(
+            key=self._key(rule),
+            label=self.resolved.label,
+            rule=rule,
+            table=self.facts,
+            instant=rule.at,
+            form=self.reader.form("at", rule.at, unit=rule.unit),
+            alarm_after=rule.alarm_after,
+            conditions=(*states, *self.reader.not_kept(self.resolved.declared)),
+        )
+
+    def check_singleton(self, rule: Singleton) -> None:
+        """The constraint that bounds the table must exist."""
+        self.reader.find("singleton", rule.column)
+        if not self.facts.is_unique_on((rule.column,)):
+            message = (
+                f"no primary key or unique constraint holds {rule.column} alone: nothing bounds the table"
+            )
+            raise WrongFieldError("singleton", message)
+        if self.dialect.is_checked_singleton(self.reader.connection, self.facts, rule.column):
+            return
+        found = self.reader.connection.execute(select(self.facts.clause.c[rule.column]).limit(2)).all()
+        if len(found) > 1:
+            self.resolved.note(Severity.WARNING, "the table holds more than one row", field="singleton")
+
+    def _key(self, rule: Rule, index: int = 0) -> RuleKey:
+        return RuleKey(self.resolved.contract.name, self.resolved.declared.label, keys_of(rule)[index])

@@ -1,0 +1,175 @@
+"""Rules resolved against a database: which rows, in which order, and what hangs on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, and_
+
+from gandy.lifecycle.database.instants import Form, is_before
+
+if TYPE_CHECKING:
+    from gandy.lifecycle.contract.rules import (
+        Cap,
+        DropPartition,
+        Expires,
+        Inline,
+        OlderThan,
+        Scalar,
+        StaleCursor,
+        Terminal,
+    )
+    from gandy.lifecycle.contract.tables import ChildMode
+    from gandy.lifecycle.database.facts import TableFacts
+    from gandy.lifecycle.state.progress import RuleKey
+
+Columns = tuple[ColumnElement[Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """Rows of another table that refer to rows of this one, and what becomes of them."""
+
+    table: TableFacts
+    columns: tuple[str, ...]
+    parent_columns: tuple[str, ...]
+    mode: ChildMode
+    children: tuple[Child, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Dead rows of one table, the cutoff frozen: what one sweep walks."""
+
+    table: TableFacts
+    dead: ColumnElement[bool]
+    order: Columns
+    children: tuple[Child, ...] = ()
+
+    @property
+    def key(self) -> Columns:
+        """The columns that tell rows apart."""
+        return tuple(self.table.clause.c[column.name] for column in self.table.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgeWalk:
+    """Rows that are dead once an instant of theirs is old enough."""
+
+    key: RuleKey
+    label: str
+    rule: Expires | OlderThan | Terminal | StaleCursor
+    table: TableFacts
+    instant: str
+    form: Form
+    keep_for: timedelta
+    equals: tuple[str, ...] = ()  # columns that the conditions pin to one value, for the index
+    conditions: Columns = ()
+    children: tuple[Child, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        """What is selected by, without how long it is kept."""
+        key = ",".join(column.name for column in self.table.key)
+        return f"{self.key.rule}|{self.form.kind}{self.form.separator}|{key}"
+
+    @property
+    def retention(self) -> int:
+        """What a person agrees to, as a number that shrinks when more is deleted."""
+        return self.keep_for // timedelta(milliseconds=1)
+
+    def frozen_at(self, now: datetime) -> Selection:
+        """The rows that are dead at this instant."""
+        columns = self.table.clause.c
+        order = [columns[self.instant]]
+        order += [columns[key.name] for key in self.table.key if key.name != self.instant]
+        return Selection(
+            table=self.table,
+            dead=and_(is_before(columns[self.instant], self.form, now - self.keep_for), *self.conditions),
+            order=tuple(order),
+            children=self.children,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapWalk:
+    """Rows beyond the newest N of each key."""
+
+    key: RuleKey
+    label: str
+    rule: Cap
+    table: TableFacts
+    conditions: Columns = ()
+    children: tuple[Child, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        """What is selected by, without how many are kept."""
+        return self.key.rule
+
+    @property
+    def retention(self) -> int:
+        """The rows kept per key."""
+        return self.rule.rows
+
+    @property
+    def per(self) -> Columns:
+        """The columns of the key."""
+        return tuple(self.table.clause.c[name] for name in self.rule.per)
+
+    @property
+    def order(self) -> Columns:
+        """From the oldest to the newest row of one key."""
+        columns = self.table.clause.c
+        rest = (columns[key.name] for key in self.table.key if key.name != self.rule.order_by)
+        return (columns[self.rule.order_by], *rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionWalk:
+    """Partitions whose every row is older than keep_for."""
+
+    key: RuleKey
+    label: str
+    rule: DropPartition
+    table: TableFacts
+    form: Form
+    keeps: tuple[tuple[str, Scalar], ...] = ()  # values that hold their whole partition back
+
+    @property
+    def shape(self) -> str:
+        """What is selected by."""
+        return self.key.rule
+
+    @property
+    def retention(self) -> int:
+        """What a person agrees to."""
+        return self.rule.keep_for // timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineWatch:
+    """Rows that the application should have deleted by now."""
+
+    key: RuleKey
+    label: str
+    rule: Inline
+    table: TableFacts
+    instant: str
+    form: Form
+    alarm_after: timedelta
+    conditions: Columns = ()
+
+    def overdue_at(self, now: datetime) -> Selection:
+        """The rows that show that the path died."""
+        columns = self.table.clause.c
+        return Selection(
+            table=self.table,
+            dead=and_(is_before(columns[self.instant], self.form, now - self.alarm_after), *self.conditions),
+            order=(columns[self.instant],),
+        )
+
+
+Walk = AgeWalk | CapWalk | PartitionWalk

@@ -1,0 +1,115 @@
+"""How far each rule has come: its unfinished pass, what it deleted, what a person agreed to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+
+from gandy.lifecycle.database.values import decode_values, encode_values
+from gandy.lifecycle.state.tables import RULE, has_tables
+from gandy.lifecycle.state.upsert import insert_or_set
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+Cursor = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleKey:
+    """Which rule of which table of which contract."""
+
+    scheduler: str
+    table: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """What is remembered about a rule."""
+
+    shape: str
+    accepted: int | None = None
+    cutoff: datetime | None = None
+    cursor: Cursor | None = None
+    deleted: int = 0
+    backlog: int = 0
+    measured_at: datetime | None = None
+    held_rows: int | None = None
+
+
+def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleState]:
+    """Everything remembered about a contract's rules."""
+    if not has_tables(connection):
+        return {}
+    found = connection.execute(select(RULE).where(RULE.c.scheduler == scheduler))
+    return {
+        RuleKey(row.scheduler, row.table_name, row.rule): RuleState(
+            shape=row.shape,
+            accepted=row.accepted,
+            cutoff=row.cutoff,
+            cursor=None if row.cursor is None else decode_values(row.cursor),
+            deleted=row.deleted,
+            backlog=row.backlog,
+            measured_at=row.measured_at,
+            held_rows=row.held_rows,
+        )
+        for row in found
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Writes down the progress of one rule."""
+
+    key: RuleKey
+    shape: str
+
+    def advance(self, connection: Connection, *, cutoff: datetime, cursor: Cursor | None, rows: int) -> None:
+        """Remember where the next batch goes on; called in the batch's own transaction."""
+        self._write(
+            connection,
+            {"cutoff": cutoff, "cursor": None if cursor is None else encode_values(cursor), "deleted": rows},
+            {"deleted": RULE.c.deleted + rows},
+        )
+
+    def finish_pass(self, connection: Connection) -> None:
+        """Forget the cursor: the next pass begins at the head."""
+        connection.execute(update(RULE).where(*self._mine()).values(cursor=None, cutoff=None))
+
+    def accept(self, connection: Connection, retention: int) -> None:
+        """Remember the retention that was agreed to; a rule of another shape begins anew."""
+        fresh = {"accepted": retention, "held_rows": None}
+        self._write(connection, fresh, {})
+
+    def hold(self, connection: Connection, rows: int) -> None:
+        """Remember that a person has to agree first."""
+        self._write(connection, {"held_rows": rows}, {})
+
+    def measure(self, connection: Connection, *, backlog: int, measured_at: datetime) -> None:
+        """Remember what was left over, so that the next tick can tell arrivals."""
+        self._write(connection, {"backlog": backlog, "measured_at": measured_at}, {})
+
+    def forget_other_shape(self, connection: Connection, found: RuleState | None) -> RuleState | None:
+        """Drop what was remembered about a rule that selected differently."""
+        if found is None or found.shape == self.shape:
+            return found
+        connection.execute(delete(RULE).where(*self._mine()))
+        return None
+
+    def _mine(self) -> tuple[ColumnElement[bool], ...]:
+        return (
+            RULE.c.scheduler == self.key.scheduler,
+            RULE.c.table_name == self.key.table,
+            RULE.c.rule == self.key.rule,
+        )
+
+    def _write(
+        self, connection: Connection, values: Mapping[str, object], instead: Mapping[str, object]
+    ) -> None:
+        key = {"scheduler": self.key.scheduler, "table_name": self.key.table, "rule": self.key.rule}
+        row = {**key, "shape": self.shape, "deleted": 0, "backlog": 0, **values}
+        insert_or_set(connection, RULE, row, changes={"shape": self.shape, **values, **instead})

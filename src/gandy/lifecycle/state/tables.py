@@ -1,0 +1,107 @@
+"""The lifecycle's own tables, made on the first sweep or audit."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import BigInteger, Column, Connection, MetaData, String, Table, inspect
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.schema import CreateTable
+from sqlalchemy.types import TypeDecorator, TypeEngine
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect as SqlDialect
+
+    from gandy.lifecycle.database.target import Session
+
+_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+class Instant(TypeDecorator[datetime]):
+    """An instant: timestamptz on PostgreSQL, text of fixed width in UTC on SQLite."""
+
+    impl = String
+    cache_ok = True
+
+    @override
+    def load_dialect_impl(self, dialect: SqlDialect) -> TypeEngine[Any]:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(String())
+
+    @override
+    def process_bind_param(self, value: datetime | None, dialect: SqlDialect) -> object:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astimezone(UTC).strftime(_FORMAT)
+
+    @override
+    def process_result_value(self, value: object, dialect: SqlDialect) -> datetime | None:
+        if isinstance(value, str):
+            return datetime.strptime(value, _FORMAT).replace(tzinfo=UTC)
+        assert value is None or isinstance(value, datetime)  # noqa: S101  # timestamptz
+        return value
+
+
+_METADATA = MetaData()
+
+LEASE = Table(
+    "gandy_lifecycle_lease",
+    _METADATA,
+    Column("scheduler", String, primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("session", String, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+)
+RULE = Table(
+    "gandy_lifecycle_rule",
+    _METADATA,
+    Column("scheduler", String, primary_key=True),
+    Column("table_name", String, primary_key=True),
+    Column("rule", String, primary_key=True),
+    Column("shape", String, nullable=False),  # what the rule selects by; a cursor of another shape is void
+    Column("accepted", BigInteger),  # the retention in milliseconds, or the rows of a cap, last agreed to
+    Column("cutoff", Instant),  # of an unfinished pass, with its cursor
+    Column("cursor", String),
+    Column("deleted", BigInteger, nullable=False),
+    Column("backlog", BigInteger, nullable=False),
+    Column("measured_at", Instant),
+    Column("held_rows", BigInteger),  # what waits for a person's word
+)
+QUARANTINE = Table(
+    "gandy_lifecycle_quarantine",
+    _METADATA,
+    Column("scheduler", String, primary_key=True),
+    Column("table_name", String, primary_key=True),
+    Column("row_key", String, primary_key=True),
+    Column("rule", String, nullable=False),
+    Column("error", String, nullable=False),
+    Column("quarantined_at", Instant, nullable=False),
+)
+AUDIT = Table(
+    "gandy_lifecycle_audit",
+    _METADATA,
+    Column("table_name", String, primary_key=True),
+    Column("audited_at", Instant, primary_key=True),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger),
+)
+OWN_TABLES = tuple(_METADATA.tables)
+
+
+def ensure_tables(session: Session) -> None:
+    """Make our own tables where they are missing."""
+    with session.reading() as connection:
+        if has_tables(connection):
+            return
+    with session.writing() as connection:
+        session.dialect.serialise_setup(connection)
+        for table in _METADATA.sorted_tables:
+            connection.execute(CreateTable(table, if_not_exists=True))
+
+
+def has_tables(connection: Connection) -> bool:
+    """Whether our own tables are there."""
+    return set(OWN_TABLES) <= set(inspect(connection).get_table_names())

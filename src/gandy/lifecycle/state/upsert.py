@@ -1,0 +1,33 @@
+"""INSERT ... ON CONFLICT, which both databases have but SQLAlchemy spells per dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sqlalchemy.dialects import postgresql, sqlite
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+Values = Mapping[str, object]
+
+
+def insert_ignoring(connection: Connection, table: Table, values: Values) -> None:
+    """Insert a row unless its key is there."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(postgresql.insert(table).values(**values).on_conflict_do_nothing())
+    else:
+        connection.execute(sqlite.insert(table).values(**values).on_conflict_do_nothing())
+
+
+def insert_or_set(connection: Connection, table: Table, values: Values, *, changes: Values) -> None:
+    """Insert a row, or change the one with its key."""
+    keys = [column.name for column in table.primary_key]
+    given = dict(changes)
+    if connection.dialect.name == "postgresql":
+        mine = postgresql.insert(table).values(**values)
+        connection.execute(mine.on_conflict_do_update(index_elements=keys, set_=given))
+    else:
+        theirs = sqlite.insert(table).values(**values)
+        connection.execute(theirs.on_conflict_do_update(index_elements=keys, set_=given))
