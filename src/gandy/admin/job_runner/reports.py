@@ -1,0 +1,131 @@
+"""What runs report while they go on: log lines, progress, activations; gathered here, written in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from gandy.store.logs import LogRow, write_live_logs
+from gandy.store.runs import ProgressRow, report_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from gandy.store.statements import Operation
+    from gandy.train.inside.run import Run
+    from gandy.train.inside.sink import Activation, LogLine, Progress
+
+_LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What one run has reported and nobody has written yet."""
+
+    run: Run
+    started_at: datetime  #: by the database's clock; the times of lines are counted from it
+    lines: list[LogRow] = field(default_factory=list)
+    progress: Progress | None = None
+    activations: list[Activation] = field(default_factory=list)
+    has_written_lines: bool = False
+    written: tuple[Progress | None, str | None] = (None, None)
+
+
+class RunReports:
+    """A sink for many runs; safe to call from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._reports: dict[int, RunReport] = {}
+
+    @property
+    def ids(self) -> list[int]:
+        """The runs that go on."""
+        with self._lock:
+            return list(self._reports)
+
+    def open(self, run: Run, started_at: datetime) -> None:
+        """Expect reports of a run."""
+        with self._lock:
+            self._reports[run.id] = RunReport(run, started_at)
+
+    def close(self, run: Run) -> RunReport:
+        """Take what is left to be written of a run that has ended."""
+        with self._lock:
+            return self._reports.pop(run.id)
+
+    def find(self, run_id: int) -> Run | None:
+        """Find a run that goes on."""
+        with self._lock:
+            report = self._reports.get(run_id)
+        return None if report is None else report.run
+
+    def write_log(self, run: Run, line: LogLine) -> None:
+        """Gather a line; one that comes after the run's end has nowhere to go."""
+        with self._lock:
+            report = self._reports.get(run.id)
+            if report is not None:
+                at = report.started_at + timedelta(microseconds=line.offset_ns // 1_000)
+                row = LogRow(run.id, run.fence, at, _level(line.level), line.logger, _storable(line.message))
+                report.lines.append(row)
+
+    def report_progress(self, run: Run, progress: Progress) -> None:
+        """Remember the latest progress."""
+        with self._lock:
+            report = self._reports.get(run.id)
+            if report is not None:
+                report.progress = progress
+
+    def activate(self, run: Run, activation: Activation) -> None:
+        """Remember a dormant dependent until the run completes."""
+        with self._lock:
+            report = self._reports.get(run.id)
+            if report is not None:
+                report.activations.append(activation)
+
+    def take(self) -> Pending | None:
+        """Take what the runs that go on have gathered, if anything."""
+        with self._lock:
+            lines = [line for report in self._reports.values() for line in report.lines]
+            progress = [row for report in self._reports.values() if (row := _changed(report)) is not None]
+            for report in self._reports.values():
+                report.has_written_lines = report.has_written_lines or bool(report.lines)
+                report.lines = []
+        return Pending(lines, progress) if lines or progress else None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Reports on their way to the database."""
+
+    lines: Sequence[LogRow]
+    progress: Sequence[ProgressRow]
+
+    def write(self) -> Operation[None]:
+        """Write them all."""
+        yield from report_progress(self.progress)
+        yield from write_live_logs(self.lines)
+
+
+def _changed(report: RunReport) -> ProgressRow | None:
+    """Say how far a run has come, unless that is written already."""
+    now = (report.progress, report.run.junction)
+    if now == report.written or report.progress is None:
+        return None
+    report.written = now
+    done, total = report.progress.done, report.progress.total
+    return ProgressRow(report.run.id, report.run.fence, done, total, report.run.junction)
+
+
+def _level(name: str) -> str:
+    """Map a level of the application's own to the nearest word that the table knows."""
+    word = name.lower()
+    return word if word in _LEVELS else "info"
+
+
+def _storable(message: str) -> str:
+    """Drop what no text column takes."""
+    return message.replace("\x00", "").encode(errors="replace").decode()

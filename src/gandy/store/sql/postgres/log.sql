@@ -1,0 +1,38 @@
+-- name: write_live_logs
+-- Lines of runs that go on; who no longer owns a run writes nothing, and who ends it waits for these lines.
+WITH owned AS (
+    SELECT r.id, r.fence FROM gandy.metadata_live r
+    WHERE r.id = ANY(%(run_id)s::bigint[]) AND r.bucket = 'infinity' ORDER BY r.id FOR KEY SHARE
+)
+INSERT INTO gandy.log (bucket, metadata_id, created_at, level, logger, message)
+SELECT 'infinity', l.run_id, l.created_at, l.level, l.logger, l.message
+FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(created_at)s::timestamptz[], %(level)s::text[],
+            %(logger)s::text[], %(message)s::text[])
+     WITH ORDINALITY AS l(run_id, fence, created_at, level, logger, message, place)
+JOIN owned ON owned.id = l.run_id AND owned.fence = l.fence
+ORDER BY l.place;
+
+-- name: keep_logs
+-- The last lines of runs that have just ended go where the run went.
+INSERT INTO gandy.log (bucket, metadata_id, created_at, level, logger, message)
+SELECT l.bucket::date, l.run_id, l.created_at, l.level, l.logger, l.message
+FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[], %(created_at)s::timestamptz[], %(level)s::text[],
+            %(logger)s::text[], %(message)s::text[])
+     WITH ORDINALITY AS l(run_id, bucket, created_at, level, logger, message, place)
+ORDER BY l.place;
+
+-- name: settle_logs
+-- Lines written while the run went on follow it, so that they die on the same day.
+WITH ended AS (
+    SELECT * FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[]) AS e(run_id, bucket)
+), moved AS (
+    DELETE FROM gandy.log_live l USING ended e WHERE l.metadata_id = e.run_id AND l.bucket = 'infinity'
+    RETURNING l.id, e.bucket AS settled_in, l.metadata_id, l.created_at, l.level, l.logger, l.message
+)
+INSERT INTO gandy.log (id, bucket, metadata_id, created_at, level, logger, message)
+SELECT id, settled_in::date, metadata_id, created_at, level, logger, message FROM moved;
+
+-- name: load_logs
+-- One run's lines in their order; the log's own index on the run serves it in every partition.
+SELECT id, created_at, level, logger, message FROM gandy.log
+WHERE metadata_id = %(run_id)s AND id > %(after)s ORDER BY id LIMIT %(limit)s;

@@ -1,0 +1,38 @@
+-- name: report_progress
+-- How far runs have come, from those who own them.
+UPDATE gandy.metadata_live r
+SET progress_done = p.done, progress_total = p.total, currently_running_junction = p.junction
+FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(total)s::bigint[], %(junction)s::text[])
+     AS p(run_id, fence, done, total, junction)
+WHERE r.id = p.run_id AND r.bucket = 'infinity' AND r.fence = p.fence;
+
+-- name: read_cancellations
+-- Which of these runs somebody wants to end.
+SELECT r.id, r.cancellation_reason FROM gandy.metadata_live r
+WHERE r.id = ANY(%(ids)s::bigint[]) AND r.bucket = 'infinity' AND r.cancellation_requested;
+
+-- name: find_live_job
+-- Whether a job still waits or runs; bounded by what is live, so that asking often costs nothing.
+SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
+FROM gandy.work_queue q LEFT JOIN gandy.metadata_live r ON r.id = q.id AND r.bucket = 'infinity'
+WHERE q.id = %(id)s AND (r.id IS NOT NULL OR q.status <> 'dispatched');
+
+-- name: load_run
+-- One run, wherever it is kept.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.parent_id, r.origin, r.due_at,
+       r.attempt, r.input, r.output, r.created_at, r.start_time, r.end_time, r.failure_junction, r.failure_exception,
+       r.failure_reason, r.stack_trace, r.cancellation_requested, r.cancellation_reason, r.currently_running_junction,
+       r.junctions, r.progress_done, r.progress_total, r.worker_id, r.keep_until
+FROM gandy.metadata r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.id = %(id)s;
+
+-- name: list_runs
+-- The newest runs first; ids are given in the order of creation.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason
+FROM gandy.metadata r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE (%(owner)s::text IS NULL OR r.owner = %(owner)s) AND (%(train)s::text IS NULL OR r.name = %(train)s)
+  AND (%(state)s::text IS NULL OR r.train_state = %(state)s)
+  AND (%(manifest)s::text IS NULL OR m.external_id = %(manifest)s)
+  AND (%(before)s::bigint IS NULL OR r.id < %(before)s)
+ORDER BY r.id DESC LIMIT %(limit)s;

@@ -1,0 +1,19 @@
+-- name: write_live_logs
+-- Lines of runs that go on; who no longer owns a run writes nothing.
+INSERT INTO log (metadata_id, created_at, level, logger, message)
+SELECT :run_id, :created_at, :level, :logger, :message
+WHERE EXISTS (SELECT 1 FROM metadata WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress');
+
+-- name: keep_logs
+-- Differs by necessity: one table, so there is no partition to choose.
+INSERT INTO log (metadata_id, created_at, level, logger, message)
+SELECT :run_id, :created_at, :level, :logger, :message WHERE :bucket IS NULL OR :bucket <> '';
+
+-- name: settle_logs
+-- Differs by necessity: one table, so nothing has to move.
+SELECT :run_id AS run_id, :bucket AS bucket;
+
+-- name: load_logs
+-- One run's lines in their order.
+SELECT id, created_at, level, logger, message FROM log
+WHERE metadata_id = :run_id AND id > :after ORDER BY id LIMIT :limit;

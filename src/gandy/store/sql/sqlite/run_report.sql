@@ -1,0 +1,35 @@
+-- name: report_progress
+-- How far runs have come, from those who own them.
+UPDATE metadata SET progress_done = :done, progress_total = :total, currently_running_junction = :junction
+WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress';
+
+-- name: read_cancellations
+-- Which of these runs somebody wants to end.
+SELECT id, cancellation_reason FROM metadata
+WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state = 'in_progress' AND cancellation_requested = 1;
+
+-- name: find_live_job
+-- Whether a job still waits or runs.
+SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
+FROM work_queue q LEFT JOIN metadata r ON r.id = q.id AND r.train_state IN ('pending', 'in_progress')
+WHERE q.id = :id AND (r.id IS NOT NULL OR q.status <> 'dispatched');
+
+-- name: load_run
+-- One run.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.parent_id, r.origin, r.due_at,
+       r.attempt, r.input, r.output, r.created_at, r.start_time, r.end_time, r.failure_junction, r.failure_exception,
+       r.failure_reason, r.stack_trace, r.cancellation_requested, r.cancellation_reason, r.currently_running_junction,
+       r.junctions, r.progress_done, r.progress_total, r.worker_id, r.keep_until
+FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.id = :id;
+
+-- name: list_runs
+-- The newest runs first; ids are given in the order of creation.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason
+FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE (:owner IS NULL OR r.owner = :owner) AND (:train IS NULL OR r.name = :train)
+  AND (:state IS NULL OR r.train_state = :state)
+  AND (:manifest IS NULL OR m.external_id = :manifest)
+  AND (:before IS NULL OR r.id < :before)
+ORDER BY r.id DESC LIMIT :limit;
