@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from gandy.errors import TrainDefinitionError
 from gandy.train.codec import PayloadCodec
 from gandy.train.route.cargo import NOTHING, key_of, type_name
-from gandy.train.route.check import input_parameter, plan_function, plan_route
+from gandy.train.route.check import input_parameter, output_of, plan_function, plan_route
 from gandy.train.route.junction import AnyCallable, Required, read_junction
 
 if TYPE_CHECKING:
@@ -90,11 +90,15 @@ def define_function(
 ) -> TrainDefinition[object, object]:
     """Make a train of one function: the first parameter that is not Run is its input, others are provided."""
     junction = read_junction(function)
-    plan = plan_function(junction)
     given = input_parameter(junction)
-    default = Required() if given is None else given.default
     return _defined(
-        name or junction.name, plan, options or TrainOptions(), source=function, default_input=default
+        name or junction.name,
+        plan_function(junction),
+        options or TrainOptions(),
+        source=function,
+        takes=NOTHING if given is None else given.hint,
+        gives=output_of(junction),
+        default_input=Required() if given is None else given.default,
     )
 
 
@@ -104,7 +108,7 @@ def define_route(
     """Make a train of several junctions."""
     junctions = tuple(read_junction(step) for step in route)
     plan = plan_route(name, junctions, takes=key_of(takes), gives=key_of(gives))
-    return _defined(name, plan, options, source=source, default_input=Required())
+    return _defined(name, plan, options, source=source, takes=takes, gives=gives, default_input=Required())
 
 
 def place_of(source: AnyCallable) -> str:
@@ -118,7 +122,14 @@ def place_of(source: AnyCallable) -> str:
 
 
 def _defined(
-    name: str, plan: Plan, options: TrainOptions, *, source: AnyCallable, default_input: object
+    name: str,
+    plan: Plan,
+    options: TrainOptions,
+    *,
+    source: AnyCallable,
+    takes: object,
+    gives: object,
+    default_input: object,
 ) -> TrainDefinition[object, object]:
     problems = options.problems()
     if not name.strip():
@@ -131,8 +142,8 @@ def _defined(
         options=options,
         source=source,
         default_input=default_input,
-        input=PayloadCodec(plan.input_key, train=name, part="input"),
-        output=PayloadCodec(plan.output_key, train=name, part="output"),
+        input=PayloadCodec(takes, train=name, part="input"),
+        output=PayloadCodec(gives, train=name, part="output"),
     )
 
 

@@ -139,7 +139,8 @@ def describe_need(train: str, need: Need) -> str:
     """Say which junction misses which value, and what it could have instead."""
     return (
         f"train {train}: junction {need.junction} needs {type_name(need.key)} "
-        f"(parameter {need.parameter!r}), which no earlier junction returns and nobody provides; available there: "
+        f"(parameter {need.parameter!r}), which no earlier junction returns and nobody provides; "
+        "available there: "
         f"{', '.join(need.available) or 'nothing'}"
     )
 

@@ -24,7 +24,7 @@ TrainWithoutInput: TypeAlias = (
     | Callable[Concatenate[None, ...], object]
 )
 
-# Where the output matters too: enqueue, run. In overloads the async form comes first, or it would never match.
+# Where the output matters too: enqueue, run. Overloads name the async form first, or it would never match.
 AsyncFunction: TypeAlias = Callable[Concatenate[In, ...], Awaitable[Out]]
 SyncFunction: TypeAlias = Callable[Concatenate[In, ...], Out]
 AsyncRunFirst: TypeAlias = Callable[Concatenate[Run, In, ...], Awaitable[Out]]

@@ -48,7 +48,9 @@ class ChildProcess:
         self._process.start()
         theirs.close()  # else the pipe would not end with the child
         atexit.register(self.kill)  # else the interpreter would wait for it at its own end
+        self._changing = threading.Lock()
         self._current: tuple[Run, EndFuture] | None = None
+        self._has_ended = False
         self._listener = threading.Thread(target=self._listen, name=f"gandy-process-{self.pid}", daemon=True)
         self._listener.start()
 
@@ -65,15 +67,16 @@ class ChildProcess:
     @property
     def is_alive(self) -> bool:
         """Whether it can take another run."""
-        return self._listener.is_alive()
+        return not self._has_ended
 
     def begin(self, start: Start, run: Run) -> EndFuture:
         """Have the child run a train; the future gets its end."""
         future: EndFuture = asyncio.get_running_loop().create_future()
-        self._current = (run, future)
+        with self._changing:
+            self._current = (run, future)
+            if self._has_ended:  # while it was idle: nobody else will say so
+                _settle(future, None)
         self.tell(start)
-        if not self.is_alive:  # it died while it was idle, and nobody else will say so
-            _settle(future, None)
         return future
 
     def tell(self, message: ToChild) -> None:
@@ -103,8 +106,10 @@ class ChildProcess:
         self._process.join()
         atexit.unregister(self.kill)
         self._pipe.close()
-        if self._current is not None:
-            _settle(self._current[1], None)
+        with self._changing:
+            self._has_ended = True
+            if self._current is not None:
+                _settle(self._current[1], None)
 
     def _take(self, message: ToParent) -> None:
         if self._current is None:

@@ -58,7 +58,7 @@ class ProcessRunner:
             async with self._slots:
                 child = await self._child(place, isolated=isolated)
                 ended = await self._supervised(child, start, run)
-                self._let_go(child, isolated=isolated)
+                self._let_go(child, keep=bool(ended and self._host and not isolated))
             return from_message(ended, definition, run) if ended else _died(child, run)
         except GandyError as error:
             return failure(error, run, junction=run.junction, timings=())
@@ -108,11 +108,11 @@ class ProcessRunner:
         if not end.done():
             child.kill()
 
-    def _let_go(self, child: ChildProcess, *, isolated: bool) -> None:
-        if isolated or self._host is None:
-            child.leave()
-        elif child.is_alive:
+    def _let_go(self, child: ChildProcess, *, keep: bool) -> None:
+        if keep:
             self._idle.append(child)
+        else:
+            child.leave()
 
 
 def _start_of(definition: TrainDefinition[Any, Any], value: object, run: Run) -> Start:

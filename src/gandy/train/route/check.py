@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Never
 
 from gandy.errors import JunctionSignatureError, MissingCargoError, MissingOutputError, TrainDefinitionError
 from gandy.train.inside.run import Run
-from gandy.train.route.cargo import NOTHING, can_be_provided, members_of, parts_of, stands_for, type_name
+from gandy.train.route.cargo import (
+    NOTHING,
+    can_be_provided,
+    key_of,
+    members_of,
+    parts_of,
+    stands_for,
+    type_name,
+)
 from gandy.train.route.plan import (
     INPUT_SLOT,
     NO_SLOT,
@@ -45,14 +53,18 @@ def plan_function(junction: Junction) -> Plan:
     if given is not None and given.by_keyword:
         problem = f"its input {given.name!r} is keyword-only; make it an ordinary parameter"
         raise JunctionSignatureError(junction=junction.name, problem=problem)
-    always_ends = junction.returns is Never and junction.ends_with is not None
-    gives = junction.ends_with if always_ends else junction.returns
-    return _Planner(junction.name, (junction,), NOTHING if given is None else given.key, gives, given).plan()
+    takes = NOTHING if given is None else given.key
+    return _Planner(junction.name, (junction,), takes, key_of(output_of(junction)), given).plan()
 
 
 def input_parameter(junction: Junction) -> Parameter | None:
     """Return the parameter that takes the input of a function's train: the first that is not Run."""
     return next((each for each in junction.parameters if each.key is not Run), None)
+
+
+def output_of(junction: Junction) -> object:
+    """Return what a function's train gives, as annotated."""
+    return junction.ends_with if junction.result is Never and junction.ends_with else junction.result
 
 
 @dataclass(slots=True)
@@ -143,8 +155,10 @@ class _Planner:
         )
 
     def _check_end(self, junction: Junction) -> None:
-        ends_with = junction.ends_with
-        if ends_with is not None and not stands_for(ends_with, self.gives):
+        if junction.ends_with is None:
+            return
+        ends_with = key_of(junction.ends_with)
+        if not stands_for(ends_with, self.gives):
             problem = f"it ends {self.train} with {type_name(ends_with)}, which gives {type_name(self.gives)}"
             raise JunctionSignatureError(junction=junction.name, problem=problem)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final, Never, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -25,9 +25,10 @@ REQUIRED: Final = Required()
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: its name, its type as a cargo key, and its default."""
+    """One parameter: its name, its type as annotated and as a cargo key, and its default."""
 
     name: str
+    hint: object
     key: object
     default: object = REQUIRED
     by_keyword: bool = False
@@ -45,11 +46,16 @@ class Junction:
     name: str
     call: AnyCallable  # for a class: its constructor
     parameters: tuple[Parameter, ...]
-    returns: object  # a cargo key; NoneType where nothing is carried on, Never where it always ends the train
+    result: object  # as annotated, without End; Never where the junction always ends the train
     ends_with: object | None  # what End carries, where the annotation says so
     is_async: bool
     method: str | None = None  # for a class: the method called on the instance
     constructor: tuple[Parameter, ...] = ()
+
+    @property
+    def returns(self) -> object:
+        """The result as a cargo key; NoneType where nothing is carried on."""
+        return key_of(self.result)
 
 
 def read_junction(step: object) -> Junction:
@@ -76,16 +82,7 @@ def _read_class(step: type) -> Junction:
     constructor = () if make is object.__init__ else _parameters(step.__name__, step, make)
     # Bound to a placeholder, the method shows its parameters without self.
     work = _read(step.__name__, functools.partial(getattr(step, method), None), getattr(step, method))
-    return Junction(
-        name=work.name,
-        call=step,
-        parameters=work.parameters,
-        returns=work.returns,
-        ends_with=work.ends_with,
-        is_async=work.is_async,
-        method=method,
-        constructor=constructor,
-    )
+    return replace(work, call=step, method=method, constructor=constructor)
 
 
 def _read(name: str, step: AnyCallable, function: AnyCallable) -> Junction:
@@ -97,13 +94,15 @@ def _read(name: str, step: AnyCallable, function: AnyCallable) -> Junction:
     if "return" not in hints:
         problem = "its result has no annotation; write `-> None` if it returns nothing"
         raise JunctionSignatureError(junction=name, problem=problem)
-    returns, ends_with = _split_end(hints["return"])
-    return Junction(name, step, parameters, returns, ends_with, inspect.iscoroutinefunction(function))
+    result, ends_with = _split_end(hints["return"])
+    return Junction(name, step, parameters, result, ends_with, inspect.iscoroutinefunction(function))
 
 
 def _parameters(name: str, step: AnyCallable, function: AnyCallable) -> tuple[Parameter, ...]:
     hints = _hints(name, function)
-    return tuple(_parameter(name, each, hints) for each in inspect.signature(step).parameters.values())
+    settled = step.keywords if isinstance(step, functools.partial) else {}
+    open_ones = (each for each in inspect.signature(step).parameters.values() if each.name not in settled)
+    return tuple(_parameter(name, each, hints) for each in open_ones)
 
 
 def _parameter(junction: str, parameter: inspect.Parameter, hints: dict[str, object]) -> Parameter:
@@ -115,12 +114,13 @@ def _parameter(junction: str, parameter: inspect.Parameter, hints: dict[str, obj
         raise JunctionSignatureError(junction=junction, problem=problem)
     default = REQUIRED if parameter.default is parameter.empty else parameter.default
     by_keyword = parameter.kind is parameter.KEYWORD_ONLY
-    return Parameter(parameter.name, key_of(hints[parameter.name]), default, by_keyword)
+    hint = hints[parameter.name]
+    return Parameter(parameter.name, hint, key_of(hint), default, by_keyword)
 
 
 def _split_end(hint: object) -> tuple[object, object | None]:
     """Part `Rates | End[Report]` into what is carried on and what ends the train."""
-    members = members_of(key_of(hint))
+    members = members_of(hint)
     ends = [member for member in members if member is End or get_origin(member) is End]
     rest = tuple(member for member in members if member not in (*ends, Never, NoReturn))
     ends_with = get_args(ends[0])[0] if ends and get_args(ends[0]) else None
@@ -144,7 +144,7 @@ def _hints(junction: str, function: AnyCallable) -> dict[str, object]:
     nearby: dict[str, object] = {}
     while True:
         try:
-            return get_type_hints(function, localns=nearby)
+            return get_type_hints(function, localns=nearby, include_extras=True)
         except NameError as error:
             name = error.name or str(error)
             if name in nearby or not _find_nearby(name, nearby):

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import SecretStr
+
+from gandy.errors import RemoteJunctionError, TrainProcessError
+from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed, Outcome, RetryRequest
+from gandy.train.base import Train
+from gandy.train.engine import Engine
+from gandy.train.inside.run import Run
+from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress
+from gandy.train.process.runner import ProcessRunner
+from tests.unit.train import process_trains as trains
+from tests.unit.train.process_trains import Order, Receipt
+
+
+class ListeningSink(MemorySink):
+    """Says when a first line has arrived."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.get_running_loop()
+        self.heard = asyncio.Event()
+
+    def write_log(self, run: Run, line: LogLine) -> None:
+        super().write_log(run, line)
+        self.loop.call_soon_threadsafe(self.heard.set)
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    engine = Engine(host=trains.PLACE, max_processes=2)
+    yield engine
+    await engine.close()
+
+
+async def test_a_train_may_run_in_a_process_without_a_database() -> None:
+    receipt = await trains.Computing.run(Order(number=21))
+
+    assert receipt.number == 42
+    assert receipt.pid != os.getpid()
+
+
+async def test_lines_progress_and_activations_reach_the_parent_without_secrets() -> None:
+    sink = MemorySink()
+    run = Run(id=7, sink=sink, due_at=datetime(2024, 1, 1, tzinfo=UTC))
+
+    outcome = await Engine().execute(
+        trains.Computing.definition, Order(number=1, token=SecretStr("hunter22")), run=run
+    )
+
+    assert isinstance(outcome, Completed)
+    assert [timing.junction for timing in outcome.timings] == ["compute"]
+    assert [(line.level, line.logger, line.message) for line in sink.lines] == [
+        ("INFO", "gandy.run", "computing 1"),
+        ("WARNING", "app", "told by the app"),
+    ]
+    assert sink.progress == Progress(1, 2)
+    assert sink.activations == [Activation("delta-1", '{"number":1,"token":"hunter22"}')]
+
+
+async def test_the_original_exception_is_raised_here_with_the_trace_of_there() -> None:
+    with pytest.raises(LookupError, match="no order 3") as raised:
+        await trains.Failing.run(Order(number=3))
+
+    assert "in fail" in raised.value.__notes__[0]
+    outcome = await trains.Failing.outcome(Order(number=3, token=SecretStr("hunter22")))
+    assert isinstance(outcome, Failed)
+    assert outcome.junction == "fail"
+    assert outcome.reason == "no order 3 with **********"
+    assert "hunter22" not in outcome.stack_trace
+
+
+async def test_an_exception_that_cannot_be_rebuilt_has_a_stand_in() -> None:
+    outcome = await trains.Closed.outcome(Order(number=3))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.exception_type.endswith("process_trains.ShopClosedError")
+    assert isinstance(outcome.exception, RemoteJunctionError)
+    assert "shop 3" in str(outcome.exception)
+
+
+async def test_early_ends_and_retries_come_through() -> None:
+    ended, again = await asyncio.gather(
+        trains.Ending.outcome(Order(number=1)), trains.AskingAgain.outcome(Order(number=90))
+    )
+
+    assert isinstance(ended, Completed)
+    assert ended.ended_early_by == "end_early"
+    assert isinstance(again, Failed)
+    assert again.retry == RetryRequest(timedelta(seconds=90))
+
+
+async def test_a_process_that_is_killed_is_a_failure_that_names_the_junction() -> None:
+    outcome = await trains.KillingItself.outcome(Order(number=1))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.junction == "kill_itself"
+    assert isinstance(outcome.exception, TrainProcessError)
+    assert outcome.exception.process_exit_code == -signal.SIGKILL
+    assert "killed by SIGKILL" in outcome.reason
+
+
+async def running(
+    train: type[Train[str, None]], engine: Engine | ProcessRunner
+) -> tuple[Run, int, asyncio.Task[Outcome[object]]]:
+    """Start a train that announces its process id, and wait until it has."""
+    sink = ListeningSink()
+    run = Run(train=train.definition.name, sink=sink)
+    task = asyncio.ensure_future(engine.execute(train.definition, "", run=run))
+    await sink.heard.wait()
+    return run, int(sink.lines[0].message), task
+
+
+async def test_a_process_killed_from_outside_is_a_failure() -> None:
+    _, pid, task = await running(trains.Hanging, Engine())
+    os.kill(pid, signal.SIGKILL)
+    outcome = await task
+
+    assert isinstance(outcome, Failed)
+    assert outcome.junction == "announce_and_hang"
+    assert isinstance(outcome.exception, TrainProcessError)
+
+
+async def test_a_request_to_cancel_reaches_the_child() -> None:
+    run, _, task = await running(trains.Waiting, Engine())
+    run.request_cancel(CancelledBy.OPERATOR, "enough")
+    outcome = await task
+
+    assert isinstance(outcome, Cancelled)
+    assert (outcome.by, outcome.reason, outcome.junction) == (
+        CancelledBy.OPERATOR,
+        "enough",
+        "announce_and_wait",
+    )
+
+
+async def test_a_child_that_does_not_stop_within_the_grace_is_killed() -> None:
+    runner = ProcessRunner(cancel_grace=timedelta(milliseconds=50))
+    run, pid, task = await running(trains.Hanging, runner)
+    run.request_cancel(CancelledBy.TIMEOUT, "too long")
+    outcome = await task
+
+    assert isinstance(outcome, Cancelled)
+    assert outcome.by is CancelledBy.TIMEOUT
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_child_is_killed_when_the_task_that_waits_for_it_is_cancelled() -> None:
+    _, pid, task = await running(trains.Hanging, Engine())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert os.waitstatus_to_exitcode(await asyncio.to_thread(status_of, pid)) == -signal.SIGKILL
+
+
+def status_of(pid: int) -> int:
+    """Wait for a child; where it was reaped already, it is gone all the same."""
+    try:
+        return os.waitpid(pid, 0)[1]
+    except ChildProcessError:
+        return signal.SIGKILL
+
+
+async def test_a_process_is_used_again_and_makes_its_provided_values_itself(engine: Engine) -> None:
+    definition = trains.host.registry.get("stamp")
+    first = await engine.execute(definition, Order(number=1), run=Run())
+    second = await engine.execute(definition, Order(number=2), run=Run())
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Completed)
+    assert isinstance(first.value, Receipt)
+    assert first.value.pid == second.value.pid != os.getpid()
+
+
+async def test_an_isolated_run_has_a_process_of_its_own_whatever_its_train_says(engine: Engine) -> None:
+    definition = trains.host.registry.get("stamp_here")
+    here = await engine.execute(definition, Order(number=1), run=Run())
+    one = await engine.execute(definition, Order(number=1), run=Run(), isolated=True)
+    two = await engine.execute(definition, Order(number=1), run=Run(), isolated=True)
+
+    assert isinstance(here, Completed)
+    assert isinstance(one, Completed)
+    assert isinstance(two, Completed)
+    assert len({here.value.pid, one.value.pid, two.value.pid}) == 3
+    assert here.value.pid == os.getpid()
+
+
+async def test_after_a_child_died_the_next_run_gets_another(engine: Engine) -> None:
+    died = await engine.execute(trains.KillingItself.definition, Order(number=1), run=Run())
+    lives = await engine.execute(trains.host.registry.get("stamp"), Order(number=1), run=Run())
+
+    assert isinstance(died, Failed)
+    assert isinstance(lives, Completed)
+
+
+async def test_a_train_that_cannot_be_imported_says_so() -> None:
+    async def compute(number: int) -> int:
+        return number
+
+    class Local(Train[int, int]):
+        process = True
+        route = (compute,)
+
+    with pytest.raises(TrainProcessError, match="top level of a module"):
+        await Local.run(1)
+
+
+async def test_a_host_that_cannot_be_imported_is_a_failure() -> None:
+    engine = Engine(host="no_such_module:app")
+    outcome = await engine.execute(trains.Computing.definition, Order(number=1), run=Run())
+    await engine.close()
+
+    assert isinstance(outcome, Failed)
+    assert "no_such_module" in outcome.reason
