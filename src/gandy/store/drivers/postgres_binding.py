@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from psycopg.types.string import TextLoader
 
 from gandy.store.statements import Batch, Statement, Step
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection, Connection
+    from psycopg.abc import AdaptContext
 
 Parameters: TypeAlias = Mapping[str, object]
 
@@ -24,6 +24,6 @@ def bind(step: Step) -> Parameters:
             return {**shared, **{name: [row[name] for row in rows] for name in rows[0]}}
 
 
-def keep_json_as_text(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+def keep_json_as_text(place: AdaptContext) -> None:
     """Hand JSON out as stored: it is validated once, by the train's own type."""
-    connection.adapters.register_loader("json", TextLoader)
+    place.adapters.register_loader("json", TextLoader)

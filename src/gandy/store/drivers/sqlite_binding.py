@@ -71,7 +71,7 @@ def from_text(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
 
 
-def execute_step(connection: sqlite3.Connection, step: Step) -> Rows:
+def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -> Rows:
     """Run a step; a batch is run row by row, which costs no round trip here."""
     parts = statement_parts(step.name)
     match step:
@@ -99,7 +99,9 @@ def statement_parts(name: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _execute_parts(connection: sqlite3.Connection, parts: tuple[str, ...], values: dict[str, object]) -> Rows:
+def _execute_parts(
+    connection: sqlite3.Connection | sqlite3.Cursor, parts: tuple[str, ...], values: dict[str, object]
+) -> Rows:
     for part in parts[:-1]:
         connection.execute(part, values)
     return connection.execute(parts[-1], values).fetchall()

@@ -1,0 +1,166 @@
+"""Driving an operation on a connection that the caller brought, inside the caller's own transaction.
+
+Nothing is committed here, except where the connection commits every statement by itself and no transaction is open:
+then the operation is a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg.rows import namedtuple_row
+
+from gandy.errors import BorrowedConnectionError
+from gandy.store.drivers.driving import drive, drive_async
+from gandy.store.drivers.lenders import AnyConnection, SyncConnection, find_any, find_sync
+from gandy.store.drivers.postgres import sql
+from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
+from gandy.store.drivers.sqlite_binding import StatementClock, execute_step, named_rows
+from gandy.store.statements import Batch, Dialect, Operation, Rows, Step, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gandy.clock import ManualClock
+
+T = TypeVar("T")
+
+_SAVEPOINT = "gandy_borrowed"
+
+
+class BorrowedConnection:
+    """What a caller passed as `connection=`, checked against the database that the application uses."""
+
+    def __init__(self, given: object, dialect: Dialect, *, clock: ManualClock | None = None) -> None:
+        self._given = given
+        self._dialect = dialect
+        self._clock = clock
+
+    def run(self, operation: Operation[T]) -> T:
+        """Drive the operation in the caller's thread."""
+        return self._run_sync(find_sync(self._given), operation)
+
+    async def run_async(self, operation: Operation[T]) -> T:
+        """Drive the operation where the caller awaits; a sync connection blocks as it always does."""
+        connection = await find_any(self._given)
+        if not isinstance(connection, psycopg.AsyncConnection):
+            return self._run_sync(connection, operation)
+        self._check(connection)
+        cursor = psycopg.AsyncCursor(connection, row_factory=namedtuple_row)
+        keep_json_as_text(cursor)
+
+        async def execute(step: Step) -> Rows:
+            if isinstance(step, Batch) and not step.rows:
+                return []
+            await cursor.execute(sql(step.name), bind(step))
+            return await cursor.fetchall() if cursor.description else []
+
+        with self._explained():
+            async with _own_transaction_async(connection):
+                return await drive_async(_clocked(operation, self._clock), execute)
+
+    def _run_sync(self, connection: SyncConnection, operation: Operation[T]) -> T:
+        self._check(connection)
+        with self._explained():
+            match connection:
+                case psycopg.Connection():
+                    return _on_postgres(connection, _clocked(operation, self._clock))
+                case sqlite3.Connection():
+                    return _on_sqlite(connection, operation, self._clock)
+                case _:
+                    assert_never(connection)
+
+    def _check(self, connection: AnyConnection) -> None:
+        found: Dialect = "sqlite" if isinstance(connection, sqlite3.Connection) else "postgres"
+        if found != self._dialect:
+            problem = (
+                f"leads to {_SPOKEN[found]}, but the application's tables are in {_SPOKEN[self._dialect]}"
+            )
+            raise BorrowedConnectionError(type(self._given).__name__, problem)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise self._without_tables() from error
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                raise self._without_tables() from error
+            raise
+
+    def _without_tables(self) -> BorrowedConnectionError:
+        problem = "its database has no Gandy tables; pass a connection to the application's own database"
+        return BorrowedConnectionError(type(self._given).__name__, problem)
+
+
+_SPOKEN: dict[Dialect, str] = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+
+
+def _on_postgres(connection: psycopg.Connection[Any], operation: Operation[T]) -> T:
+    # A cursor of our own: the caller's row factory, cursor class and JSON loaders stay as they are.
+    cursor = psycopg.Cursor(connection, row_factory=namedtuple_row)
+    keep_json_as_text(cursor)
+
+    def execute(step: Step) -> Rows:
+        if isinstance(step, Batch) and not step.rows:
+            return []
+        cursor.execute(sql(step.name), bind(step))
+        return cursor.fetchall() if cursor.description else []
+
+    with _own_transaction(connection):
+        return drive(operation, execute)
+
+
+def _on_sqlite(connection: sqlite3.Connection, operation: Operation[T], clock: ManualClock | None) -> T:
+    StatementClock(lambda: clock.now if clock else datetime.now(UTC)).register(connection)
+    cursor = connection.cursor()
+    cursor.row_factory = named_rows
+    with _all_or_nothing(connection):
+        return drive(operation, lambda step: execute_step(cursor, step))
+
+
+def _own_transaction(connection: psycopg.Connection[Any]) -> AbstractContextManager[object]:
+    return connection.transaction() if _commits_each_statement(connection) else nullcontext()
+
+
+def _own_transaction_async(connection: psycopg.AsyncConnection[Any]) -> AbstractAsyncContextManager[object]:
+    return connection.transaction() if _commits_each_statement(connection) else nullcontext()
+
+
+def _commits_each_statement(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    return connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
+
+
+@contextmanager
+def _all_or_nothing(connection: sqlite3.Connection) -> Iterator[None]:
+    """Undo our part alone where it fails inside the caller's transaction; open one where none is open."""
+    if connection.in_transaction:
+        begin, undo, end = f"SAVEPOINT {_SAVEPOINT}", f"ROLLBACK TO {_SAVEPOINT}", f"RELEASE {_SAVEPOINT}"
+    else:
+        # At once for writing: who reads first and writes later may be refused.
+        begin, undo, end = "BEGIN IMMEDIATE", "ROLLBACK", "COMMIT" if _is_autocommit(connection) else ""
+    connection.execute(begin)
+    try:
+        yield
+    except BaseException:
+        connection.execute(undo)
+        raise
+    if end:
+        connection.execute(end)
+
+
+def _is_autocommit(connection: sqlite3.Connection) -> bool:
+    return getattr(connection, "autocommit", None) is True or connection.isolation_level is None
+
+
+def _clocked(operation: Operation[T], clock: ManualClock | None) -> Operation[T]:
+    """Let the transaction see a test's clock."""
+    if clock is not None:
+        yield statement("set_clock", now=clock.now.isoformat())
+    return (yield from operation)
