@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from gandy.model.schedule import SkipReason
 from gandy.rules.calendar.exclusions import is_excluded
 from gandy.rules.calendar.zones import zone
 from gandy.rules.due import decide
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final
 
-    from gandy.model.manifest import DispatchView, Occurrence
+    from gandy.model.manifest import DispatchView, Occurrence, Skipped
 
 MOST_PREVIEWED: Final = 1_000
 
@@ -57,12 +58,15 @@ def _decided(view: DispatchView, now: datetime) -> Iterator[tuple[datetime, Occu
         decision = decide(view, at)
         if decision.occurrence is not None:
             yield decision.occurrence.due_at, decision.occurrence
-        elif at > now:
-            yield from ((row.due_at, None) for row in decision.skipped)
+        yield from ((row.due_until, None) for row in decision.skipped if _is_to_come(row, now))
         if decision.next_scheduled_run is None:
             return
         view = _unguarded(view)._replace(next_scheduled_run=decision.next_scheduled_run)
         at = max(at, decision.next_scheduled_run)
+
+
+def _is_to_come(row: Skipped, now: datetime) -> bool:
+    return row.reason is SkipReason.EXCLUDED and row.due_until >= now
 
 
 def _switched_on(view: DispatchView, now: datetime) -> DispatchView:

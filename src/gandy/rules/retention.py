@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
+
+from gandy.model.run import RetentionSpans
 
 if TYPE_CHECKING:
     from typing import Final
 
-TerminalState: TypeAlias = Literal["completed", "failed", "cancelled"]
+    from gandy.model.run import TrainState
 
-KEEP_COMPLETED_FOR: Final = timedelta(days=7)
-KEEP_FAILED_FOR: Final = timedelta(days=30)
+KEEP_RUNS_FOR: Final = RetentionSpans(
+    completed=timedelta(days=7), failed=timedelta(days=30), cancelled=timedelta(days=30)
+)
 KEEP_FINISHED_ONCE_FOR: Final = timedelta(days=30)
 KEEP_ORPHANED_FOR: Final = timedelta(hours=24)
 
 
 def keep_until(
     end_time: datetime,
-    state: TerminalState,
+    state: TrainState,
     *,
     keep_for: timedelta | None = None,
-    keep_completed_for: timedelta = KEEP_COMPLETED_FOR,
-    keep_failed_for: timedelta = KEEP_FAILED_FOR,
+    spans: RetentionSpans = KEEP_RUNS_FOR,
 ) -> datetime:
     """Return the instant after which a run is dead; the job's own `keep_for` stands for every state."""
-    span = keep_for
-    if span is None:
-        span = keep_completed_for if state == "completed" else keep_failed_for
     try:
-        return end_time + span
+        return end_time + (spans.of(state) if keep_for is None else keep_for)
     except OverflowError:
         return datetime.max.replace(tzinfo=end_time.tzinfo)
 

@@ -64,8 +64,7 @@ class Fields:
 
     def matches(self, wall: datetime) -> bool:
         return (
-            wall.second == 0
-            and wall.minute in self.minutes
+            wall.minute in self.minutes
             and wall.hour in self.hours
             and wall.month in self.months
             and self._matches_day(wall)
@@ -100,18 +99,22 @@ def walk(zone: str, day: str) -> tuple[tuple[datetime, datetime], ...]:
     return tuple(minutes)
 
 
-def brute_force(fields: Fields, zone: str, day: str) -> list[datetime]:
-    """The occurrences around a change, found minute by minute."""
+@lru_cache(maxsize=64)
+def first_reached(zone: str, day: str) -> tuple[tuple[datetime, tuple[datetime, ...]], ...]:
+    """Every minute around a change with the times that the clock then reaches, or jumps over, first."""
     minutes = walk(zone, day)
-    if fields.follows_the_clock:
-        return [at for at, wall in minutes[1:] if fields.matches(wall)]
-    found, reached = [], minutes[0][1]
+    reached, found = minutes[0][1], []
     for at, wall in minutes[1:]:
-        # Times that the clock has reached or jumped over since the minute before, for the first time.
         fresh = []
         while reached < wall:
             reached += MINUTE
             fresh.append(reached)
-        if any(fields.matches(time) for time in fresh):
-            found.append(at)
-    return found
+        found.append((at, tuple(fresh)))
+    return tuple(found)
+
+
+def brute_force(fields: Fields, zone: str, day: str) -> list[datetime]:
+    """The occurrences around a change, found minute by minute."""
+    if fields.follows_the_clock:
+        return [at for at, wall in walk(zone, day)[1:] if fields.matches(wall)]
+    return [at for at, fresh in first_reached(zone, day) if any(map(fields.matches, fresh))]
