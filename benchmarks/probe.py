@@ -1,4 +1,4 @@
-"""What a measured stretch of work cost: wall clock, CPU of client and server, WAL, transactions."""
+"""What a measured stretch of work cost: wall clock, CPU of clients and server, WAL, commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import psycopg
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 TICKS = os.sysconf("SC_CLK_TCK")
 # Positions in /proc/PID/stat after the command name: parent, then own and reaped children's user and system time.
 PARENT, OWN, REAPED = 1, slice(11, 13), slice(13, 15)
+# Identifiers are given to transactions that write; counting them is exact at once, the statistics views are not.
+COUNTERS = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint, txid_snapshot_xmax(txid_current_snapshot())"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,34 @@ class Cost:
     wal_bytes: int
     transactions: int
 
+    def minus(self, earlier: Cost) -> Cost:
+        """What was added since an earlier reading."""
+        return Cost(
+            seconds=self.seconds - earlier.seconds,
+            client_cpu=self.client_cpu - earlier.client_cpu,
+            server_cpu=self.server_cpu - earlier.server_cpu,
+            wal_bytes=self.wal_bytes - earlier.wal_bytes,
+            transactions=self.transactions - earlier.transactions,
+        )
+
+    def per(self, count: int) -> dict[str, float]:
+        """The figures of the tables: a rate, and costs per item."""
+        return {
+            "per second": count / self.seconds,
+            "client µs": self.client_cpu / count * 1e6,
+            "PostgreSQL µs": self.server_cpu / count * 1e6,
+            "WAL bytes": self.wal_bytes / count,
+            "write transactions": self.transactions / count,
+        }
+
 
 class Meter:
     """Collects the cost of the block it wraps; `cost` is there once the block has ended."""
 
-    def __init__(self, server: Server, connection: psycopg.Connection) -> None:
+    def __init__(self, server: Server, connection: psycopg.Connection, clients: Sequence[int] = ()) -> None:
         self._server = server
         self._connection = connection
+        self._clients = clients or (os.getpid(),)
         self.cost = Cost(0.0, 0.0, 0.0, 0, 0)
 
     @contextmanager
@@ -45,39 +68,17 @@ class Meter:
         """Measure the block."""
         before = self._read()
         yield
-        after = self._read()
-        self.cost = Cost(
-            seconds=after.seconds - before.seconds,
-            client_cpu=after.client_cpu - before.client_cpu,
-            server_cpu=after.server_cpu - before.server_cpu,
-            wal_bytes=after.wal_bytes - before.wal_bytes,
-            transactions=after.transactions - before.transactions,
-        )
+        self.cost = self._read().minus(before)
 
     def _read(self) -> Cost:
-        wal_bytes, transactions = _server_counters(self._connection)
-        return Cost(time.monotonic(), client_cpu(), server_cpu(self._server.pid), wal_bytes, transactions)
+        row = self._connection.execute(COUNTERS).fetchone()
+        wal_bytes, transactions = (int(row[0]), int(row[1])) if row else (0, 0)
+        clients = sum(family_cpu(pid) for pid in self._clients)
+        return Cost(time.monotonic(), clients, family_cpu(self._server.pid), wal_bytes, transactions)
 
 
-def _server_counters(connection: psycopg.Connection) -> tuple[int, int]:
-    row = connection.execute(
-        "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint, xact_commit + xact_rollback"
-        " FROM pg_stat_database WHERE datname = current_database()"
-    ).fetchone()
-    if row is None:
-        message = "pg_stat_database does not list the current database"
-        raise LookupError(message)
-    return int(row[0]), int(row[1])
-
-
-def client_cpu() -> float:
-    """CPU seconds of this process and of the children it has reaped."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-def server_cpu(parent: int) -> float:
-    """CPU seconds of the server's parent process, its live children and those it has reaped."""
+def family_cpu(parent: int) -> float:
+    """CPU seconds of a process, its live children and the children it has reaped."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         fields = _stat_fields(stat)

@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 WORKER = uuid.UUID(int=7)
 OUTPUT = '{"ok": true, "seconds": 0.01}'
-# Statistics taken while a hot table is empty make the planner scan all its dead rows: batches go by index, always.
-# A generic plan would carry all partitions: plan by value.
-HOT_SETTINGS = (
-    b"SET plan_cache_mode = force_custom_plan",
-    b"SET enable_seqscan = off",
-    b"SET enable_hashjoin = off",
-    b"SET enable_mergejoin = off",
-)
 Claimed = list[tuple[int, str, str, int]]
 
 ENQUEUE = """
@@ -60,8 +52,8 @@ class Desk:
     def connect(self) -> psycopg.Connection:
         """A connection to this layout's database."""
         connection = self.server.connect(self.database)
-        for setting in HOT_SETTINGS:
-            connection.execute(setting)
+        for setting in self.layout.settings:
+            connection.execute(setting.encode())
         return connection
 
     def create(self) -> None:

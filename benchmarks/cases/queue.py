@@ -1,0 +1,84 @@
+"""From enqueue to recorded completion: bulk enqueue, throughput, idle pickup."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from benchmarks.case import Case, Scale
+
+if TYPE_CHECKING:
+    from benchmarks.rounds import Measured
+    from benchmarks.session import Session
+
+
+def enqueue(session: Session, jobs: int) -> Measured:
+    """Bulk enqueue into an empty queue."""
+    session.ask_first("reset")
+    session.checkpoint()
+    return session.measure("enqueue", jobs=jobs).per(jobs)
+
+
+def throughput(session: Session, jobs: int) -> Measured:
+    """Work a full queue off; completion must be on record for every job."""
+    session.ask_first("reset")
+    session.checkpoint()
+    session.ask_first("enqueue", jobs=jobs)
+    for process in session.processes:
+        process.call("ready")
+    cost = session.measure("work", everyone=True)
+    completed = session.ask_first("completed")
+    if completed != jobs:
+        message = f"{session.contestant} recorded {completed} of {jobs} jobs"
+        raise AssertionError(message)
+    return cost.per(jobs)
+
+
+def idle_pickup(session: Session, samples: int) -> Measured:
+    """From asking for one job on an idle system to the start of its handler."""
+    session.ask_first("reset")
+    taken = [seconds * 1000 for seconds in session.ask_first("latency", samples=samples)]
+    cuts = statistics.quantiles(taken, n=100, method="inclusive")
+    return {"p50 ms": cuts[49], "p99 ms": cuts[98], "max ms": max(taken)}
+
+
+QUICK = Scale(rounds=2, size=2_000)
+
+CASES = (
+    Case(
+        name="enqueue",
+        title="Bulk enqueue",
+        unit="jobs",
+        contestants=("t3m", "t3m by COPY", "t1", "pgqueuer"),
+        base="t3m",
+        measure=enqueue,
+        full=Scale(rounds=9, size=20_000),
+        quick=QUICK,
+    ),
+    *(
+        Case(
+            name=f"throughput-{workers}",
+            title=f"No-op jobs, {workers} worker process{'es' if workers > 1 else ''}",
+            unit="jobs",
+            contestants=("t3m", "t1", "pgqueuer"),
+            base="t3m",
+            measure=throughput,
+            full=Scale(rounds=9, size=20_000),
+            quick=QUICK,
+            workers=workers,
+        )
+        for workers in (1, 2)
+    ),
+    Case(
+        name="idle-pickup",
+        title="Idle pickup",
+        unit="jobs",
+        contestants=("t3m", "pgqueuer"),
+        base="t3m",
+        measure=idle_pickup,
+        headline="p50 ms",
+        full=Scale(rounds=5, size=200),
+        quick=Scale(rounds=2, size=30),
+        notes=("t3m: LISTEN and a claim by hand.",),
+    ),
+)

@@ -1,0 +1,15 @@
+"""Who takes part, and how each is started."""
+
+from __future__ import annotations
+
+from benchmarks.process import Launch
+
+CONTESTANTS = {
+    "t1": Launch("benchmarks.ceilings.one_table"),
+    "t3m": Launch("benchmarks.ceilings.fused"),
+    "t3m by COPY": Launch("benchmarks.ceilings.fused_by_copy"),
+    "direct schedules": Launch("benchmarks.ceilings.schedules"),
+    "direct deletion": Launch("benchmarks.ceilings.deletion"),
+    "partition drop": Launch("benchmarks.ceilings.partition_drop"),
+    "pgqueuer": Launch("benchmarks.peers.pgqueuer_peer", environment="pgqueuer"),
+}

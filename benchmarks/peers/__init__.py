@@ -1,0 +1,1 @@
+"""Peers, each a contestant process in an environment of its own."""
