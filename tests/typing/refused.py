@@ -1,0 +1,57 @@
+"""Every line marked `refused` must be an error, and no other."""
+
+from __future__ import annotations
+
+from trains import (
+    Close,
+    Nightly,
+    Other,
+    Request,
+    app,
+    count,
+    hourly,
+    nightly,
+    run_first,
+    send,
+    send_sync,
+    tick,
+)
+
+
+async def running() -> None:
+    await Close.run(Other(""))  # refused
+    await Close.run()  # refused
+    await Nightly.run(Other(""))  # refused
+    await Close.outcome(Other(""))  # refused
+    Close()  # refused
+
+
+async def enqueueing() -> None:
+    await app.enqueue(Close, Other(""))  # refused
+    await app.enqueue(Close)  # refused
+    await app.enqueue(Nightly, Other(""))  # refused
+    await app.enqueue(send, Other(""))  # refused
+    await app.enqueue(send)  # refused
+    await app.enqueue(send_sync, Other(""))  # refused
+    await app.enqueue(send_sync)  # refused
+    await app.enqueue(run_first, Other(""))  # refused
+    await app.enqueue(run_first)  # refused
+    await app.enqueue(tick, Other(""))  # refused
+    await app.enqueue(count, Other(""))  # refused
+    await app.enqueue(nightly, Other(""))  # refused
+
+
+def scheduling() -> None:
+    extract = app.schedule("close", Close, Request(1), hourly)
+    app.schedule("close", Close, Other(""), hourly)  # refused
+    app.schedule("close", Close, hourly)  # refused
+    app.schedule("send", send, Other(""), hourly)  # refused
+    app.schedule("send", send, schedule=hourly)  # refused
+    app.schedule("run-first", run_first, Other(""), hourly)  # refused
+    app.schedule("tick", tick, Other(""), hourly)  # refused
+    app.schedule("count", count, Other(""), hourly)  # refused
+    extract.then("load", send, Other(""))  # refused
+    extract.then("load", Close)  # refused
+    app.schedule_many("sync", Close, {"a": Other("")}, hourly)  # refused
+    app.schedule_many("sync", send, {"a": Other("")}, hourly)  # refused
+    app.schedule_many("sync", send, {"a": Request(1), "b": Other("")}, hourly)  # refused
