@@ -1,3 +1,82 @@
-"""The maintenance contract for any table of any application; stands alone."""
+"""The maintenance contract for any table of any application; stands alone.
+
+SQLAlchemy is imported only by what talks to a database, so that declaring a contract costs nothing.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from gandy.errors import MissingExtraError
+from gandy.lifecycle.contract.build import (
+    cap,
+    drop_partition,
+    expires,
+    inline,
+    keep,
+    keep_last,
+    older_than,
+    singleton,
+    stale_cursor,
+    terminal,
+)
+from gandy.lifecycle.contract.matrix import matrix, matrix_markdown
+from gandy.lifecycle.contract.tables import Contract, Table, Throttle
+from gandy.lifecycle.contract.toml import load, loads
+
+if TYPE_CHECKING:
+    from gandy.lifecycle.entry import check, quarantine, release, sweep
+    from gandy.lifecycle.reports.audit import audit
+    from gandy.lifecycle.reports.plan import plan
+    from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
+
+__all__ = [
+    "Attendance",
+    "Contract",
+    "Table",
+    "Throttle",
+    "audit",
+    "cap",
+    "check",
+    "drop_partition",
+    "expires",
+    "inline",
+    "keep",
+    "keep_last",
+    "load",
+    "loads",
+    "matrix",
+    "matrix_markdown",
+    "older_than",
+    "plan",
+    "quarantine",
+    "release",
+    "run_contracts",
+    "singleton",
+    "stale_cursor",
+    "sweep",
+    "terminal",
+]
+
+_NEEDS_A_DATABASE = {
+    "Attendance": "gandy.lifecycle.supervisor.tick",
+    "audit": "gandy.lifecycle.reports.audit",
+    "check": "gandy.lifecycle.entry",
+    "plan": "gandy.lifecycle.reports.plan",
+    "quarantine": "gandy.lifecycle.entry",
+    "release": "gandy.lifecycle.entry",
+    "run_contracts": "gandy.lifecycle.supervisor.tick",
+    "sweep": "gandy.lifecycle.entry",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NEEDS_A_DATABASE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(_NEEDS_A_DATABASE[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "sqlalchemy":
+            raise
+        raise MissingExtraError("the lifecycle of application tables", "lifecycle") from error

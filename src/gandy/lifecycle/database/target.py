@@ -17,9 +17,10 @@ from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.sqlite import Sqlite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
 
+    from gandy.clock import Clock
     from gandy.lifecycle.database.dialect import Dialect, Patience
 
 _BUSY_TIMEOUT_SECONDS = 1.0
@@ -31,7 +32,7 @@ class Session:
 
     connection: sa.Connection
     dialect: Dialect
-    clock: Callable[[], datetime] | None = None
+    clock: Clock | None = None
 
     @contextmanager
     def batch(self, patience: Patience) -> Iterator[sa.Connection]:
@@ -59,13 +60,13 @@ class Session:
     def now(self) -> datetime:
         """The database's clock, or the one that a test passed."""
         if self.clock is not None:
-            return self.clock()
+            return self.clock.now
         with self.reading() as connection:
             return self.dialect.now(connection)
 
 
 @contextmanager
-def open_target(target: str, *, clock: Callable[[], datetime] | None = None) -> Iterator[Session]:
+def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]:
     """Connect for the length of one call."""
     url = _read(target)
     dialect: Dialect = Sqlite() if url.get_backend_name() == "sqlite" else Postgres()

@@ -37,6 +37,19 @@ class RuleOutcome:
             reason=result.reason or self.reason,
         )
 
+    def after(self, earlier: RuleOutcome) -> RuleOutcome:
+        """Both rounds of one run together."""
+        return replace(
+            self,
+            rows=self.rows + earlier.rows,
+            batches=self.batches + earlier.batches,
+            set_aside=self.set_aside + earlier.set_aside,
+            passed_over=self.passed_over + earlier.passed_over,
+            elapsed=self.elapsed + earlier.elapsed,
+            longest_batch=max(self.longest_batch, earlier.longest_batch),
+            reason=self.reason or earlier.reason,
+        )
+
     @property
     def is_done(self) -> bool:
         """Whether nothing that could go was left."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
 from gandy.lifecycle.database.values import decode_values, encode_values
 from gandy.lifecycle.state.tables import RULE, has_tables
@@ -46,19 +46,20 @@ def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleSta
     if not has_tables(connection):
         return {}
     found = connection.execute(select(RULE).where(RULE.c.scheduler == scheduler))
-    return {
-        RuleKey(row.scheduler, row.table_name, row.rule): RuleState(
-            shape=row.shape,
-            accepted=row.accepted,
-            cutoff=row.cutoff,
-            cursor=None if row.cursor is None else decode_values(row.cursor),
-            deleted=row.deleted,
-            backlog=row.backlog,
-            measured_at=row.measured_at,
-            held_rows=row.held_rows,
-        )
-        for row in found
-    }
+    return {RuleKey(row.scheduler, row.table_name, row.rule): _state(row) for row in found}
+
+
+def _state(row: Row[Any]) -> RuleState:
+    return RuleState(
+        shape=row.shape,
+        accepted=row.accepted,
+        cutoff=row.cutoff,
+        cursor=None if row.cursor is None else decode_values(row.cursor),
+        deleted=row.deleted,
+        backlog=row.backlog,
+        measured_at=row.measured_at,
+        held_rows=row.held_rows,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,8 @@ class Progress:
         connection.execute(update(RULE).where(*self._mine()).values(cursor=None, cutoff=None))
 
     def accept(self, connection: Connection, retention: int) -> None:
-        """Remember the retention that was agreed to; a rule of another shape begins anew."""
-        fresh = {"accepted": retention, "held_rows": None}
-        self._write(connection, fresh, {})
+        """Remember the retention that was agreed to."""
+        self._write(connection, {"accepted": retention, "held_rows": None}, {})
 
     def hold(self, connection: Connection, rows: int) -> None:
         """Remember that a person has to agree first."""
@@ -93,12 +93,14 @@ class Progress:
         """Remember what was left over, so that the next tick can tell arrivals."""
         self._write(connection, {"backlog": backlog, "measured_at": measured_at}, {})
 
-    def forget_other_shape(self, connection: Connection, found: RuleState | None) -> RuleState | None:
-        """Drop what was remembered about a rule that selected differently."""
-        if found is None or found.shape == self.shape:
-            return found
+    def read(self, connection: Connection) -> RuleState | None:
+        """What is remembered about this rule."""
+        found = connection.execute(select(RULE).where(*self._mine())).one_or_none()
+        return None if found is None else _state(found)
+
+    def forget(self, connection: Connection) -> None:
+        """Drop what was remembered: the rule selects differently now."""
         connection.execute(delete(RULE).where(*self._mine()))
-        return None
 
     def _mine(self) -> tuple[ColumnElement[bool], ...]:
         return (

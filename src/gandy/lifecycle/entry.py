@@ -1,0 +1,54 @@
+"""What a caller asks of the lifecycle: check, plan, sweep, audit, quarantine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gandy.lifecycle.advisor.survey import survey
+from gandy.lifecycle.database.target import open_target
+from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
+from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gandy.clock import Clock
+    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.selection.findings import Finding
+    from gandy.lifecycle.supervisor.report import ContractReport
+
+
+def check(
+    contracts: Iterable[Contract], target: str | None = None, *, clock: Clock | None = None
+) -> list[Finding]:
+    """Everything that is wrong, refused or doubtful about the contracts on their database."""
+    findings: list[Finding] = []
+    for contract in contracts:
+        with open_target(contract.target(target), clock=clock) as session:
+            findings += survey(session, contract, session.now()).findings
+    return findings
+
+
+def sweep(
+    contracts: Iterable[Contract],
+    target: str | None = None,
+    *,
+    table: str | None = None,
+    attendance: Attendance | None = None,
+) -> list[ContractReport]:
+    """Sweep now, to the end: a contract that does not fit is refused before anything is deleted."""
+    by = replace(attendance or Attendance(), is_strict=True, pages=None, wait_for_lease=PATIENT)
+    return run_contracts(contracts, target, table=table, attendance=by)
+
+
+def quarantine(target: str, *, table: str | None = None) -> list[QuarantinedRow]:
+    """The rows that could not be deleted."""
+    with open_target(target) as session, session.reading() as connection:
+        return list_quarantine(connection, table=table)
+
+
+def release(target: str, *, table: str | None = None) -> int:
+    """Let the next sweep try quarantined rows again; how many they were."""
+    with open_target(target) as session, session.writing() as connection:
+        return release_rows(connection, list_quarantine(connection, table=table))

@@ -1,0 +1,109 @@
+"""Every table of a database with its bound, or "unbounded", its size and its growth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.lifecycle.contract.matrix import bound_of
+from gandy.lifecycle.database.facts import TableName
+from gandy.lifecycle.database.reflect import reflect_all
+from gandy.lifecycle.database.target import Session, open_target
+from gandy.lifecycle.state.growth import Measured, last_measured, record_size
+from gandy.lifecycle.state.tables import OWN_TABLES, ensure_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from gandy.clock import Clock
+    from gandy.lifecycle.contract.tables import Contract
+
+UNBOUNDED = "unbounded"
+_OWN_BOUND = "bounded by the lifecycle itself: one row per rule, lease and audited table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedTable:
+    """One table of the audit; growth is None at the first one."""
+
+    table: str
+    scheduler: str | None
+    bound: str
+    rows: int
+    bytes: int | None
+    rows_grown: int | None = None
+    bytes_grown: int | None = None
+    since: datetime | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether anything bounds the table."""
+        return self.bound != UNBOUNDED
+
+
+def audit(
+    contracts: Iterable[Contract],
+    target: str,
+    *,
+    clock: Clock | None = None,
+    bounds: Mapping[str, str] | None = None,
+) -> list[AuditedTable]:
+    """Look at every table; `bounds` names what else bounds tables, by name."""
+    with open_target(target, clock=clock) as session:
+        ensure_tables(session)
+        return _Auditor(session, list(contracts), bounds or {}).tables()
+
+
+class _Auditor:
+    """Audits one database."""
+
+    def __init__(self, session: Session, contracts: list[Contract], bounds: Mapping[str, str]) -> None:
+        self._session = session
+        self._contracts = contracts
+        self._bounds = bounds
+
+    def tables(self) -> list[AuditedTable]:
+        now = self._session.now()
+        with self._session.reading() as connection:
+            schema = reflect_all(connection, self._session.dialect)
+            before = last_measured(connection)
+            sizes = {
+                name: self._session.dialect.size(connection, facts)
+                for name, facts in sorted(schema.tables.items())
+            }
+        with self._session.writing() as connection:
+            for name, size in sizes.items():
+                record_size(connection, str(name), Measured(now, size))
+        return [
+            self._table(name, Measured(now, size), before.get(str(name)), default=schema.default_schema)
+            for name, size in sizes.items()
+        ]
+
+    def _table(
+        self, name: TableName, now: Measured, before: Measured | None, *, default: str | None
+    ) -> AuditedTable:
+        scheduler, bound = self._bound(name, default)
+        return AuditedTable(
+            table=name.name if name.schema == default else str(name),
+            scheduler=scheduler,
+            bound=bound,
+            rows=now.size.rows,
+            bytes=now.size.bytes,
+            rows_grown=None if before is None else now.size.rows - before.size.rows,
+            bytes_grown=_difference(now.size.bytes, None if before is None else before.size.bytes),
+            since=None if before is None else before.at,
+        )
+
+    def _bound(self, name: TableName, default: str | None) -> tuple[str | None, str]:
+        for contract in self._contracts:
+            for table in contract.tables:
+                if TableName(table.schema or default, table.name) == name:
+                    return contract.name, bound_of(table) or UNBOUNDED
+        if name.name in OWN_TABLES:
+            return None, _OWN_BOUND
+        return None, self._bounds.get(str(name), self._bounds.get(name.name, UNBOUNDED))
+
+
+def _difference(now: int | None, before: int | None) -> int | None:
+    return None if now is None or before is None else now - before

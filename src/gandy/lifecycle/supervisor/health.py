@@ -1,0 +1,73 @@
+"""Lag, backlog and rates: whether a rule keeps up with what arrives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from gandy.lifecycle.database.instants import read_instant
+from gandy.lifecycle.driver.ages import without
+from gandy.lifecycle.selection.statements import Values, count_up_to, first_row
+from gandy.lifecycle.state.progress import Progress, RuleState
+from gandy.lifecycle.supervisor.report import Health
+
+if TYPE_CHECKING:
+    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.selection.walks import AgeWalk
+
+_COUNTED_BACKLOG = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthCheck:
+    """Measures one rule by age after its sweep."""
+
+    shift: Shift
+    contract: Contract
+    walk: AgeWalk
+    quarantined: list[Values]
+
+    def measure(self, state: RuleState | None, outcome: RuleOutcome) -> Health:
+        """What is overdue now; written down only where there is news."""
+        lag, backlog = self._left()
+        before = state.backlog if state is not None else 0
+        if outcome.rows or backlog or before:
+            with self.shift.session.writing() as connection:
+                progress = Progress(self.walk.key, self.walk.shape)
+                progress.measure(connection, backlog=backlog, measured_at=self.shift.now)
+        return Health(
+            table=self.walk.key.table,
+            rule=self.walk.label,
+            lag=lag,
+            backlog=backlog,
+            arriving_per_second=self._arriving(state, outcome, backlog - before),
+            draining_per_second=self._draining(outcome),
+        )
+
+    def _left(self) -> tuple[timedelta, int]:
+        selection = without(self.walk.frozen_at(self.shift.now), self.quarantined)
+        with self.shift.session.reading() as connection:
+            oldest = connection.execute(first_row(selection)).one_or_none()
+            if oldest is None:
+                return timedelta(0), 0
+            backlog = int(connection.execute(count_up_to(selection, _COUNTED_BACKLOG)).scalar_one())
+        at = read_instant(oldest[0], self.walk.form)
+        due = self.shift.now if at is None else at + self.walk.keep_for
+        return max(self.shift.now - due, timedelta(0)), backlog
+
+    def _arriving(self, state: RuleState | None, outcome: RuleOutcome, growth: int) -> float | None:
+        if state is None or state.measured_at is None or state.measured_at >= self.shift.now:
+            return None
+        return max(0, outcome.rows + growth) / (self.shift.now - state.measured_at).total_seconds()
+
+    def _draining(self, outcome: RuleOutcome) -> float | None:
+        """What the rule could remove per second of wall clock, given its budget and how often it runs."""
+        if not outcome.rows or not outcome.elapsed:
+            return None
+        budget, every = self.contract.budget, self.contract.interval
+        share = 1.0 if budget.time is None else min(1.0, budget.time / every)
+        speed = outcome.rows / outcome.elapsed.total_seconds() * share
+        return speed if budget.rows is None else min(speed, budget.rows / every.total_seconds())

@@ -1,0 +1,88 @@
+"""What one run of a contract did: for people, for JSON, for a run record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.selection.findings import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFailure:
+    """A rule that failed, and why."""
+
+    table: str
+    rule: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A rule that waits for a person: it would remove so many rows of so many."""
+
+    table: str
+    rule: str
+    rows: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overdue:
+    """Rows that the application's own path should have deleted."""
+
+    table: str
+    path: str
+    oldest: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a rule keeps up: the lag, what is left, and the rates where they are known."""
+
+    table: str
+    rule: str
+    lag: timedelta
+    backlog: int
+    arriving_per_second: float | None = None
+    draining_per_second: float | None = None
+
+    @property
+    def is_falling_behind(self) -> bool:
+        """Whether rows arrive faster than they can go."""
+        return (
+            self.backlog > 0
+            and self.arriving_per_second is not None
+            and self.draining_per_second is not None
+            and self.arriving_per_second > self.draining_per_second
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class ContractReport:
+    """One run of one contract."""
+
+    scheduler: str
+    started_at: datetime | None = None
+    is_skipped: bool = False
+    counts: dict[str, int] = field(default_factory=dict)
+    rules: list[RuleOutcome] = field(default_factory=list)
+    failures: list[RuleFailure] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    overdue: list[Overdue] = field(default_factory=list)
+    health: list[Health] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+
+    @property
+    def deleted(self) -> int:
+        """Rows that went, children included."""
+        return sum(self.counts.values())
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing failed and nothing waits for a person."""
+        return not (self.failures or self.held)

@@ -1,0 +1,238 @@
+"""One run of one contract under its lease: rule after rule, each on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from gandy.errors import GandyError, RowsStuckError, SweepLeaseLostError
+from gandy.lifecycle.advisor.indexes import IndexAdvisor
+from gandy.lifecycle.advisor.order import sweep_order
+from gandy.lifecycle.database.instants import read_instant
+from gandy.lifecycle.driver.ages import AgeSweep
+from gandy.lifecycle.driver.caps import CapSweep
+from gandy.lifecycle.driver.partitions import PartitionSweep
+from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.resolved import Resolved
+from gandy.lifecycle.selection.statements import Values, first_row
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, InlineWatch, PartitionWalk, Walk
+from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
+from gandy.lifecycle.supervisor import announce
+from gandy.lifecycle.supervisor.confirmation import Confirm, Confirmation, is_new
+from gandy.lifecycle.supervisor.health import HealthCheck
+from gandy.lifecycle.supervisor.report import ContractReport, Held, Overdue, RuleFailure
+from gandy.sweep import Budget, Ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gandy.lifecycle.advisor.survey import Survey
+    from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.supervisor.metrics import Metrics
+
+_Task = tuple[Resolved, Walk]
+
+
+@dataclass(slots=True, kw_only=True)
+class ContractRun:
+    """Runs the rules of one survey and fills the report."""
+
+    shift: Shift
+    survey: Survey
+    states: dict[RuleKey, RuleState]
+    quarantine: dict[str, list[Values]]
+    report: ContractReport
+    metrics: Metrics
+    confirm: Confirm
+    pages: int | None
+    finished: Callable[[RuleOutcome], None]
+    outcomes: dict[RuleKey, RuleOutcome] = field(default_factory=dict)
+
+    def run(self, only: str | None) -> None:
+        """Sweep every rule, children first; what a budget left over goes to those that need more."""
+        rules = list(self._ordered(only))
+        self._note(rules)
+        tasks = [task for rule in rules for task in self._tasks(rule)]
+        self._round(tasks)
+        self._round([task for task in tasks if self._is_cut_short(task)])
+        for _, walk in tasks:
+            self._conclude(walk)
+        for rule in rules:
+            if rule.watch is not None and not rule.is_refused:
+                self._guard(rule, partial(self._watch, rule.watch))
+
+    def _ordered(self, only: str | None) -> Iterator[Resolved]:
+        for table in sweep_order(self.survey.contract.tables):
+            if only is None or only in {table.label, table.name}:
+                yield from (rule for rule in self.survey.rules if rule.declared is table)
+
+    def _note(self, rules: list[Resolved]) -> None:
+        for rule in rules:
+            for finding in rule.findings:
+                if finding.severity is Severity.WARNING:
+                    self.report.warnings.append(finding)
+            if rule.is_refused:
+                reasons = [f for f in rule.findings if f.severity is not Severity.WARNING]
+                self._fail(rule, "; ".join(_reason(f.message, f.remedy) for f in reasons))
+
+    def _tasks(self, rule: Resolved) -> Iterator[_Task]:
+        if rule.is_refused:
+            return
+        for walk in rule.walks:
+            if self._guard(rule, partial(self._is_agreed, walk)):
+                yield rule, walk
+
+    def _round(self, tasks: list[_Task]) -> None:
+        """Each task gets an even share of what is left; what it does not use goes to the next."""
+        for index, (rule, walk) in enumerate(tasks):
+            share = self._share(len(tasks) - index)
+            if share.rows == 0 or self.shift.is_stopping():
+                continue
+            self._guard(rule, partial(self._sweep, rule, walk, share))
+
+    def _share(self, among: int) -> Budget:
+        budget = self.survey.contract.budget
+        rows = sum(outcome.rows for outcome in self.outcomes.values())
+        spent = sum((outcome.elapsed for outcome in self.outcomes.values()), timedelta(0))
+        left = budget.rows_left(rows)
+        return Budget(
+            rows=None if left is None else -(-left // among),
+            time=None if budget.time is None else max(budget.time - spent, timedelta(0)) / among,
+        )
+
+    def _is_cut_short(self, task: _Task) -> bool:
+        outcome = self.outcomes.get(task[1].key)
+        return outcome is not None and outcome.ending in {Ending.ROWS_SPENT, Ending.TIME_SPENT}
+
+    def _sweep(self, rule: Resolved, walk: Walk, budget: Budget) -> bool:
+        before = self.outcomes.get(walk.key)
+        outcome = self._drive(rule, walk, budget)
+        if before is not None:
+            outcome = outcome.after(before)
+        self.outcomes[walk.key] = outcome
+        if outcome.ending is Ending.POISONED:
+            raise RowsStuckError(
+                walk.key.table, walk.label, rows=outcome.set_aside, first_error=outcome.reason or ""
+            )
+        return True
+
+    def _drive(self, rule: Resolved, walk: Walk, budget: Budget) -> RuleOutcome:
+        throttles = self.shift.throttles(rule.declared.throttle, walk.table.name)
+        pace = self.survey.contract.batch
+        poison = self.quarantine.get(walk.key.table, [])
+        with self.shift.session.reading() as connection:
+            state = Progress(walk.key, walk.shape).read(connection)
+        match walk:
+            case AgeWalk():
+                ages = AgeSweep(
+                    shift=self.shift, walk=walk, pace=pace, throttles=throttles, quarantined=poison
+                )
+                return ages.run(state, budget)
+            case CapWalk():
+                caps = CapSweep(
+                    shift=self.shift,
+                    walk=walk,
+                    pace=pace,
+                    throttles=throttles,
+                    quarantined=poison,
+                    pages=self.pages,
+                )
+                return caps.run(state, budget)
+            case PartitionWalk():
+                return PartitionSweep(shift=self.shift, walk=walk, throttles=throttles).run()
+            case _:
+                assert_never(walk)
+
+    def _is_agreed(self, walk: Walk) -> bool:
+        """Ask a person where it is needed; what was agreed to is remembered with the retention."""
+        progress = Progress(walk.key, walk.shape)
+        state = self.states.get(walk.key)
+        if state is not None and state.shape != walk.shape:
+            with self.shift.session.writing() as connection:
+                progress.forget(connection)
+            state = None
+        with self.shift.session.reading() as connection:
+            advisor = IndexAdvisor(connection, self.shift.session.dialect, self.survey.schema, self.shift.now)
+            needed = Confirmation(advisor).needed(walk, state)
+        if needed is not None and not self.confirm(needed):
+            self._hold(progress, needed)
+            return False
+        if state is None or state.accepted != walk.retention or is_new(walk, state):
+            with self.shift.session.writing() as connection:
+                progress.accept(connection, walk.retention)
+        return True
+
+    def _hold(self, progress: Progress, needed: Held) -> None:
+        with self.shift.session.writing() as connection:
+            progress.hold(connection, needed.rows)
+        self.report.held.append(needed)
+        announce.confirmation_needed(
+            self.report.scheduler, table=needed.table, rule=needed.rule, rows=needed.rows, of=needed.of
+        )
+
+    def _conclude(self, walk: Walk) -> None:
+        outcome = self.outcomes.get(walk.key)
+        if outcome is None:
+            return
+        self.report.rules.append(outcome)
+        self.finished(outcome)
+        if not isinstance(walk, AgeWalk):
+            return
+        check = HealthCheck(
+            shift=self.shift,
+            contract=self.survey.contract,
+            walk=walk,
+            quarantined=self.quarantine.get(walk.key.table, []),
+        )
+        health = check.measure(self.states.get(walk.key), outcome)
+        self.report.health.append(health)
+        self.metrics.lag(
+            self.report.scheduler, table=health.table, rule=health.rule, seconds=health.lag.total_seconds()
+        )
+        if health.is_falling_behind:
+            announce.falling_behind(
+                self.report.scheduler,
+                table=health.table,
+                rule=health.rule,
+                arriving=health.arriving_per_second or 0.0,
+                draining=health.draining_per_second or 0.0,
+            )
+
+    def _watch(self, watch: InlineWatch) -> bool:
+        with self.shift.session.reading() as connection:
+            found = connection.execute(first_row(watch.overdue_at(self.shift.now))).one_or_none()
+        if found is None:
+            return True
+        oldest = read_instant(found[0], watch.form)
+        self.report.overdue.append(Overdue(table=watch.key.table, path=watch.rule.path, oldest=oldest))
+        announce.inline_overdue(
+            self.report.scheduler, table=watch.key.table, path=watch.rule.path, oldest=oldest
+        )
+        return True
+
+    def _guard(self, rule: Resolved, step: Callable[[], bool]) -> bool:
+        """One failing rule never stops the others; a lost lease or connection stops them all."""
+        try:
+            return step()
+        except SweepLeaseLostError:
+            raise
+        except (GandyError, SQLAlchemyError) as error:
+            self._fail(rule, " ".join(str(getattr(error, "orig", error)).split()))
+            if self.shift.session.connection.invalidated or self.shift.session.connection.closed:
+                raise
+            return False
+
+    def _fail(self, rule: Resolved, error: str) -> None:
+        table = rule.declared.label
+        self.report.failures.append(RuleFailure(table=table, rule=rule.label, error=error))
+        self.metrics.failed(self.report.scheduler)
+        announce.tick_failed(self.report.scheduler, table=table, rule=rule.label, error=error)
+
+
+def _reason(message: str, remedy: str) -> str:
+    return f"{message}. {remedy}" if remedy else message

@@ -1,0 +1,187 @@
+"""Keeping contracts: each under its own lease, each on its own connection."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from gandy.errors import ContractRefusedError, DatabaseUnreachableError, SweepLeaseLostError
+from gandy.lifecycle.advisor.survey import Survey, survey
+from gandy.lifecycle.database.target import Session, open_target
+from gandy.lifecycle.driver.caps import PAGES_PER_TICK
+from gandy.lifecycle.driver.shift import Counts, Shift
+from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
+from gandy.lifecycle.state.progress import read_states
+from gandy.lifecycle.state.quarantine import list_quarantine
+from gandy.lifecycle.state.tables import ensure_tables
+from gandy.lifecycle.supervisor import announce
+from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
+from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
+from gandy.lifecycle.supervisor.run import ContractRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gandy.clock import Clock
+    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.supervisor.confirmation import Confirm
+
+_LEASE_POLL = timedelta(milliseconds=100)
+
+
+def nobody_confirms(_held: Held) -> bool:
+    """Unattended: what needs a person's word is held back."""
+    return False
+
+
+def _never() -> bool:
+    return False
+
+
+def _ignore(*_: object) -> None:
+    return
+
+
+def _sleep(span: timedelta) -> None:
+    time.sleep(span.total_seconds())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attendance:
+    """Who attends a run: whom it asks, whom it tells, when it stops."""
+
+    confirm: Confirm = nobody_confirms
+    is_stopping: Callable[[], bool] = _never
+    rest: Callable[[timedelta], None] = _sleep
+    pruned: Callable[[str, Counts], None] = _ignore
+    finished: Callable[[str, RuleOutcome], None] = _ignore
+    metrics: Metrics = field(default_factory=process_metrics)
+    clock: Clock | None = None
+    wait_for_lease: timedelta = timedelta(0)
+    pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
+    is_strict: bool = False  # refuse a contract that does not fit before anything of it is deleted
+
+
+def run_contracts(
+    contracts: Iterable[Contract],
+    target: str | None = None,
+    *,
+    attendance: Attendance | None = None,
+    table: str | None = None,
+) -> list[ContractReport]:
+    """Keep each contract once; what fails is reported and logged, and the rest goes on."""
+    by = attendance or Attendance()
+    wanted = list(contracts)
+    by.metrics.declare(wanted)
+    return [_keep(contract, contract.target(target), by, table=table) for contract in wanted]
+
+
+def _keep(contract: Contract, target: str, by: Attendance, *, table: str | None) -> ContractReport:
+    report = ContractReport(scheduler=contract.name)
+    try:
+        with open_target(target, clock=by.clock) as session:
+            ensure_tables(session)
+            lease = _wait_for_lease(session, contract.name, by)
+            if lease is None:
+                report.is_skipped = True
+                by.metrics.skipped(contract.name)
+                return report
+            try:
+                _run(_Tick(contract, session, lease, by), report, table=table)
+            finally:
+                if not session.connection.invalidated:
+                    give_back(session, lease)
+    except (DatabaseUnreachableError, SQLAlchemyError, SweepLeaseLostError) as error:
+        if by.is_strict:
+            raise
+        _failed_whole(report, by, " ".join(str(getattr(error, "orig", error)).split()))
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    contract: Contract
+    session: Session
+    lease: Lease
+    by: Attendance
+
+
+def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
+    by, session = tick.by, tick.session
+    report.started_at = session.now()
+    seen = survey(session, tick.contract, report.started_at)
+    if by.is_strict and seen.wrong:
+        raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
+    counts: Counter[str] = Counter()
+
+    def committed(rows: Counts) -> None:
+        counts.update(rows)
+        for name, count in rows.items():
+            by.metrics.pruned(tick.contract.name, name, count)
+        by.pruned(tick.contract.name, rows)
+
+    try:
+        _contract_run(tick, seen, report, committed=committed).run(table)
+    finally:
+        report.counts = {name: count for name, count in counts.items() if count}
+        if report.counts:
+            announce.pruned(tick.contract.name, report.counts)
+
+
+def _contract_run(
+    tick: _Tick, seen: Survey, report: ContractReport, *, committed: Callable[[Counts], None]
+) -> ContractRun:
+    by, session = tick.by, tick.session
+    assert report.started_at is not None  # noqa: S101  # set by the caller
+    with session.reading() as connection:
+        states = read_states(connection, tick.contract.name)
+        poison: dict[str, list[tuple[object, ...]]] = {}
+        for row in list_quarantine(connection, scheduler=tick.contract.name):
+            poison.setdefault(row.table, []).append(row.key)
+    return ContractRun(
+        shift=Shift(
+            session=session,
+            lease=tick.lease,
+            now=report.started_at,
+            default_schema=seen.schema.default_schema,
+            is_stopping=by.is_stopping,
+            rest=by.rest,
+            committed=committed,
+        ),
+        survey=seen,
+        states=states,
+        quarantine=poison,
+        report=report,
+        metrics=by.metrics,
+        confirm=by.confirm,
+        pages=by.pages,
+        finished=lambda outcome: by.finished(tick.contract.name, outcome),
+    )
+
+
+def _wait_for_lease(session: Session, scheduler: str, by: Attendance) -> Lease | None:
+    """The lease of a process that was killed falls free at once, or when it runs out."""
+    lease = take_lease(session, scheduler)
+    waited = timedelta(0)
+    while lease is None and waited < by.wait_for_lease and not by.is_stopping():
+        by.rest(_LEASE_POLL)
+        waited += _LEASE_POLL
+        lease = take_lease(session, scheduler)
+    return lease
+
+
+def _failed_whole(report: ContractReport, by: Attendance, error: str) -> None:
+    if any(failure.error == error for failure in report.failures):
+        return  # the rule that met it has said so
+    report.failures.append(RuleFailure(table="", rule="", error=error))
+    by.metrics.failed(report.scheduler)
+    announce.tick_failed(report.scheduler, table="", rule="", error=error)
+
+
+PATIENT = LEASE_FOR + timedelta(seconds=1)
