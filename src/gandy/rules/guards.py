@@ -22,3 +22,8 @@ def guard_of(view: DispatchView) -> SkipReason | None:
     if view.has_queued_work:
         return SkipReason.COALESCED if view.is_queued_work_a_retry else SkipReason.ALREADY_QUEUED
     return SkipReason.ACTIVE if view.has_active_execution else None
+
+
+def held_by(guard: SkipReason) -> SkipReason:
+    """Name the guard as it looks to what only waits: a waiting retry is a queued entry like any other."""
+    return SkipReason.ALREADY_QUEUED if guard is SkipReason.COALESCED else guard

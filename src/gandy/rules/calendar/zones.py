@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 DAY: Final = 86_400
-#: No zone has ever changed its offset twice within four days, so a look a day misses nothing.
+#: No zone has ever changed its offset twice within three days, so a look a day misses nothing.
 _LOOK: Final = DAY
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9_998
