@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from gandy.app.declared import Declared
 from gandy.app.manifests import NOT_GIVEN, split_arguments
+from gandy.events import EventBus
 from gandy.model.declaration import BatchDeclaration, Declarations, GroupDeclaration
 from gandy.rules.schedules import once
 from gandy.train.definition import TrainOptions, define_function
@@ -31,6 +32,7 @@ class Declaring:
         self.registry = Registry()
         self.provided = Provided()
         self.hooks = Hooks()
+        self.events = EventBus()
         self._declared = Declared(self.registry)
 
     @property

@@ -1,7 +1,7 @@
 """Driving an operation on a connection that the caller brought, inside the caller's own transaction.
 
-Nothing is committed here, except where the connection commits every statement by itself and no transaction is open:
-then the operation is a transaction of its own.
+Nothing is committed here, except where the connection commits every statement by itself and no transaction
+is open: then the operation is a transaction of its own.
 """
 
 from __future__ import annotations

@@ -1,0 +1,38 @@
+"""Keeping the lines of ordinary loggers with the run that they are written in."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from gandy.train.inside.log import RunLogHandler
+from gandy.train.inside.run import running_now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_handler = RunLogHandler(running_now)
+_lock = Lock()
+_holders = 0
+
+
+@contextmanager
+def logs_kept_with_runs() -> Iterator[None]:
+    """Listen on the root logger; however many applications are open, each line is kept once."""
+    _hold(1)
+    try:
+        yield
+    finally:
+        _hold(-1)
+
+
+def _hold(change: int) -> None:
+    global _holders  # noqa: PLW0603 - the root logger is one for the whole process, and so is this count
+    with _lock:
+        _holders += change
+        if _holders:
+            logging.getLogger().addHandler(_handler)
+        else:
+            logging.getLogger().removeHandler(_handler)

@@ -1,0 +1,72 @@
+"""One opening of an application: its database, its provided values, its engine."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gandy.app.local_runs import LocalRuns
+from gandy.app.log_capture import logs_kept_with_runs
+from gandy.app.place import find_place
+from gandy.store.drivers.opening import open_database
+from gandy.train.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from gandy.app.declaring import Declaring
+    from gandy.clock import ManualClock
+    from gandy.events import EventBus
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.train.execution import ProvidedValues
+    from gandy.train.hooks import Hooks
+    from gandy.train.registry import Registry
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class OpenApp:
+    """What is there while an application is open; each event loop that opens it has one of its own."""
+
+    name: str
+    settings: Settings
+    database: Database
+    values: ProvidedValues
+    engine: Engine
+    registry: Registry
+    hooks: Hooks
+    events: EventBus
+    runs: LocalRuns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.runs = LocalRuns(self)
+
+
+@asynccontextmanager
+async def opened(
+    app: Declaring, settings: Settings, *, clock: ManualClock | None = None
+) -> AsyncIterator[OpenApp]:
+    """Connect, verify, make the provided values; write nothing (an embedded database migrates itself)."""
+    app.registry.check_provided(app.provided.declared)
+    async with AsyncExitStack() as stack:
+        database = open_database(settings.database, clock=clock)
+        stack.push_async_callback(database.close)
+        await database.open()
+        values = await stack.enter_async_context(app.provided.opened())
+        worker = settings.worker
+        engine = Engine(host=find_place(app), max_threads=worker.threads, max_processes=worker.processes)
+        stack.push_async_callback(engine.close)
+        stack.enter_context(logs_kept_with_runs())
+        open_app = OpenApp(
+            name=app.name,
+            settings=settings,
+            database=database,
+            values=values,
+            engine=engine,
+            registry=app.registry,
+            hooks=app.hooks,
+            events=app.events,
+        )
+        stack.push_async_callback(open_app.runs.close)
+        yield open_app

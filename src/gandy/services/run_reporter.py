@@ -1,0 +1,48 @@
+"""The loop that writes what runs report, and hears whether somebody wants them to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from gandy.errors import GandyError
+from gandy.store.runs import read_cancellations
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gandy.admin.job_runner.reports import RunReports
+    from gandy.store.drivers.database import Database
+
+_log = logging.getLogger("gandy.runs")
+
+
+class RunReporter:
+    """Serves the runs of one process that no worker serves."""
+
+    def __init__(self, database: Database, reports: RunReports, *, every: timedelta) -> None:
+        self._database = database
+        self._reports = reports
+        self._every = every.total_seconds()
+
+    async def run(self) -> None:
+        """Write and listen until cancelled; a database that is away costs lines, never a run."""
+        while True:
+            await asyncio.sleep(self._every)
+            try:
+                await self.run_once()
+            except GandyError as error:
+                _log.warning("reports of running trains could not be written: %s", error)
+
+    async def run_once(self) -> None:
+        """Write what was gathered, then pass on requests to cancel."""
+        pending = self._reports.take()
+        if pending is not None:
+            await self._database.run(pending.write())
+        ids = self._reports.ids
+        cancelled = await self._database.read(read_cancellations(ids)) if ids else {}
+        for run_id, by in cancelled.items():
+            run = self._reports.find(run_id)
+            if run is not None:
+                run.request_cancel(by, f"cancelled by {by}")
