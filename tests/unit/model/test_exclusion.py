@@ -20,7 +20,7 @@ exclusions = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=300)
 @given(st.lists(exclusions, max_size=10).map(tuple))
 def test_what_is_stored_is_read_back_the_same(given_exclusions: tuple[Exclusion, ...]) -> None:
     assert from_json(to_json(given_exclusions)) == given_exclusions

@@ -31,7 +31,7 @@ def test_chains_and_trees_are_no_cycles_however_long() -> None:
     refuse_cycle({})
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.dictionaries(names, names))
 def test_a_cycle_is_found_exactly_when_following_parents_never_ends(parents: dict[str, str]) -> None:
     def never_ends(name: str) -> bool:

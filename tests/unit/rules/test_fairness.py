@@ -45,7 +45,7 @@ demands = st.lists(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.integers(0, 400), demands)
 def test_a_share_is_never_too_much_and_never_leaves_a_place_unused(limit: int, groups: list[Demand]) -> None:
     shares = share(limit, groups)
@@ -54,7 +54,7 @@ def test_a_share_is_never_too_much_and_never_leaves_a_place_unused(limit: int, g
     assert all(0 <= shares[group.group_id] <= group.due for group in groups)
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.integers(1, 400), demands)
 def test_every_group_gets_at_least_its_even_share(limit: int, groups: list[Demand]) -> None:
     wanting = [group for group in groups if group.due]

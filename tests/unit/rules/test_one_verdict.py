@@ -136,7 +136,7 @@ def verdicts_of(view: DispatchView, decision: Decision, now: datetime) -> Verdic
     return verdicts
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(views(), spans)
 def test_a_decision_says_of_each_instant_what_the_rules_say(view: DispatchView, span: timedelta) -> None:
     now = NOON + span
@@ -145,7 +145,7 @@ def test_a_decision_says_of_each_instant_what_the_rules_say(view: DispatchView, 
     assert verdicts_of(view, decision, now) == Reading(view, now).read()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(views(), st.lists(spans, min_size=1, max_size=6))
 def test_cycle_after_cycle_every_instant_gets_exactly_one_verdict(
     view: DispatchView, steps: list[timedelta]
@@ -167,7 +167,7 @@ def test_cycle_after_cycle_every_instant_gets_exactly_one_verdict(
     assert seen == set(decided)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(views(), spans)
 def test_no_decision_asks_to_be_looked_at_again_at_once(view: DispatchView, span: timedelta) -> None:
     now = NOON + span

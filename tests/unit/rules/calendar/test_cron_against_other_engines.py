@@ -30,7 +30,7 @@ def possible(text: str) -> bool:
     return True
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(expressions(), starts)
 def test_croniter_finds_the_same_instants_in_utc(expression: Fields, start: datetime) -> None:
     assume(possible(expression.text))
@@ -44,7 +44,7 @@ def test_croniter_finds_the_same_instants_in_utc(expression: Fields, start: date
         assert next(ours) == other.get_next(datetime)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(fields(0, 59), fields(0, 59), special_days, special_weekdays, starts)
 def test_the_special_words_of_cronsim_are_read_as_it_reads_them(
     second: tuple[str, frozenset[int]],

@@ -57,7 +57,7 @@ def test_telling_expressions_agree_with_a_minute_walk(zone: str, day: str, text:
     assert found(text, zone, day) == expected
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(expressions(), st.sampled_from(CHANGES))
 def test_any_expression_agrees_with_a_minute_walk(fields: Fields, change: tuple[str, str]) -> None:
     try:

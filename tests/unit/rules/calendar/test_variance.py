@@ -11,7 +11,7 @@ from tests.unit.rules.views import NOON
 spans = st.integers(1, 10**11).map(lambda micro: timedelta(microseconds=micro))
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.text(max_size=20), st.integers(0, 10**8), spans)
 def test_jitter_lies_between_nothing_and_the_variance(name: str, minute: int, variance: timedelta) -> None:
     due_at = NOON + timedelta(seconds=minute)
@@ -20,7 +20,7 @@ def test_jitter_lies_between_nothing_and_the_variance(name: str, minute: int, va
     assert timedelta(0) <= start - due_at <= variance
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(st.text(max_size=20), spans, spans)
 def test_jitter_never_reaches_the_next_instant(name: str, variance: timedelta, gap: timedelta) -> None:
     start = scheduled_at(name, NOON, variance, next_due_at=NOON + gap)
