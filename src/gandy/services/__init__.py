@@ -1,1 +1,3 @@
+"""Loops: when to run, never what to do."""
+
 from __future__ import annotations

@@ -44,6 +44,7 @@ class ProgressRow(NamedTuple):
     done: int | None
     total: int | None
     junction: str | None
+    ignores_cancellation: bool = False  #: it was asked to stop and goes on all the same
 
 
 @dataclass(frozen=True, slots=True)

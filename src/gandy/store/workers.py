@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.store.statements import batch, statement
+from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,18 +35,6 @@ class LeaseRenewal:
     busy: int
     stall_seconds: float = 0.0  #: the longest pause of its event loop
     stalled_junction: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """What a running run says of itself."""
-
-    id: int
-    fence: int
-    junction: str | None
-    done: int | None
-    total: int | None
-    is_cancellation_ignored: bool
 
 
 def register_worker(worker: WorkerRegistration, lease_seconds: float) -> Operation[None]:
@@ -86,27 +74,3 @@ def stop_worker(worker_id: str) -> Operation[None]:
 def live_workers(owner: str) -> Operation[Rows]:
     """List the workers whose lease holds now."""
     return (yield statement("live_workers", owner=owner))
-
-
-def find_cancellations(run_ids: Sequence[int]) -> Operation[dict[int, str]]:
-    """Find which of these runs somebody asked to stop, and who."""
-    rows = yield statement("cancellations_of", ids=list(run_ids))
-    return {row.id: row.cancellation_reason for row in rows}
-
-
-def note_progress(reports: Sequence[RunReport]) -> Operation[None]:
-    """Keep what running runs report."""
-    yield batch(
-        "note_progress",
-        [
-            {
-                "id": report.id,
-                "fence": report.fence,
-                "junction": report.junction,
-                "done": report.done,
-                "total": report.total,
-                "is_cancellation_ignored": report.is_cancellation_ignored,
-            }
-            for report in reports
-        ],
-    )

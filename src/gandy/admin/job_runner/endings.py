@@ -31,7 +31,7 @@ class Ending(NamedTuple):
 
 
 def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_output_bytes: int) -> Ending:
-    """Say what is recorded; an output that cannot be stored fails the run. No definition: an unknown train."""
+    """Say what is recorded; an output that cannot be stored fails the run."""
     junctions = encode_timings(outcome.timings)
     match outcome:
         case Completed():
@@ -59,10 +59,8 @@ def encode_timings(timings: Timings) -> str:
 def _completed(
     outcome: Completed[object], definition: AnyTrain | None, *, junctions: str, max_output_bytes: int
 ) -> Ending:
-    if definition is None:
-        return Ending(TrainState.COMPLETED, EndedBy.ITSELF, junctions)
     try:
-        output = definition.output.encode(outcome.value, limit=max_output_bytes)
+        output = definition.output.encode(outcome.value, limit=max_output_bytes) if definition else None
     except PayloadError as error:
         failure = Failure(outcome.ended_early_by, type(error).__name__, str(error))
         return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)

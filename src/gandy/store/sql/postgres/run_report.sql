@@ -1,9 +1,11 @@
 -- name: report_progress
 -- How far runs have come, from those who own them.
 UPDATE gandy.metadata_live r
-SET progress_done = p.done, progress_total = p.total, currently_running_junction = p.junction
-FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(total)s::bigint[], %(junction)s::text[])
-     AS p(run_id, fence, done, total, junction)
+SET progress_done = p.done, progress_total = p.total, currently_running_junction = p.junction,
+    is_cancellation_ignored = r.is_cancellation_ignored OR p.ignores_cancellation
+FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(total)s::bigint[], %(junction)s::text[],
+            %(ignores_cancellation)s::bool[])
+     AS p(run_id, fence, done, total, junction, ignores_cancellation)
 WHERE r.id = p.run_id AND r.bucket = 'infinity' AND r.fence = p.fence;
 
 -- name: read_cancellations

@@ -30,22 +30,6 @@ FROM gandy.worker
 WHERE owner = %(owner)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now()
 ORDER BY started_at;
 
--- name: cancellations_of
--- Which of these runs somebody asked to stop.
-SELECT id, cancellation_reason FROM gandy.metadata_live
-WHERE id = ANY(%(ids)s::bigint[]) AND bucket = 'infinity' AND cancellation_requested;
-
--- name: note_progress
--- What a run reports of itself, guarded by its fence.
-UPDATE gandy.metadata_live r SET
-    currently_running_junction = p.junction, progress_done = coalesce(p.done, r.progress_done),
-    progress_total = coalesce(p.total, r.progress_total),
-    is_cancellation_ignored = r.is_cancellation_ignored OR p.is_cancellation_ignored
-FROM unnest(%(id)s::bigint[], %(fence)s::bigint[], %(junction)s::text[], %(done)s::bigint[], %(total)s::bigint[],
-            %(is_cancellation_ignored)s::bool[])
-     AS p(id, fence, junction, done, total, is_cancellation_ignored)
-WHERE r.id = p.id AND r.bucket = 'infinity' AND r.fence = p.fence;
-
 -- name: claim_pending
 -- A run that a dispatcher made: the claim is its start.
 WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),

@@ -1,6 +1,7 @@
 -- name: report_progress
 -- How far runs have come, from those who own them.
-UPDATE metadata SET progress_done = :done, progress_total = :total, currently_running_junction = :junction
+UPDATE metadata SET progress_done = :done, progress_total = :total, currently_running_junction = :junction,
+    is_cancellation_ignored = is_cancellation_ignored OR :ignores_cancellation
 WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress';
 
 -- name: read_cancellations

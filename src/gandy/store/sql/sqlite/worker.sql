@@ -27,19 +27,6 @@ FROM worker
 WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
 ORDER BY started_at;
 
--- name: cancellations_of
--- Which of these runs somebody asked to stop.
-SELECT id, cancellation_reason FROM metadata
-WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state = 'in_progress' AND cancellation_requested;
-
--- name: note_progress
--- What a run reports of itself, guarded by its fence.
-UPDATE metadata SET
-    currently_running_junction = :junction, progress_done = coalesce(:done, progress_done),
-    progress_total = coalesce(:total, progress_total),
-    is_cancellation_ignored = is_cancellation_ignored OR :is_cancellation_ignored
-WHERE id = :id AND train_state = 'in_progress' AND fence = :fence;
-
 -- name: claim_pending
 -- Differs by necessity: SQLite has no data-modifying CTE, so the claim's fence marks what it took.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';

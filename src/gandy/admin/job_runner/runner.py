@@ -1,0 +1,144 @@
+"""Load, check, run, record: what happens to one claimed run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
+
+from gandy.admin.job_runner.record import record
+from gandy.errors import GandyError
+from gandy.model.outcome import Cancelled, Completed, Failed
+from gandy.rules.aftermath import is_suspect
+from gandy.train.failure import failure
+from gandy.train.hooks import HookEvent
+from gandy.train.inside.run import Run
+from gandy.train.route.junction import Required
+
+if TYPE_CHECKING:
+    from gandy.admin.job_runner.reports import RunReport, RunReports
+    from gandy.model.outcome import Outcome
+    from gandy.model.run import ClaimedRun, RunEnd
+    from gandy.train.engine import Engine
+    from gandy.train.execution import ProvidedValues
+    from gandy.train.hooks import HookName, Hooks
+    from gandy.train.inside.run import RunLimits
+    from gandy.train.registry import AnyTrain, Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerParts:
+    """What the application and the worker give to every run."""
+
+    registry: Registry
+    provided: ProvidedValues
+    hooks: Hooks
+    reports: RunReports
+    limits: RunLimits
+    engine: Engine
+    max_output_bytes: int
+
+
+class FinishedRun(NamedTuple):
+    """A run that is over, and how; it counts once the store has taken the end."""
+
+    claimed: ClaimedRun
+    outcome: Outcome[Any]
+    end: RunEnd
+    report: RunReport
+
+
+class JobRunner:
+    """Takes a claimed run to its end; whatever happens inside becomes that run's own outcome."""
+
+    def __init__(self, parts: RunnerParts) -> None:
+        self._parts = parts
+        self.running: dict[int, Run] = {}
+
+    async def run(self, claimed: ClaimedRun, worker_id: str) -> FinishedRun:
+        """Run one claimed run and return its end."""
+        run = Run(
+            id=claimed.id,
+            train=claimed.train,
+            manifest=claimed.manifest,
+            due_at=claimed.due_at,
+            attempt=claimed.attempt,
+            fence=claimed.fence,
+            sink=self._parts.reports,
+            limits=self._parts.limits,
+        )
+        self.running[claimed.id] = run
+        self._parts.reports.open(run, claimed.started_at)
+        try:
+            train, outcome = await self._outcome(claimed, run)
+        finally:
+            del self.running[claimed.id]
+            report = self._parts.reports.close(run)
+        end = record(
+            claimed,
+            outcome,
+            worker_id=worker_id,
+            train=train,
+            report=report,
+            max_output_bytes=self._parts.max_output_bytes,
+        )
+        return FinishedRun(claimed, outcome, end, report)
+
+    async def _outcome(self, claimed: ClaimedRun, run: Run) -> tuple[AnyTrain | None, Outcome[Any]]:
+        train: AnyTrain | None = None
+        try:
+            train = self._parts.registry.get(claimed.train)
+            value = check_input(train, claimed.input_json)
+        except GandyError as error:
+            return train, failure(error, run, junction=None, timings=())
+        if self._parts.hooks.wants("started"):
+            await self._parts.hooks.fire(
+                HookEvent(
+                    name="started",
+                    train=run.train,
+                    run_id=run.id,
+                    attempt=run.attempt,
+                    manifest=run.manifest,
+                )
+            )
+        is_alone = is_suspect(claimed.losses)
+        provided = self._parts.provided
+        return train, await self._parts.engine.execute(
+            train, value, run=run, provided=provided, isolated=is_alone
+        )
+
+
+def check_input(train: AnyTrain, input_json: str | None) -> object:
+    """Decode a stored input by the train's own type; a train without input gets none."""
+    if input_json is not None:
+        return train.input.decode(input_json)
+    return None if isinstance(train.default_input, Required) else train.default_input
+
+
+async def tell_hooks(hooks: Hooks, finished: FinishedRun) -> None:
+    """Tell the application's hooks, once, after the end is recorded."""
+    name = hook_name(finished.outcome)
+    if hooks.wants(name):
+        claimed = finished.claimed
+        await hooks.fire(
+            HookEvent(
+                name=name,
+                train=claimed.train,
+                run_id=claimed.id,
+                attempt=claimed.attempt,
+                manifest=claimed.manifest,
+                outcome=finished.outcome,
+            )
+        )
+
+
+def hook_name(outcome: Outcome[Any]) -> HookName:
+    """Name the hook that an outcome calls."""
+    match outcome:
+        case Completed():
+            return "completed"
+        case Failed():
+            return "failed"
+        case Cancelled():
+            return "cancelled"
+        case unknown:
+            assert_never(unknown)

@@ -1,0 +1,121 @@
+"""Watching over running runs: who is asked to stop, who takes too long, and what they report."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from gandy.errors import GandyError
+from gandy.model.outcome import CancelledBy
+from gandy.store.runs import ProgressRow, read_cancellations, report_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.admin.job_runner.reports import Pending, RunReports
+    from gandy.admin.job_runner.runner import JobRunner
+    from gandy.model.run import ClaimedRun
+    from gandy.services.worker.finisher import Finisher
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Operation
+
+_log = logging.getLogger("gandy.worker")
+
+LOOK_EVERY: Final = 0.5
+IGNORED_AFTER: Final = 10.0
+
+
+class Attendant:
+    """Looks after the runs of one worker twice a second, and at once when told."""
+
+    def __init__(
+        self, database: Database, runner: JobRunner, *, reports: RunReports, finisher: Finisher
+    ) -> None:
+        self._database = database
+        self._runner = runner
+        self._reports = reports
+        self._finisher = finisher
+        self._claims: dict[int, tuple[ClaimedRun, float]] = {}
+        self._asked: dict[int, float] = {}
+        self._look = asyncio.Event()
+
+    def begin(self, claimed: ClaimedRun) -> None:
+        """Watch a run from its start."""
+        self._claims[claimed.id] = (claimed, time.monotonic())
+
+    def end(self, run_id: int) -> None:
+        """A run is over."""
+        self._claims.pop(run_id, None)
+        self._asked.pop(run_id, None)
+
+    def look(self, run_id: str) -> None:
+        """Look at once: somebody asked this run to stop."""
+        if run_id.isdecimal() and int(run_id) in self._claims:
+            self._look.set()
+
+    async def run(self) -> None:
+        """Watch for ever; a database that is away is asked again."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._look.wait(), LOOK_EVERY)
+            self._look.clear()
+            if self._claims:
+                self._stop_overdue()
+                try:
+                    await self._exchange()
+                except GandyError as error:
+                    _log.warning("running runs were not looked after: %s", error)
+
+    def cancel_all(self, by: CancelledBy, reason: str) -> None:
+        """Ask every run to stop."""
+        for run_id in list(self._claims):
+            self._cancel(run_id, by, reason)
+
+    def _stop_overdue(self) -> None:
+        now = time.monotonic()
+        for run_id, (claimed, begun) in list(self._claims.items()):
+            if now - begun > claimed.timeout_seconds:
+                self._cancel(
+                    run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s"
+                )
+
+    async def _exchange(self) -> None:
+        """One transaction: read who shall stop, write what the runs report."""
+        pending = self._reports.take()
+        with self._finisher.holding_back({line.run_id for line in pending.lines} if pending else ()):
+            asked = await self._database.run(_exchange(list(self._claims), pending, self._ignoring()))
+        for run_id, by in asked.items():
+            self._cancel(run_id, by, "")
+
+    def _ignoring(self) -> list[ProgressRow]:
+        """Mark the runs that were asked to stop some time ago and go on all the same."""
+        now = time.monotonic()
+        late = [run_id for run_id, asked in self._asked.items() if now - asked > IGNORED_AFTER]
+        rows = []
+        for run_id in late:
+            self._asked[run_id] = float("inf")
+            claimed, run = self._claims[run_id][0], self._runner.running[run_id]
+            rows.append(
+                ProgressRow(run_id, claimed.fence, None, None, run.junction, ignores_cancellation=True)
+            )
+        return rows
+
+    def _cancel(self, run_id: int, by: CancelledBy, reason: str) -> None:
+        run = self._runner.running.get(run_id)
+        if run is not None and run_id not in self._asked:
+            self._asked[run_id] = time.monotonic()
+            run.request_cancel(by, reason)
+
+
+def _exchange(
+    ids: list[int], pending: Pending | None, ignoring: list[ProgressRow]
+) -> Operation[Mapping[int, CancelledBy]]:
+    asked = yield from read_cancellations(ids)
+    if pending is not None:
+        yield from pending.write()
+    if ignoring:
+        yield from report_progress(ignoring)
+    return asked

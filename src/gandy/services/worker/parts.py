@@ -1,0 +1,78 @@
+"""What a worker is made of, and what it tells its own parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.admin.job_runner.runner import RunnerParts
+from gandy.model.run import RetentionSpans
+from gandy.store.dispatching import DispatchRequest
+from gandy.store.finishing import FinishRules
+from gandy.train.inside.run import RunLimits
+
+if TYPE_CHECKING:
+    from gandy.admin.job_runner.reports import RunReports
+    from gandy.clock import ManualClock
+    from gandy.events import EventBus
+    from gandy.services.wakeups import Wakeups
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.train.engine import Engine
+    from gandy.train.execution import ProvidedValues
+    from gandy.train.hooks import Hooks
+    from gandy.train.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerParts:
+    """What the application gives to its worker."""
+
+    owner: str
+    database: Database
+    settings: Settings
+    registry: Registry
+    provided: ProvidedValues
+    hooks: Hooks
+    events: EventBus
+    wakeups: Wakeups
+    host: str | None = None  #: where a child process finds the application, "module:name"
+    clock: ManualClock | None = None
+
+
+def dispatch_request(parts: WorkerParts, limit: int, worker_id: str) -> DispatchRequest:
+    """Ask for so many runs; a cap that the user set holds here too."""
+    settings, cap = parts.settings, parts.settings.dispatcher.max_active_jobs
+    return DispatchRequest(
+        owner=parts.owner,
+        trains=parts.registry.names,
+        limit=limit,
+        per_group=settings.dispatcher.max_per_group,
+        default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
+        worker_id=worker_id,
+        max_active_jobs=cap if isinstance(cap, int) else None,
+    )
+
+
+def runner_parts(parts: WorkerParts, engine: Engine, reports: RunReports) -> RunnerParts:
+    """Give the runner what every run needs."""
+    log = parts.settings.run_log
+    return RunnerParts(
+        registry=parts.registry,
+        provided=parts.provided,
+        hooks=parts.hooks,
+        reports=reports,
+        limits=RunLimits(log.max_lines, log.max_line_chars),
+        engine=engine,
+        max_output_bytes=parts.settings.worker.max_output_bytes,
+    )
+
+
+def finish_rules(parts: WorkerParts) -> FinishRules:
+    """Say how long ends are kept, and how many letters may wait."""
+    retention = parts.settings.retention
+    return FinishRules(
+        owner=parts.owner,
+        retention=RetentionSpans(retention.completed, retention.failed, retention.cancelled),
+        max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
+    )

@@ -1,0 +1,296 @@
+"""The worker's loops: claim ahead of the free slots, run, finish, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import uuid
+from contextlib import suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from gandy.admin.job_runner.reports import RunReports
+from gandy.admin.job_runner.runner import JobRunner
+from gandy.errors import GandyError
+from gandy.events import LeaseLost
+from gandy.model.outcome import CancelledBy
+from gandy.rules.aftermath import is_suspect
+from gandy.services.wakeups import wait_for_wake
+from gandy.services.worker.attendant import Attendant
+from gandy.services.worker.finisher import Finisher
+from gandy.services.worker.lease import LeaseKeeper
+from gandy.services.worker.parts import dispatch_request, finish_rules, runner_parts
+from gandy.store.dispatching import claim_pending, dispatch, next_due, open_due, put_back
+from gandy.store.drivers.link import open_link
+from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+from gandy.train.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+    from gandy.model.run import ClaimedRun
+    from gandy.services.worker.parts import WorkerParts
+
+T = TypeVar("T")
+_log = logging.getLogger("gandy.worker")
+
+INTERRUPT_SECONDS: Final = 2.0
+FLUSH_SECONDS: Final = 2.0
+RETRY_AFTER_SECONDS: Final = 1.0
+
+
+class Worker:
+    """Runs the application's trains; any number of them may share the database."""
+
+    def __init__(self, parts: WorkerParts) -> None:
+        settings = parts.settings
+        self._parts = parts
+        self._settings = settings.worker
+        self._reports = RunReports()
+        self._engine = Engine(
+            host=parts.host, max_threads=settings.worker.threads, max_processes=settings.worker.processes
+        )
+        self._runner = JobRunner(runner_parts(parts, self._engine, self._reports))
+        self._claims = parts.database.session()
+        self._ends = parts.database.session()
+        self._finisher = Finisher(
+            self._ends,
+            finish_rules(parts),
+            batch=settings.worker.finish_batch,
+            hooks=parts.hooks,
+            events=parts.events,
+        )
+        self._attendant = Attendant(
+            parts.database, self._runner, reports=self._reports, finisher=self._finisher
+        )
+        self._ready: asyncio.Queue[ClaimedRun] = asyncio.Queue()
+        self._suspects: asyncio.Queue[ClaimedRun] = asyncio.Queue()
+        self._wake = parts.wakeups.event("work")
+        self._later = parts.wakeups.event("later")
+        self._pending = parts.wakeups.event("pending")
+        self._pending.set()
+        self._low = asyncio.Event()
+        self._low_water = max(1, settings.worker.prefetch // 2)
+        self._id = ""
+        self._is_claiming = True
+        self._idle = asyncio.Event()
+        self._lease: LeaseKeeper | None = None
+        self._reborn: asyncio.Future[None] | None = None
+
+    @property
+    def id(self) -> str:
+        """The worker's identity; a new one after its lease was lost."""
+        return self._id
+
+    @property
+    def parked(self) -> int:
+        """How many jobs were parked by ends that this worker wrote."""
+        return self._finisher.parked
+
+    async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
+        """Work until told to stop, or until nothing is left to do."""
+        await self._persistently(self._register)
+        self._parts.wakeups.call("cancel", self._attendant.look)
+        loops = [asyncio.create_task(loop) for loop in self._loops()]
+        try:
+            await self._until(stop, loops, until_idle=until_idle)
+        finally:
+            await self._shut_down(loops)
+
+    def _loops(self) -> list[Coroutine[object, object, None]]:
+        slots = [self._slot(self._ready) for _ in range(self._settings.slots)]
+        return [
+            self._claim_for_ever(),
+            self._open_for_ever(),
+            self._finisher.run(),
+            self._attendant.run(),
+            self._slot(self._suspects),
+            *slots,
+        ]
+
+    async def _until(
+        self, stop: asyncio.Event, loops: Sequence[asyncio.Task[None]], *, until_idle: bool
+    ) -> None:
+        """Wait for the stop, for idleness where asked, or for a loop that broke."""
+        ways: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
+        if until_idle:
+            ways.append(asyncio.create_task(self._idle.wait()))
+        try:
+            await asyncio.wait([*ways, *loops], return_when=asyncio.FIRST_COMPLETED)
+            for loop in loops:
+                if loop.done():
+                    loop.result()
+        finally:
+            for way in ways:
+                way.cancel()
+
+    # The loops
+
+    async def _slot(self, queue: asyncio.Queue[ClaimedRun]) -> None:
+        while True:
+            claimed = await queue.get()
+            if queue.qsize() < self._low_water:
+                self._low.set()
+            self._attendant.begin(claimed)
+            finished = await self._runner.run(claimed, self._id)
+            self._attendant.end(claimed.id)
+            self._finisher.add(finished)
+            await self._finisher.wait_for_room()
+
+    async def _claim_for_ever(self) -> None:
+        """Claim before the slots run dry; sleep only when the queue has nothing more."""
+        while True:
+            wanted = self._wanted()
+            claimed = await self._try(self._claim(wanted)) if wanted and self._is_claiming else None
+            if not wanted or (claimed is not None and claimed >= wanted):
+                await wait_for_wake(self._low, self._settings.poll_every.total_seconds())
+            else:
+                self._note_idle(claimed)
+                await wait_for_wake(self._wake, self._settings.poll_every.total_seconds())
+
+    def _wanted(self) -> int:
+        """How many to claim: the free slots and a batch beyond, once the buffer runs low."""
+        if self._ready.qsize() >= self._low_water:
+            return 0
+        return (
+            self._settings.slots - len(self._runner.running) + self._settings.prefetch - self._ready.qsize()
+        )
+
+    async def _claim(self, limit: int) -> int:
+        request = dispatch_request(self._parts, limit, self._id)
+        runs: tuple[ClaimedRun, ...] = ()
+        if self._pending.is_set():
+            self._pending.clear()
+            runs = (await self._claims.run(claim_pending(request))).runs
+        if len(runs) < limit:
+            runs += (await self._claims.run(dispatch(request))).runs
+        for run in runs:
+            (self._suspects if is_suspect(run.losses) else self._ready).put_nowait(run)
+        return len(runs)
+
+    def _note_idle(self, claimed: int | None) -> None:
+        """Nothing was there to claim, and nothing of this worker's is left."""
+        busy = (
+            self._runner.running or self._ready.qsize() or self._suspects.qsize() or self._finisher.unwritten
+        )
+        if claimed == 0 and not busy:
+            self._idle.set()
+
+    async def _open_for_ever(self) -> None:
+        """Let in what comes due, at its instant."""
+        while True:
+            poll = self._settings.poll_every.total_seconds()
+            if await self._try(self._parts.database.run(open_due())):
+                self._wake.set()
+            seconds = await self._try(self._parts.database.read(next_due()))
+            self._pending.set()
+            await wait_for_wake(self._later, poll if seconds is None else min(seconds, poll))
+
+    # Beginning and end
+
+    async def _register(self) -> None:
+        settings, parts = self._settings, self._parts
+        self._id = uuid.uuid4().hex
+        worker = WorkerRegistration(
+            id=self._id,
+            owner=parts.owner,
+            host=platform.node(),
+            pid=os.getpid(),
+            version=version("gandy"),
+            slots=settings.slots,
+            trains=parts.registry.names,
+        )
+        await parts.database.run(register_worker(worker, settings.lease_for.total_seconds()))
+        self._lease = LeaseKeeper(
+            open_link(parts.settings.database, clock=parts.clock),
+            settings,
+            loop=asyncio.get_running_loop(),
+            busy=self._busy,
+            on_lost=self._lose_lease,
+            on_drain=self._drain,
+        )
+        self._lease.start(self._id)
+
+    def _busy(self) -> tuple[int, str | None]:
+        running = list(self._runner.running.values())
+        return len(running), next((run.junction for run in running), None)
+
+    def _lose_lease(self, worker_id: str) -> None:
+        """Others may have the runs by now: stop them, and come back as somebody new."""
+        if worker_id != self._id:
+            return
+        _log.error("worker %s lost its lease; its runs are stopped", worker_id)
+        self._parts.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._runner.running)))
+        self._take_unbegun()
+        self._attendant.cancel_all(CancelledBy.LEASE_LOST, "the worker lost its lease")
+        self._reborn = asyncio.ensure_future(self._persistently(self._register))
+
+    def _drain(self) -> None:
+        self._is_claiming = False
+
+    def _take_unbegun(self) -> list[int]:
+        """Empty the buffers."""
+        unbegun: list[int] = []
+        for queue in (self._ready, self._suspects):
+            while not queue.empty():
+                unbegun.append(queue.get_nowait().id)
+        return unbegun
+
+    async def _shut_down(self, loops: Sequence[asyncio.Task[None]]) -> None:
+        """Stop claiming, let runs end, interrupt the rest, write what is left; wait for no hanging database."""
+        self._is_claiming = False
+        claiming, opening, _finishing, *_ = loops
+        claiming.cancel()
+        opening.cancel()
+        unbegun = self._take_unbegun()
+        if unbegun:
+            await self._within(FLUSH_SECONDS, self._ends.run(put_back(unbegun, self._id)))
+        await self._until_quiet(self._settings.shutdown_grace.total_seconds())
+        self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
+        await self._until_quiet(INTERRUPT_SECONDS)
+        await self._until_quiet(FLUSH_SECONDS, is_quiet=lambda: not self._finisher.unwritten)
+        if self._lease is not None:
+            self._lease.stop()
+        await self._within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
+        for loop in loops:
+            loop.cancel()
+        await asyncio.wait(loops, timeout=FLUSH_SECONDS)
+        await self._within(FLUSH_SECONDS, self._close())
+
+    async def _close(self) -> None:
+        await self._engine.close()
+        await self._claims.close()
+        await self._ends.close()
+
+    async def _until_quiet(self, seconds: float, is_quiet: Callable[[], bool] | None = None) -> None:
+        quiet = is_quiet or (lambda: not self._runner.running)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not quiet():  # noqa: ASYNC110 runs and ends come and go by many ways; this is the end anyway
+                    await asyncio.sleep(0.01)
+
+    async def _within(self, seconds: float, work: Coroutine[object, object, object]) -> None:
+        """Do it if the database answers in time."""
+        try:
+            await asyncio.wait_for(work, seconds)
+        except (TimeoutError, GandyError) as error:
+            _log.warning("not done before the end: %s", str(error) or "the database did not answer in time")
+
+    async def _try(self, work: Awaitable[T]) -> T | None:
+        """Do it, or say why not and let the loop go on."""
+        try:
+            return await work
+        except GandyError as error:
+            _log.warning("%s", error)
+            await asyncio.sleep(RETRY_AFTER_SECONDS)
+            return None
+
+    async def _persistently(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                return await work()
+            except GandyError as error:
+                _log.warning("%s", error)
+                await asyncio.sleep(RETRY_AFTER_SECONDS)

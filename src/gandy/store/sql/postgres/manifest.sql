@@ -1,0 +1,152 @@
+-- name: wake_dependents
+-- Turns the marks of parents that succeeded into looks at their dependents: one index then leads to all that is due.
+WITH marked AS MATERIALIZED (
+    SELECT id FROM gandy.manifest WHERE has_dependents_due ORDER BY id LIMIT %(limit)s
+), concerned AS MATERIALIZED (
+    SELECT id, id AS parent_id FROM marked
+    UNION ALL
+    SELECT c.id, p.id FROM marked p JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
+    WHERE c.schedule_type = 'dependent'
+), locked AS MATERIALIZED (
+    -- in the order of ids, and never waiting: what another holds keeps its mark for the next cycle
+    SELECT id FROM gandy.manifest WHERE id = ANY(ARRAY(SELECT id FROM concerned))
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), held_up AS MATERIALIZED (
+    SELECT DISTINCT c.parent_id AS id FROM concerned c LEFT JOIN locked USING (id) WHERE locked.id IS NULL
+), woken AS MATERIALIZED (
+    SELECT c.id, bool_or(c.id <> c.parent_id) AS is_child,
+           bool_or(c.id = c.parent_id AND held_up.id IS NULL) AS is_served
+    FROM concerned c JOIN locked USING (id) LEFT JOIN held_up ON held_up.id = c.id
+    GROUP BY c.id
+)
+UPDATE gandy.manifest m SET
+    has_dependents_due = m.has_dependents_due AND NOT w.is_served,
+    next_look_at = CASE WHEN w.is_child THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())
+                        ELSE m.next_look_at END
+FROM woken w WHERE m.id = w.id
+RETURNING m.id;
+
+-- name: count_due_by_group
+-- Only the entries of the index that are due; nothing due is one probe.
+SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
+    SELECT manifest_group_id AS id, count(*) AS due, min(next_look_at) AS oldest_due_at
+    FROM gandy.manifest WHERE next_look_at <= gandy.now() GROUP BY manifest_group_id) d
+JOIN gandy.manifest_group g ON g.id = d.id;
+
+-- name: load_all_due
+-- Everything that needs a look.
+SELECT v.* FROM gandy.manifest_dispatch v WHERE v.next_look_at <= gandy.now() ORDER BY v.id;
+
+-- name: load_shares
+-- Of each group its share, the most important and the longest due first.
+WITH due AS MATERIALIZED (
+    SELECT id, manifest_group_id,
+           row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
+    FROM gandy.manifest WHERE next_look_at <= gandy.now()
+), chosen AS MATERIALIZED (
+    SELECT due.id FROM due JOIN unnest(%(group_id)s::bigint[], %(share)s::bigint[]) AS s(group_id, share)
+        ON s.group_id = due.manifest_group_id AND due.place <= s.share
+)
+SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(ARRAY(SELECT id FROM chosen)) ORDER BY v.id;
+
+-- name: load_views
+-- The same snapshot of manifests that are known by id.
+SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(%(ids)s::bigint[]) ORDER BY v.id;
+
+-- name: load_page
+-- One page of the slow pass over all manifests; a parent's mark stands for its dependents' looks.
+SELECT v.* FROM gandy.manifest_dispatch v
+WHERE v.id > %(after_id)s
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
+ORDER BY v.id LIMIT %(limit)s;
+
+-- name: next_look
+-- How long the manager may sleep.
+SELECT extract(epoch FROM next_look_at - gandy.now())::float8 AS seconds FROM gandy.manifest
+WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
+
+-- name: advance_manifests
+-- The verdicts: each moves its manifest on from the state it was decided for, and writes its entry with it.
+WITH decided AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(id)s::bigint[], %(version)s::text[], %(cursor)s::timestamptz[], %(next_cursor)s::timestamptz[],
+        %(next_look)s::timestamptz[], %(due_at)s::timestamptz[], %(scheduled_at)s::timestamptz[], %(origin)s::text[],
+        %(parent_seen)s::bigint[], %(skip_reason)s::text[])
+        AS d(id, version, cursor, next_cursor, next_look, due_at, scheduled_at, origin, parent_seen, skip_reason)
+), locked AS MATERIALIZED (
+    -- in the order of ids, and never waiting: what another holds is decided anew in the next cycle
+    SELECT m.id FROM gandy.manifest m JOIN decided d ON d.id = m.id
+    WHERE m.next_scheduled_run IS NOT DISTINCT FROM d.cursor AND m.xmin::text = d.version
+    ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
+), moved AS (
+    UPDATE gandy.manifest m SET
+        next_scheduled_run = d.next_cursor, next_look_at = d.next_look, last_skip_reason = d.skip_reason,
+        parent_success_seen = coalesce(d.parent_seen, m.parent_success_seen)
+    FROM locked JOIN decided d USING (id)
+    WHERE m.id = locked.id
+    RETURNING m.id, m.owner, m.name, m.properties, m.property_type_name, m.manifest_group_id, m.priority,
+              m.active_run_id, d.due_at, d.scheduled_at, d.origin
+), queued AS (
+    INSERT INTO gandy.work_queue (
+        owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
+        scheduled_at, created_at)
+    SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, origin,
+           CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN scheduled_at > now.now THEN 'time' ELSE 'open' END,
+           due_at, scheduled_at, now.now
+    FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING manifest_id AS id, id AS entry_id
+)
+SELECT moved.id, queued.entry_id, moved.owner FROM moved LEFT JOIN queued USING (id);
+
+-- name: step_back
+-- An entry of the manifest was already waiting: what is only deferred keeps its instant.
+UPDATE gandy.manifest m SET next_scheduled_run = d.cursor, next_look_at = NULL, parent_success_seen = d.parent_seen
+FROM unnest(%(id)s::bigint[], %(cursor)s::timestamptz[], %(parent_seen)s::bigint[]) AS d(id, cursor, parent_seen)
+WHERE m.id = d.id AND NOT EXISTS (
+    SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = d.id AND q.due_at = d.cursor AND q.attempt = 1)
+RETURNING m.id;
+
+-- name: extend_skips
+-- Consecutive instants with one reason are one row.
+UPDATE gandy.work_queue q SET due_until = d.due_until, occurrences = q.occurrences + d.occurrences
+FROM unnest(%(manifest_id)s::bigint[], %(due_until)s::timestamptz[], %(occurrences)s::bigint[], %(reason)s::text[])
+     AS d(manifest_id, due_until, occurrences, reason)
+JOIN gandy.manifest m ON m.id = d.manifest_id
+WHERE q.id = m.last_skip_id AND q.status = 'skipped' AND q.reason = d.reason
+RETURNING q.manifest_id;
+
+-- name: record_skips
+-- One row per manifest and reason; the manifest remembers the last, to extend it.
+WITH decided AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(manifest_id)s::bigint[], %(due_at)s::timestamptz[], %(due_until)s::timestamptz[], %(occurrences)s::bigint[],
+        %(reason)s::text[], %(error)s::text[]) AS d(manifest_id, due_at, due_until, occurrences, reason, error)
+), made AS (
+    INSERT INTO gandy.work_queue (
+        owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
+        occurrences, scheduled_at, created_at)
+    SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', d.reason, d.error,
+           CASE WHEN m.schedule_type = 'dependent' THEN 'dependent' ELSE 'schedule' END, d.due_at, d.due_until,
+           d.occurrences, d.due_at, gandy.now()
+    FROM decided d JOIN gandy.manifest m ON m.id = d.manifest_id
+    ON CONFLICT DO NOTHING
+    RETURNING id, manifest_id
+)
+UPDATE gandy.manifest m SET last_skip_id = latest.id
+FROM (SELECT manifest_id, max(id) AS id FROM made GROUP BY manifest_id) latest
+WHERE m.id = latest.manifest_id
+RETURNING m.id;
+
+-- name: bring_retries_forward
+-- An instant that comes due while only a retry waits runs that retry now.
+UPDATE gandy.work_queue SET scheduled_at = gandy.now(), gate = CASE WHEN gate = 'time' THEN 'open' ELSE gate END
+WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status = 'queued' AND origin = 'retry' AND scheduled_at > gandy.now()
+RETURNING id, owner;
+
+-- name: set_looks
+-- Sets a hint right, unless somebody changed the manifest meanwhile.
+UPDATE gandy.manifest m SET next_look_at = d.next_look
+FROM unnest(%(id)s::bigint[], %(version)s::text[], %(next_look)s::timestamptz[]) AS d(id, version, next_look)
+WHERE m.id = d.id AND m.xmin::text = d.version
+RETURNING m.id;

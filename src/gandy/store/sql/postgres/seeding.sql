@@ -1,0 +1,151 @@
+-- name: lock_seeding
+-- Servers of one application that start together seed one after the other.
+SELECT pg_advisory_xact_lock(hashtext('gandy_seed'), hashtext(%(owner)s));
+
+-- name: find_declared
+-- What is already there, to be compared with what is declared.
+SELECT external_id, owner, origin, declared, orphaned_at IS NOT NULL AS is_orphaned
+FROM gandy.manifest WHERE external_id = ANY(%(external_ids)s::text[]);
+
+-- name: lock_declared
+-- What has changed is read again under its lock, so that no cursor is put back.
+SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
+       m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
+FROM gandy.manifest m WHERE m.external_id = ANY(%(external_ids)s::text[]) ORDER BY m.id FOR NO KEY UPDATE;
+
+-- name: load_ancestors
+-- The chain above parents that this application does not declare itself.
+WITH RECURSIVE chain AS (
+    SELECT id, external_id, depends_on_manifest_id FROM gandy.manifest WHERE external_id = ANY(%(external_ids)s::text[])
+    UNION
+    SELECT m.id, m.external_id, m.depends_on_manifest_id FROM chain JOIN gandy.manifest m ON m.id = chain.depends_on_manifest_id
+)
+SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id;
+
+-- name: insert_manifests
+-- New manifests as a set; a dependent counts its parent's successes from now on.
+INSERT INTO gandy.manifest (
+    external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
+    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, variance_seconds, exclusions,
+    misfire_policy, misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
+    keep_for_seconds, keep_last, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
+    created_at, updated_at)
+SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
+    r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at, p.id, coalesce(p.success_count, 0),
+    r.variance_seconds, r.exclusions::json, r.misfire_policy, r.misfire_threshold_seconds, r.max_retries, r.is_retried,
+    r.retry_delay_seconds, r.timeout_seconds, r.priority, r.keep_for_seconds, r.keep_last, %(origin)s, r.batch,
+    r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
+    gandy.now(), gandy.now()
+FROM unnest(
+    %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],
+    %(property_type_name)s::text[], %(schedule_type)s::text[], %(cron_expression)s::text[],
+    %(interval_seconds)s::float8[], %(timezone)s::text[], %(scheduled_at)s::timestamptz[], %(parent)s::text[],
+    %(variance_seconds)s::float8[], %(exclusions)s::text[], %(misfire_policy)s::text[],
+    %(misfire_threshold_seconds)s::float8[], %(max_retries)s::int[], %(is_retried)s::bool[],
+    %(retry_delay_seconds)s::float8[], %(timeout_seconds)s::float8[], %(priority)s::smallint[],
+    %(keep_for_seconds)s::float8[], %(keep_last)s::int[], %(batch)s::text[], %(is_enabled)s::bool[],
+    %(declared)s::text[], %(next_scheduled_run)s::timestamptz[], %(next_look_at)s::timestamptz[])
+    AS r(external_id, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
+         interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
+         misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
+         keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at)
+LEFT JOIN gandy.manifest p ON p.external_id = r.parent
+ON CONFLICT (external_id) DO NOTHING
+RETURNING external_id;
+
+-- name: update_manifests
+-- Declared or overridden anew: the values in force, and the cursor where the schedule changed.
+UPDATE gandy.manifest m SET
+    name = r.name, manifest_group_id = r.manifest_group_id, properties = r.properties::json,
+    property_type_name = r.property_type_name, schedule_type = r.schedule_type, cron_expression = r.cron_expression,
+    interval_seconds = r.interval_seconds, timezone = r.timezone, scheduled_at = r.scheduled_at,
+    depends_on_manifest_id = p.id,
+    parent_success_seen = CASE WHEN m.depends_on_manifest_id IS NOT DISTINCT FROM p.id THEN m.parent_success_seen
+                               ELSE coalesce(p.success_count, 0) END,
+    variance_seconds = r.variance_seconds, exclusions = r.exclusions::json, misfire_policy = r.misfire_policy,
+    misfire_threshold_seconds = r.misfire_threshold_seconds, max_retries = r.max_retries, is_retried = r.is_retried,
+    retry_delay_seconds = r.retry_delay_seconds, timeout_seconds = r.timeout_seconds, priority = r.priority,
+    keep_for_seconds = r.keep_for_seconds, keep_last = r.keep_last, origin = r.origin, batch = r.batch,
+    is_enabled = r.is_enabled,
+    disabled_at = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(m.disabled_at, gandy.now()) END,
+    disabled_reason = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(r.reason, m.disabled_reason) END,
+    enabled_at = CASE WHEN r.is_enabled AND (NOT m.is_enabled OR (m.orphaned_at IS NOT NULL AND NOT r.is_orphaned)) THEN gandy.now()
+                      ELSE m.enabled_at END,
+    has_dependents_due = m.has_dependents_due OR (r.is_enabled AND NOT m.is_enabled AND m.success_count > 0),
+    orphaned_at = CASE WHEN r.is_orphaned THEN m.orphaned_at END, declared = r.declared::json, overrides = r.overrides::json,
+    next_scheduled_run = r.next_scheduled_run,
+    next_look_at = CASE WHEN m.next_look_at <= gandy.now() THEN m.next_look_at ELSE r.next_look_at END,
+    completed_at = CASE WHEN r.is_rearmed THEN NULL ELSE m.completed_at END, updated_at = gandy.now()
+FROM unnest(
+    %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],
+    %(property_type_name)s::text[], %(schedule_type)s::text[], %(cron_expression)s::text[],
+    %(interval_seconds)s::float8[], %(timezone)s::text[], %(scheduled_at)s::timestamptz[], %(parent)s::text[],
+    %(variance_seconds)s::float8[], %(exclusions)s::text[], %(misfire_policy)s::text[],
+    %(misfire_threshold_seconds)s::float8[], %(max_retries)s::int[], %(is_retried)s::bool[],
+    %(retry_delay_seconds)s::float8[], %(timeout_seconds)s::float8[], %(priority)s::smallint[],
+    %(keep_for_seconds)s::float8[], %(keep_last)s::int[], %(batch)s::text[], %(is_enabled)s::bool[],
+    %(declared)s::text[], %(next_scheduled_run)s::timestamptz[], %(next_look_at)s::timestamptz[],
+    %(overrides)s::text[], %(is_rearmed)s::bool[], %(origin)s::text[], %(is_orphaned)s::bool[], %(reason)s::text[])
+    AS r(external_id, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
+         interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
+         misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
+         keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
+         is_rearmed, origin, is_orphaned, reason)
+LEFT JOIN gandy.manifest p ON p.external_id = r.parent
+WHERE m.external_id = r.external_id
+RETURNING m.id, m.external_id;
+
+-- name: mark_orphans
+-- What the same application declared before and no longer declares; never what was made at run time.
+UPDATE gandy.manifest m SET orphaned_at = gandy.now(), updated_at = gandy.now()
+WHERE m.owner = %(owner)s AND m.origin = 'declared' AND m.orphaned_at IS NULL
+  AND (%(is_whole)s OR m.batch = ANY(%(emptied)s::text[]))
+  AND NOT (m.batch IS NOT NULL AND m.batch = ANY(%(spared)s::text[]))
+  AND NOT EXISTS (SELECT 1 FROM unnest(%(external_ids)s::text[]) AS d(external_id) WHERE d.external_id = m.external_id)
+RETURNING m.external_id;
+
+-- name: list_groups_declared
+-- Every group of an application, with what was said about it.
+SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
+FROM gandy.manifest_group WHERE owner = %(owner)s ORDER BY id;
+
+-- name: lock_group
+-- One group, before its manifests are touched.
+SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
+FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s FOR NO KEY UPDATE;
+
+-- name: update_groups
+-- The values in force; who was switched on again is told apart from who never was off.
+UPDATE gandy.manifest_group g SET
+    declared = r.declared::json, overrides = r.overrides::json, max_active_jobs = r.max_active_jobs,
+    priority = r.priority,
+    enabled_at = CASE WHEN r.is_enabled AND NOT g.is_enabled THEN gandy.now() ELSE g.enabled_at END,
+    disabled_at = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(g.disabled_at, gandy.now()) END,
+    disabled_reason = CASE WHEN r.is_enabled THEN NULL ELSE r.reason END,
+    is_enabled = r.is_enabled, updated_at = gandy.now()
+FROM unnest(%(id)s::bigint[], %(declared)s::text[], %(overrides)s::text[], %(max_active_jobs)s::int[],
+            %(priority)s::smallint[], %(is_enabled)s::bool[], %(reason)s::text[])
+     AS r(id, declared, overrides, max_active_jobs, priority, is_enabled, reason)
+WHERE g.id = r.id;
+
+-- name: spread_group_priority
+-- A manifest that names no priority of its own has its group's.
+UPDATE gandy.manifest m SET priority = g.priority, updated_at = gandy.now()
+FROM gandy.manifest_group g
+WHERE g.id = m.manifest_group_id AND g.id = ANY(%(ids)s::bigint[]) AND m.priority <> g.priority
+  AND coalesce(m.overrides ->> 'priority', m.declared ->> 'priority') IS NULL;
+
+-- name: wake_groups
+-- A group that is switched on again: each of its manifests gets its verdict for what came meanwhile.
+UPDATE gandy.manifest m SET next_look_at = gandy.now()
+WHERE m.manifest_group_id = ANY(%(ids)s::bigint[]) AND m.is_enabled AND m.orphaned_at IS NULL
+  AND (m.next_scheduled_run IS NOT NULL OR m.schedule_type = 'dependent')
+RETURNING m.id;
+
+-- name: regate_entries
+-- What waits for its manifest, and what no longer does; the caller holds the manifests' locks.
+UPDATE gandy.work_queue q SET gate = CASE
+    WHEN m.active_run_id IS NOT NULL OR NOT (m.is_enabled OR q.origin = 'trigger') THEN 'manifest'
+    WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
+FROM gandy.manifest m
+WHERE q.manifest_id = m.id AND m.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued' AND q.gate <> 'train';

@@ -1,0 +1,106 @@
+-- name: wake_dependents
+-- Differs by necessity: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
+UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
+WHERE schedule_type = 'dependent' AND depends_on_manifest_id IN (
+    SELECT id FROM manifest WHERE has_dependents_due ORDER BY id LIMIT :limit);
+UPDATE manifest SET has_dependents_due = 0
+WHERE has_dependents_due AND id IN (SELECT id FROM manifest WHERE has_dependents_due ORDER BY id LIMIT :limit)
+RETURNING id;
+
+-- name: count_due_by_group
+-- Only the entries of the index that are due; nothing due is one probe.
+SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
+    SELECT manifest_group_id AS id, count(*) AS due, min(next_look_at) AS oldest_due_at
+    FROM manifest WHERE next_look_at <= gandy_now() GROUP BY manifest_group_id) d
+JOIN manifest_group g ON g.id = d.id;
+
+-- name: load_all_due
+-- Everything that needs a look.
+SELECT v.* FROM manifest_dispatch v WHERE v.next_look_at <= gandy_now() ORDER BY v.id;
+
+-- name: load_shares
+-- Of each group its share, the most important and the longest due first.
+WITH due AS (
+    SELECT id, manifest_group_id,
+           row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
+    FROM manifest WHERE next_look_at <= gandy_now()
+), share AS (
+    SELECT g.value AS group_id, s.value AS most FROM json_each(:group_id) g JOIN json_each(:share) s ON s.key = g.key
+)
+SELECT v.* FROM manifest_dispatch v
+WHERE v.id IN (
+    SELECT due.id FROM share JOIN due ON due.manifest_group_id = share.group_id AND due.place <= share.most)
+ORDER BY v.id;
+
+-- name: load_views
+-- The same snapshot of manifests that are known by id.
+SELECT v.* FROM manifest_dispatch v WHERE v.id IN (SELECT value FROM json_each(:ids)) ORDER BY v.id;
+
+-- name: load_page
+-- One page of the slow pass over all manifests; a parent's mark stands for its dependents' looks.
+SELECT v.* FROM manifest_dispatch v
+WHERE v.id > :after_id
+  AND NOT EXISTS (SELECT 1 FROM manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
+ORDER BY v.id LIMIT :limit;
+
+-- name: next_look
+-- How long the manager may sleep.
+SELECT gandy_seconds(next_look_at) AS seconds FROM manifest
+WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
+
+-- name: advance_manifests
+-- Differs by necessity: no data-modifying CTE; runs once per decision, and the write lock stands for the version.
+UPDATE manifest SET
+    next_scheduled_run = :next_cursor, next_look_at = :next_look, last_skip_reason = :skip_reason,
+    parent_success_seen = coalesce(:parent_seen, parent_success_seen)
+WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version;
+INSERT INTO work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
+    scheduled_at, created_at)
+SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, :origin,
+       CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN :scheduled_at > gandy_now() THEN 'time' ELSE 'open' END,
+       :due_at, :scheduled_at, gandy_now()
+FROM manifest WHERE id = :id AND :due_at IS NOT NULL AND changes() = 1
+ON CONFLICT DO NOTHING;
+SELECT m.id, q.id AS entry_id, m.owner
+FROM manifest m LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued' AND q.due_at = :due_at AND q.attempt = 1
+WHERE m.id = :id AND m.next_scheduled_run IS :next_cursor AND m.next_look_at IS :next_look;
+
+-- name: step_back
+-- An entry of the manifest was already waiting: what is only deferred keeps its instant.
+UPDATE manifest SET next_scheduled_run = :cursor, next_look_at = NULL, parent_success_seen = :parent_seen
+WHERE id = :id AND NOT EXISTS (
+    SELECT 1 FROM work_queue q WHERE q.manifest_id = :id AND q.due_at = :cursor AND q.attempt = 1)
+RETURNING id;
+
+-- name: extend_skips
+-- Consecutive instants with one reason are one row.
+UPDATE work_queue SET due_until = :due_until, occurrences = occurrences + :occurrences
+WHERE id = (SELECT last_skip_id FROM manifest WHERE id = :manifest_id) AND status = 'skipped' AND reason = :reason
+RETURNING manifest_id;
+
+-- name: record_skips
+-- One row per manifest and reason; the manifest remembers the last, to extend it.
+INSERT INTO work_queue (
+    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
+    occurrences, scheduled_at, created_at)
+SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', :reason, :error,
+       CASE WHEN m.schedule_type = 'dependent' THEN 'dependent' ELSE 'schedule' END, :due_at, :due_until,
+       :occurrences, :due_at, gandy_now()
+FROM manifest m WHERE m.id = :manifest_id
+ON CONFLICT DO NOTHING;
+UPDATE manifest SET last_skip_id = (
+    SELECT max(q.id) FROM work_queue q WHERE q.manifest_id = :manifest_id AND q.due_at = :due_at AND q.status = 'skipped')
+WHERE id = :manifest_id
+RETURNING id;
+
+-- name: bring_retries_forward
+-- An instant that comes due while only a retry waits runs that retry now.
+UPDATE work_queue SET scheduled_at = gandy_now(), gate = CASE WHEN gate = 'time' THEN 'open' ELSE gate END
+WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' AND origin = 'retry'
+  AND scheduled_at > gandy_now()
+RETURNING id, owner;
+
+-- name: set_looks
+-- Differs by necessity: the write lock stands for the version.
+UPDATE manifest SET next_look_at = :next_look WHERE id = :id AND '' = :version RETURNING id;

@@ -1,0 +1,122 @@
+-- name: lock_seeding
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT :owner AS owner;
+
+-- name: find_declared
+-- What is already there, to be compared with what is declared.
+SELECT external_id, owner, origin, declared, orphaned_at IS NOT NULL AS is_orphaned
+FROM manifest WHERE external_id IN (SELECT value FROM json_each(:external_ids));
+
+-- name: lock_declared
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
+       m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
+FROM manifest m WHERE m.external_id IN (SELECT value FROM json_each(:external_ids)) ORDER BY m.id;
+
+-- name: load_ancestors
+-- The chain above parents that this application does not declare itself.
+WITH RECURSIVE chain AS (
+    SELECT id, external_id, depends_on_manifest_id FROM manifest
+    WHERE external_id IN (SELECT value FROM json_each(:external_ids))
+    UNION
+    SELECT m.id, m.external_id, m.depends_on_manifest_id FROM chain JOIN manifest m ON m.id = chain.depends_on_manifest_id
+)
+SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN manifest p ON p.id = c.depends_on_manifest_id;
+
+-- name: insert_manifests
+-- New manifests; a dependent counts its parent's successes from now on.
+INSERT INTO manifest (
+    external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
+    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, variance_seconds, exclusions,
+    misfire_policy, misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
+    keep_for_seconds, keep_last, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
+    created_at, updated_at)
+VALUES (:external_id, :owner, :name, :manifest_group_id, :properties, :property_type_name, :schedule_type,
+    :cron_expression, :interval_seconds, :timezone, :scheduled_at,
+    (SELECT id FROM manifest WHERE external_id = :parent),
+    coalesce((SELECT success_count FROM manifest WHERE external_id = :parent), 0),
+    :variance_seconds, :exclusions, :misfire_policy, :misfire_threshold_seconds, :max_retries, :is_retried,
+    :retry_delay_seconds, :timeout_seconds, :priority, :keep_for_seconds, :keep_last, :origin, :batch, :is_enabled,
+    CASE WHEN NOT :is_enabled THEN gandy_now() END, :declared, :next_scheduled_run, :next_look_at, gandy_now(), gandy_now())
+ON CONFLICT (external_id) DO NOTHING
+RETURNING external_id;
+
+-- name: update_manifests
+-- Declared or overridden anew: the values in force, and the cursor where the schedule changed.
+UPDATE manifest SET
+    name = :name, manifest_group_id = :manifest_group_id, properties = :properties,
+    property_type_name = :property_type_name, schedule_type = :schedule_type, cron_expression = :cron_expression,
+    interval_seconds = :interval_seconds, timezone = :timezone, scheduled_at = :scheduled_at,
+    depends_on_manifest_id = (SELECT p.id FROM manifest p WHERE p.external_id = :parent),
+    parent_success_seen = CASE
+        WHEN depends_on_manifest_id IS (SELECT p.id FROM manifest p WHERE p.external_id = :parent) THEN parent_success_seen
+        ELSE coalesce((SELECT p.success_count FROM manifest p WHERE p.external_id = :parent), 0) END,
+    variance_seconds = :variance_seconds, exclusions = :exclusions, misfire_policy = :misfire_policy,
+    misfire_threshold_seconds = :misfire_threshold_seconds, max_retries = :max_retries, is_retried = :is_retried,
+    retry_delay_seconds = :retry_delay_seconds, timeout_seconds = :timeout_seconds, priority = :priority,
+    keep_for_seconds = :keep_for_seconds, keep_last = :keep_last, origin = :origin, batch = :batch,
+    is_enabled = :is_enabled,
+    disabled_at = CASE WHEN :is_enabled THEN NULL ELSE coalesce(disabled_at, gandy_now()) END,
+    disabled_reason = CASE WHEN :is_enabled THEN NULL ELSE coalesce(:reason, disabled_reason) END,
+    enabled_at = CASE WHEN :is_enabled AND (NOT is_enabled OR (orphaned_at IS NOT NULL AND NOT :is_orphaned)) THEN gandy_now()
+                      ELSE enabled_at END,
+    has_dependents_due = has_dependents_due OR (:is_enabled AND NOT is_enabled AND success_count > 0),
+    orphaned_at = CASE WHEN :is_orphaned THEN orphaned_at END, declared = :declared, overrides = :overrides,
+    next_scheduled_run = :next_scheduled_run,
+    next_look_at = CASE WHEN next_look_at <= gandy_now() THEN next_look_at ELSE :next_look_at END,
+    completed_at = CASE WHEN :is_rearmed THEN NULL ELSE completed_at END, updated_at = gandy_now()
+WHERE external_id = :external_id
+RETURNING id, external_id;
+
+-- name: mark_orphans
+-- What the same application declared before and no longer declares; never what was made at run time.
+UPDATE manifest SET orphaned_at = gandy_now(), updated_at = gandy_now()
+WHERE owner = :owner AND origin = 'declared' AND orphaned_at IS NULL
+  AND (:is_whole OR batch IN (SELECT value FROM json_each(:emptied)))
+  AND NOT (batch IS NOT NULL AND batch IN (SELECT value FROM json_each(:spared)))
+  AND external_id NOT IN (SELECT value FROM json_each(:external_ids))
+RETURNING external_id;
+
+-- name: list_groups_declared
+-- Every group of an application, with what was said about it.
+SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
+FROM manifest_group WHERE owner = :owner ORDER BY id;
+
+-- name: lock_group
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
+FROM manifest_group WHERE owner = :owner AND name = :name;
+
+-- name: update_groups
+-- The values in force; who was switched on again is told apart from who never was off.
+UPDATE manifest_group SET
+    declared = :declared, overrides = :overrides, max_active_jobs = :max_active_jobs, priority = :priority,
+    enabled_at = CASE WHEN :is_enabled AND NOT is_enabled THEN gandy_now() ELSE enabled_at END,
+    disabled_at = CASE WHEN :is_enabled THEN NULL ELSE coalesce(disabled_at, gandy_now()) END,
+    disabled_reason = CASE WHEN :is_enabled THEN NULL ELSE :reason END,
+    is_enabled = :is_enabled, updated_at = gandy_now()
+WHERE id = :id;
+
+-- name: spread_group_priority
+-- A manifest that names no priority of its own has its group's.
+UPDATE manifest SET priority = g.priority, updated_at = gandy_now()
+FROM manifest_group g
+WHERE g.id = manifest.manifest_group_id AND g.id IN (SELECT value FROM json_each(:ids))
+  AND manifest.priority <> g.priority
+  AND coalesce(manifest.overrides ->> 'priority', manifest.declared ->> 'priority') IS NULL;
+
+-- name: wake_groups
+-- A group that is switched on again: each of its manifests gets its verdict for what came meanwhile.
+UPDATE manifest SET next_look_at = gandy_now()
+WHERE manifest_group_id IN (SELECT value FROM json_each(:ids)) AND is_enabled AND orphaned_at IS NULL
+  AND (next_scheduled_run IS NOT NULL OR schedule_type = 'dependent')
+RETURNING id;
+
+-- name: regate_entries
+-- What waits for its manifest, and what no longer does.
+UPDATE work_queue SET gate = CASE
+    WHEN m.active_run_id IS NOT NULL OR NOT (m.is_enabled OR work_queue.origin = 'trigger') THEN 'manifest'
+    WHEN work_queue.scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
+FROM manifest m
+WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:ids))
+  AND work_queue.status = 'queued' AND work_queue.gate <> 'train';
