@@ -1,6 +1,6 @@
 """The engine without a database: what a train costs beside plain calls of the same functions.
 
-`python -m benchmarks.engine [--quick]`. Both sides take turns in every round; figures are medians over rounds.
+`python -m benchmarks.engine [--quick]`. Both sides take turns in every round; medians over the rounds.
 """
 
 from __future__ import annotations

@@ -95,9 +95,12 @@ class PayloadCodec(Generic[Value]):
 
     def secrets(self, value: Value) -> tuple[str, ...]:
         """Return the texts inside a value that nobody may read."""
-        return (
-            tuple(_secret_texts(self.adapter.dump_python(value, warnings=False))) if self.has_secrets else ()
-        )
+        if not self.has_secrets:
+            return ()
+        try:
+            return tuple(_secret_texts(self.adapter.dump_python(value, warnings=False)))
+        except PydanticSerializationError:  # not of the declared type at all: encoding it says what is wrong
+            return ()
 
     def masked(self, text: str) -> str:
         """Return a stored text as it may be shown."""

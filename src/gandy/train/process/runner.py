@@ -83,6 +83,8 @@ class ProcessRunner:
         except asyncio.CancelledError:
             starting.add_done_callback(_kill_started)
             raise
+        except OSError as error:
+            raise TrainProcessError(train=place, problem=f"no process could be started: {error}") from error
 
     async def _supervised(self, child: ChildProcess, start: Start, run: Run) -> Ended | None:
         """Wait for the child's end, passing on a request to cancel; kill it where nobody waits any more."""
