@@ -353,8 +353,8 @@ class MissingCargoError(RouteError):
             else "return it from an earlier junction"
         )
         super().__init__(
-            f"train {train}: junction {junction} needs {missing} (parameter {parameter!r}), which is not there; "
-            f"available: {', '.join(available) or 'nothing'}; {advice}"
+            f"train {train}: junction {junction} needs {missing} (parameter {parameter!r}), "
+            f"which is not there; available: {', '.join(available) or 'nothing'}; {advice}"
         )
 
 
@@ -368,7 +368,8 @@ class MissingOutputError(RouteError):
         self.junction = junction
         super().__init__(
             f"train {train}: its output {missing} is not there after the last junction, {junction}; "
-            f"available: {', '.join(available) or 'nothing'}; return it from a junction or declare another output"
+            f"available: {', '.join(available) or 'nothing'}; "
+            "return it from a junction or declare another output"
         )
 
 
@@ -379,7 +380,7 @@ class DuplicateTrainError(GandyError):
         self.name = name
         self.first = first
         self.second = second
-        super().__init__(f"two trains are named {name!r}: {first} and {second}; give one of them another name")
+        super().__init__(f"two trains are named {name!r}: {first} and {second}; give one another name")
 
 
 class UnknownTrainError(GandyError):
@@ -417,7 +418,7 @@ class PayloadTooLargeError(PayloadError):
     def __init__(self, *, train: str, part: str, size: int, limit: int) -> None:
         self.size = size
         self.limit = limit
-        problem = f"{size} bytes of JSON, at most {limit} are stored; keep the data elsewhere and pass a reference"
+        problem = f"{size} bytes of JSON, at most {limit} are stored; keep it elsewhere and pass a reference"
         super().__init__(train=train, part=part, problems=(problem,))
 
 
