@@ -81,10 +81,10 @@ def _stopped(outcome: Cancelled, junctions: str) -> Ending:
         case CancelledBy.LEASE_LOST:
             failure = Failure(outcome.junction, "WorkerLost", outcome.reason or "its worker lost the lease")
             return Ending(TrainState.FAILED, EndedBy.LOST_WORKER, junctions, failure=failure)
-        case CancelledBy.OPERATOR:
-            return Ending(TrainState.CANCELLED, EndedBy.OPERATOR, junctions)
-        case CancelledBy.CALLER | CancelledBy.RUN:
-            return Ending(TrainState.CANCELLED, EndedBy.ITSELF, junctions)
+        case CancelledBy.OPERATOR | CancelledBy.CALLER | CancelledBy.RUN:
+            by = EndedBy.OPERATOR if outcome.by is CancelledBy.OPERATOR else EndedBy.ITSELF
+            failure = Failure(outcome.junction, "Cancelled", outcome.reason or f"cancelled by {outcome.by}")
+            return Ending(TrainState.CANCELLED, by, junctions, failure=failure)
         case _:
             assert_never(outcome.by)
 

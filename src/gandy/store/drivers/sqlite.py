@@ -157,10 +157,11 @@ class _Lane:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
 
     async def close(self) -> None:
-        """Close the connection in its own thread, then the thread."""
-        if self._connection is not None:
-            await self.call(Connection.close)
-        self._thread.shutdown()
+        """End the thread, then close the connection here: while Python exits no thread takes new work."""
+        async with self.turn:
+            self._thread.shutdown()
+            if self._connection is not None:
+                self._connection.close()
 
     def _call(self, work: Callable[[Connection], T]) -> T:
         with translated(self._path):

@@ -1,0 +1,72 @@
+"""What an open application is asked for, written once for the async and the sync face."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gandy.app.job import Job
+from gandy.app.manifests import input_value
+from gandy.app.requests import EnqueueOptions, enqueue_request
+from gandy.store.queueing import enqueue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.app.job import ReadJob
+    from gandy.app.keywords import AnyTrain, EnqueueKeywords
+    from gandy.store.queueing import Enqueued, EnqueueRequest
+    from gandy.store.statements import Operation
+    from gandy.train.registry import AnyTrain as Definition
+    from gandy.train.registry import Registry
+
+
+class Asking:
+    """Turns what was asked for into an operation, and its answer into jobs; it touches no connection."""
+
+    def __init__(self, owner: str, registry: Registry, read: ReadJob) -> None:
+        self._owner = owner
+        self._registry = registry
+        self._read = read
+
+    def enqueue(self, train: AnyTrain, value: object, keywords: EnqueueKeywords) -> Asked:
+        """Ask for one job; the input may be left out where the train needs none."""
+        definition = self._registry.resolve(train)
+        return self._asked(definition, [input_value(definition, value)], keywords)
+
+    def enqueue_many(self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
+        """Ask for a job for every input."""
+        return self._asked(self._registry.resolve(train), values, keywords)
+
+    def _asked(self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
+        options = {name: value for name, value in keywords.items() if name != "connection"}
+        request = enqueue_request(self._owner, definition, values, options=_options(options))
+        return Asked(definition, request, self._read)
+
+
+class Asked:
+    """One enqueue, ready to be written on whatever connection."""
+
+    def __init__(self, definition: Definition, request: EnqueueRequest, read: ReadJob) -> None:
+        self._definition = definition
+        self._request = request
+        self._read = read
+
+    def operation(self) -> Operation[list[Job[Any]]]:
+        """Write the entries and hand out their jobs."""
+        if not self._request.inputs:
+            return []
+        enqueued: Enqueued = yield from enqueue(self._request)
+        return [
+            Job(
+                job_id,
+                train=self._definition.name,
+                read=self._read,
+                output=self._definition.output,
+                is_new=job_id not in enqueued.existing,
+            )
+            for job_id in enqueued.ids
+        ]
+
+
+def _options(keywords: dict[str, Any]) -> EnqueueOptions:
+    return EnqueueOptions(**keywords)

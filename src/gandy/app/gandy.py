@@ -1,0 +1,251 @@
+"""`Gandy`: an application, its async face."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+
+from gandy.app.asking import Asking
+from gandy.app.configuration import Configuration
+from gandy.app.declaring import Declaring
+from gandy.app.manifests import NOT_GIVEN, input_value, refuse_bad_id
+from gandy.app.opening import opened
+from gandy.app.sync import SyncGandy
+from gandy.errors import AppNotOpenError, AppOpenElsewhereError
+from gandy.store.drivers.borrowed import BorrowedConnection
+from gandy.store.drivers.urls import dialect_of
+from gandy.train.base import Train
+from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from gandy.app.job import Job
+    from gandy.app.keywords import CleanupKeywords, EnqueueKeywords
+    from gandy.app.opening import OpenApp
+    from gandy.clock import ManualClock
+    from gandy.settings import LoadedSettings, Settings
+    from gandy.store.drivers.database import Database
+    from gandy.store.runs import JobView
+    from gandy.store.statements import Operation
+    from gandy.train.typed import AsyncRunFirst, SyncFunction, SyncRunFirst, SyncWithoutInput
+
+AsyncTrain: TypeAlias = type[Train[In, Out]] | AsyncFunction[In, Out]
+AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]
+
+
+class Gandy(Declaring):
+    """An application: what it declares, and the database where its work is kept.
+
+        app = Gandy("billing", database="sqlite:///billing.db")
+
+        async with app:
+            job = await app.enqueue(send_invoice, SendInvoice(number=7))
+            receipt = await job.result(timeout=30)
+
+    The name owns all that the application puts into the database. Settings are given by section, as in
+    `worker={"slots": 20}`; a keyword stands over the environment, that over gandy.toml, that over the default.
+    """
+
+    def __init__(self, name: str, database: str | None = None, **settings: Mapping[str, object]) -> None:
+        refuse_bad_id(name, what="application")
+        super().__init__(name)
+        self._configuration = Configuration(database, settings)
+        self._asking = Asking(name, self.registry, self._read_job)
+        self._opening = asyncio.Lock()
+        self._open: OpenApp | None = None
+        self._depth = 0
+        self._stack = AsyncExitStack()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scripts: list[SyncGandy] = []
+
+    def __repr__(self) -> str:
+        return f"<Gandy {self.name!r}>"
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force; they are loaded when they are first asked for, not at import."""
+        return self._configuration.loaded.settings
+
+    @property
+    def loaded_settings(self) -> LoadedSettings:
+        """The settings, and where each came from."""
+        return self._configuration.loaded
+
+    def configure(self, *, clock: ManualClock | None = None, **settings: Mapping[str, object]) -> None:
+        """Override settings, or the clock, for the next opening; for the command line and for tests."""
+        self._configuration.override(settings, clock=clock)
+
+    def cleanup(self, **options: Unpack[CleanupKeywords]) -> None:
+        """Have the runs of noisy trains deleted soon: those of Gandy's own, and the ones named here."""
+        given: dict[str, object] = dict(options)
+        trains = options.get("trains", ())
+        if trains:
+            given["trains"] = tuple(
+                train if isinstance(train, str) else self.registry.resolve(train).name for train in trains
+            )
+        self._configuration.override({"cleanup": given})
+
+    # Opening
+
+    async def __aenter__(self) -> Self:
+        async with self._opening:
+            if self._open is None:
+                clock = self._configuration.clock
+                opening = opened(self, self.settings, clock=clock)
+                self._open = await self._stack.enter_async_context(opening)
+                self._loop = asyncio.get_running_loop()
+                self._declared.is_sealed = True
+            self._require("opening it again")
+            self._depth += 1
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._open = None
+            await self._stack.aclose()
+            self._declared.is_sealed = False
+
+    def __enter__(self) -> SyncGandy:
+        script = self._make_sync()
+        script.open()
+        self._scripts.append(script)
+        return script
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scripts.pop().close()
+
+    @cached_property
+    def sync(self) -> SyncGandy:
+        """The sync face for Django, Flask and the like: it opens on first use and again after a fork."""
+        return self._make_sync()
+
+    @asynccontextmanager
+    async def lifespan(self, asgi_app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - what ASGI passes
+        """Be open for as long as a web application is: `FastAPI(lifespan=app.lifespan)`."""
+        async with self:
+            yield
+
+    @property
+    def database(self) -> Database:
+        """The open database."""
+        return self._require("its database").database
+
+    # Asking
+
+    @overload
+    async def enqueue(
+        self, train: AsyncTrainWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(
+        self, train: SyncWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(
+        self, train: AsyncTrain[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(
+        self, train: SyncFunction[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(
+        self, train: AsyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(
+        self, train: SyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    async def enqueue(
+        self, train: Any, input: object = NOT_GIVEN, /, **options: Unpack[EnqueueKeywords]
+    ) -> Job[Any]:
+        """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
+        asked = self._asking.enqueue(train, input, options)
+        return (await self._write(asked.operation(), options.get("connection")))[0]
+
+    @overload
+    async def enqueue_many(
+        self, train: AsyncTrain[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[Job[Out]]: ...
+
+    @overload
+    async def enqueue_many(
+        self, train: SyncFunction[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[Job[Out]]: ...
+
+    @overload
+    async def enqueue_many(
+        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[Job[Out]]: ...
+
+    @overload
+    async def enqueue_many(
+        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[Job[Out]]: ...
+
+    async def enqueue_many(
+        self, train: Any, inputs: Iterable[Any], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[Job[Any]]:
+        """Queue a job for every input, all or none."""
+        asked = self._asking.enqueue_many(train, list(inputs), options)
+        return await self._write(asked.operation(), options.get("connection"))
+
+    @overload
+    async def run(self, train: AsyncTrainWithoutInput[Out], /) -> Out: ...
+
+    @overload
+    async def run(self, train: SyncWithoutInput[Out], /) -> Out: ...
+
+    @overload
+    async def run(self, train: AsyncTrain[In, Out], input: In, /) -> Out: ...
+
+    @overload
+    async def run(self, train: SyncFunction[In, Out], input: In, /) -> Out: ...
+
+    @overload
+    async def run(self, train: AsyncRunFirst[In, Out], input: In, /) -> Out: ...
+
+    @overload
+    async def run(self, train: SyncRunFirst[In, Out], input: In, /) -> Out: ...
+
+    async def run(self, train: Any, input: object = NOT_GIVEN, /) -> Any:
+        """Run a train here and now, with a record; return its output or raise what a junction raised."""
+        definition = self.registry.resolve(train)
+        open_app = self._require("app.run()")
+        return await open_app.runs.run(definition, input_value(definition, input))
+
+    def _make_sync(self) -> SyncGandy:
+        return SyncGandy(self, self._configuration)
+
+    async def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[Job[Any]]:
+        if connection is None:
+            return await self._require("app.enqueue()").database.run(operation)
+        dialect = dialect_of(self.settings.database.url)
+        borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
+        return await borrowed.run_async(operation)
+
+    async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
+        return await self._require("job.result()").database.read(operation)
+
+    def _require(self, asked: str) -> OpenApp:
+        if self._open is None:
+            raise AppNotOpenError(self.name, asked)
+        if self._loop is not asyncio.get_running_loop():
+            raise AppOpenElsewhereError(self.name)
+        return self._open

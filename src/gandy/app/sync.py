@@ -1,0 +1,215 @@
+"""The sync face: the same requests, driven through an event loop in a background thread."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
+
+from gandy.app.asking import Asking
+from gandy.app.manifests import NOT_GIVEN, input_value
+from gandy.app.portal import Portal
+from gandy.store.drivers.borrowed import BorrowedConnection
+from gandy.store.drivers.urls import dialect_of
+from gandy.train.base import Train
+from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import timedelta
+
+    from gandy.app.configuration import Configuration
+    from gandy.app.declaring import Declaring
+    from gandy.app.job import Job
+    from gandy.app.keywords import EnqueueKeywords
+    from gandy.store.runs import JobView
+    from gandy.store.statements import Operation
+    from gandy.train.typed import AsyncRunFirst, SyncFunction, SyncRunFirst, SyncWithoutInput
+
+Result = TypeVar("Result")
+AsyncTrain: TypeAlias = type[Train[In, Out]] | AsyncFunction[In, Out]
+AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]
+
+
+class SyncJob(Generic[Result]):
+    """A queued job whose result is waited for in this thread."""
+
+    __slots__ = ("_face", "_job")
+
+    def __init__(self, face: SyncGandy, job: Job[Result]) -> None:
+        self._face = face
+        self._job = job
+
+    def __repr__(self) -> str:
+        return repr(self._job)
+
+    @property
+    def id(self) -> int:
+        """The id that `gandy runs show` takes."""
+        return self._job.id
+
+    @property
+    def is_new(self) -> bool:
+        """False where a job with the same key was there already."""
+        return self._job.is_new
+
+    def result(self, timeout: float | timedelta | None = None) -> Result:
+        """Wait for the end of this attempt and return its output; raise where it failed or was cancelled."""
+        return self._face.open().call(self._job.result(timeout))
+
+
+class SyncGandy:
+    """An application for sync code: opens on first use, safe in threads and after a fork."""
+
+    def __init__(self, app: Declaring, configuration: Configuration) -> None:
+        self._app = app
+        self._configuration = configuration
+        self._asking = Asking(app.name, app.registry, self._read_job)
+        self._opening = Lock()
+        self._portal: Portal | None = None
+        self._pid = os.getpid()
+        _faces.add(self)
+
+    def open(self) -> Portal:
+        """Open the application in a background thread, unless it is open in this very process."""
+        self.forget_parent()
+        with self._opening:
+            if self._portal is None:
+                settings = self._configuration.loaded.settings
+                self._portal = Portal(self._app, settings, clock=self._configuration.clock)
+                atexit.register(self.close)
+            return self._portal
+
+    def close(self) -> None:
+        """Close what was opened in this process; the next use opens it again."""
+        self.forget_parent()
+        with self._opening:
+            portal, self._portal = self._portal, None
+        if portal is not None:
+            atexit.unregister(self.close)
+            portal.close()
+
+    def forget_parent(self) -> None:
+        """Leave the connections of the process that this one was forked from alone: they are its own."""
+        if self._pid != os.getpid():
+            _left_behind.append(self._portal)
+            self._portal = None
+            self._opening = Lock()
+            self._pid = os.getpid()
+
+    @overload
+    def enqueue(
+        self, train: AsyncTrainWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(
+        self, train: SyncWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(
+        self, train: AsyncTrain[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(
+        self, train: SyncFunction[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(
+        self, train: AsyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(
+        self, train: SyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    def enqueue(
+        self, train: Any, input: object = NOT_GIVEN, /, **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Any]:
+        """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
+        asked = self._asking.enqueue(train, input, options)
+        return self._write(asked.operation(), options.get("connection"))[0]
+
+    @overload
+    def enqueue_many(
+        self, train: AsyncTrain[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[SyncJob[Out]]: ...
+
+    @overload
+    def enqueue_many(
+        self, train: SyncFunction[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[SyncJob[Out]]: ...
+
+    @overload
+    def enqueue_many(
+        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[SyncJob[Out]]: ...
+
+    @overload
+    def enqueue_many(
+        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[SyncJob[Out]]: ...
+
+    def enqueue_many(
+        self, train: Any, inputs: Iterable[Any], /, **options: Unpack[EnqueueKeywords]
+    ) -> list[SyncJob[Any]]:
+        """Queue a job for every input, all or none."""
+        asked = self._asking.enqueue_many(train, list(inputs), options)
+        return self._write(asked.operation(), options.get("connection"))
+
+    @overload
+    def run(self, train: AsyncTrainWithoutInput[Out], /) -> Out: ...
+
+    @overload
+    def run(self, train: SyncWithoutInput[Out], /) -> Out: ...
+
+    @overload
+    def run(self, train: AsyncTrain[In, Out], input: In, /) -> Out: ...
+
+    @overload
+    def run(self, train: SyncFunction[In, Out], input: In, /) -> Out: ...
+
+    @overload
+    def run(self, train: AsyncRunFirst[In, Out], input: In, /) -> Out: ...
+
+    @overload
+    def run(self, train: SyncRunFirst[In, Out], input: In, /) -> Out: ...
+
+    def run(self, train: Any, input: object = NOT_GIVEN, /) -> Any:
+        """Run a train here and now, with a record; return its output or raise what a junction raised."""
+        definition = self._app.registry.resolve(train)
+        portal = self.open()
+        return portal.call(portal.open_app.runs.run(definition, input_value(definition, input)))
+
+    def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[SyncJob[Any]]:
+        if connection is None:
+            portal = self.open()
+            jobs = portal.call(portal.open_app.database.run(operation))
+        else:
+            dialect = dialect_of(self._configuration.loaded.settings.database.url)
+            jobs = BorrowedConnection(connection, dialect, clock=self._configuration.clock).run(operation)
+        return [SyncJob(self, job) for job in jobs]
+
+    async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
+        return await self.open().open_app.database.read(operation)
+
+
+_faces: weakref.WeakSet[SyncGandy] = weakref.WeakSet()
+#: Kept from the garbage collector: finalising them would end the parent's connections.
+_left_behind: list[Portal | None] = []
+
+
+def _renew_faces() -> None:
+    # At once, because another thread of the parent may have held the lock that the child inherits.
+    for face in list(_faces):
+        face.forget_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_faces)
