@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import threading
-from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
@@ -149,4 +148,3 @@ class Host:
 
 host = Host()
 PLACE = f"{__name__}:host"
-HERE = Path(__file__)

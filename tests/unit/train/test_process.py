@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+import psutil
 import pytest
 from pydantic import SecretStr
 
@@ -155,19 +156,14 @@ async def test_a_child_that_does_not_stop_within_the_grace_is_killed() -> None:
 
 async def test_a_child_is_killed_when_the_task_that_waits_for_it_is_cancelled() -> None:
     _, pid, task = await running(trains.Hanging, Engine())
+    process = psutil.Process(pid)
+    assert process.is_running()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert os.waitstatus_to_exitcode(await asyncio.to_thread(status_of, pid)) == -signal.SIGKILL
-
-
-def status_of(pid: int) -> int:
-    """Wait for a child; where it was reaped already, it is gone all the same."""
-    try:
-        return os.waitpid(pid, 0)[1]
-    except ChildProcessError:
-        return signal.SIGKILL
+    gone, alive = await asyncio.to_thread(psutil.wait_procs, [process], 30)
+    assert (len(gone), alive) == (1, [])
 
 
 async def test_a_process_is_used_again_and_makes_its_provided_values_itself(engine: Engine) -> None:

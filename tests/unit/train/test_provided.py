@@ -80,11 +80,6 @@ async def test_a_factory_that_fails_is_named_and_what_was_opened_before_is_close
 
     @contextmanager
     def token() -> Iterator[Token]:
-        yield Token("t")
-        closed.append("token")
-
-    @contextmanager
-    def token_watched() -> Iterator[Token]:
         try:
             yield Token("t")
         finally:
@@ -94,7 +89,7 @@ async def test_a_factory_that_fails_is_named_and_what_was_opened_before_is_close
         raise ConnectionError("no server")
 
     provided = Provided()
-    provided.add(Token, token_watched)
+    provided.add(Token, token)
     provided.add(Mailer, broken)
     with pytest.raises(
         ProvideError, match="cannot provide Mailer: its factory raised ConnectionError: no server"
