@@ -1,3 +1,62 @@
 """Gandy: a job scheduler on your own database whose tables never grow without bound."""
 
 from __future__ import annotations
+
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from gandy.app import Gandy, Job
+    from gandy.errors import GandyError
+    from gandy.model.exclusion import DateRange, Dates, Days, TimeWindow
+    from gandy.rules.schedules import cron, every
+    from gandy.train.base import Train
+    from gandy.train.inside.run import Run, current_run
+    from gandy.train.signals import End, Retry
+
+__all__ = [
+    "DateRange",
+    "Dates",
+    "Days",
+    "End",
+    "Gandy",
+    "GandyError",
+    "Job",
+    "Retry",
+    "Run",
+    "TimeWindow",
+    "Train",
+    "cron",
+    "current_run",
+    "every",
+]
+
+_HOMES = {
+    "DateRange": "gandy.model.exclusion",
+    "Dates": "gandy.model.exclusion",
+    "Days": "gandy.model.exclusion",
+    "End": "gandy.train.signals",
+    "Gandy": "gandy.app",
+    "GandyError": "gandy.errors",
+    "Job": "gandy.app",
+    "Retry": "gandy.train.signals",
+    "Run": "gandy.train.inside.run",
+    "TimeWindow": "gandy.model.exclusion",
+    "Train": "gandy.train.base",
+    "cron": "gandy.rules.schedules",
+    "current_run": "gandy.train.inside.run",
+    "every": "gandy.rules.schedules",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: `gandy --help` answers without loading all of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gandy' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,22 @@ import pytest
 MOST_NAMES_AT_THE_FRONT_DOOR = 20
 
 PUBLIC: dict[str, list[str]] = {
-    "gandy": [],
+    "gandy": [
+        "DateRange",
+        "Dates",
+        "Days",
+        "End",
+        "Gandy",
+        "GandyError",
+        "Job",
+        "Retry",
+        "Run",
+        "TimeWindow",
+        "Train",
+        "cron",
+        "current_run",
+        "every",
+    ],
     "gandy.lifecycle": [],
     "gandy.testing": [],
 }

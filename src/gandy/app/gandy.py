@@ -48,7 +48,7 @@ class Gandy(Declaring):
             receipt = await job.result(timeout=30)
 
     The name owns all that the application puts into the database. Settings are given by section, as in
-    `worker={"slots": 20}`; a keyword stands over the environment, that over gandy.toml, that over the default.
+    `worker={"slots": 20}`; a keyword stands over the environment, that over gandy.toml, that over defaults.
     """
 
     def __init__(self, name: str, database: str | None = None, **settings: Mapping[str, object]) -> None:
