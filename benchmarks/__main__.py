@@ -28,8 +28,12 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Gandy beside direct SQL and its peers.")
-    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="only this one (repeatable)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Gandy beside direct SQL and its peers."
+    )
+    parser.add_argument(
+        "--case", action="append", default=[], metavar="NAME", help="only this one (repeatable)"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that all runs, not how fast")
     parser.add_argument("--list", action="store_true", help="list the cases and end")
     return parser.parse_args()

@@ -43,8 +43,11 @@ class Case:
         """Open every contestant, then alternate."""
         with ExitStack() as stack:
             sessions = {
-                name: stack.enter_context(open_session(server, name, self.workers)) for name in self.contestants
+                name: stack.enter_context(open_session(server, name, self.workers))
+                for name in self.contestants
             }
             for session in sessions.values():
                 self.measure(session, self.quick.size)
-            return alternate(self.contestants, scale.rounds, lambda name: self.measure(sessions[name], scale.size))
+            return alternate(
+                self.contestants, scale.rounds, lambda name: self.measure(sessions[name], scale.size)
+            )

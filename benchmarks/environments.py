@@ -25,5 +25,12 @@ def python_of(environment: str) -> Path:
 
 def _install(home: Path, environment: str) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-    pip = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip: list[str | Path] = [
+        home / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*pip, "-r", REQUIREMENTS / f"{environment}.txt"], check=True)

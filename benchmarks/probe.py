@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from benchmarks.server import Server
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# Positions in /proc/PID/stat after the command name: parent, then own and reaped children's user and system time.
+# Places in /proc/PID/stat after the command name: parent; user and system time, own and of reaped children.
 PARENT, OWN, REAPED = 1, slice(11, 13), slice(13, 15)
-# Identifiers are given to transactions that write; counting them is exact at once, the statistics views are not.
-COUNTERS = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint, txid_snapshot_xmax(txid_current_snapshot())"
+# Transactions that write get identifiers: counting these is exact at once, the statistics views lag.
+COUNTERS = (
+    "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint, txid_snapshot_xmax(txid_current_snapshot())"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.environments import python_of
 
@@ -82,10 +82,12 @@ class ContestantProcess:
         self.ask(verb, **arguments)
         return self.answer()
 
-    def __enter__(self) -> ContestantProcess:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

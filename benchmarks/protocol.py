@@ -1,4 +1,4 @@
-"""How the harness talks to a contestant: one JSON object a line, on the contestant's standard input and output.
+"""How the harness talks to a contestant: one JSON object a line, on standard input and output.
 
 Standard library only: it also runs inside the peers' own environments.
 """

@@ -31,11 +31,11 @@ def markdown(case: Case, rounds: Rounds[str], scale: Scale) -> str:
         f"| {' | '.join(head)} |",
         f"|{'---|' * len(head)}",
     ]
-    lines += [_row(case, rounds, name, metrics) for name in case.contestants]
+    lines += [_row(case, rounds, name, metrics=metrics) for name in case.contestants]
     return "\n".join([*lines, *(f"\n{note}" for note in case.notes), ""])
 
 
-def _row(case: Case, rounds: Rounds[str], name: str, metrics: list[str]) -> str:
+def _row(case: Case, rounds: Rounds[str], name: str, *, metrics: list[str]) -> str:
     reported = rounds.metrics(name)
     cells = [_number(rounds.summary(name, metric).median) if metric in reported else "" for metric in metrics]
     ratio = rounds.ratio(name, case.base, case.headline)

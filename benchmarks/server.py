@@ -135,20 +135,33 @@ def _readable_by_server(binaries: Path, home: Path) -> Path:
 
 def _probe(postgres: Path) -> bool:
     try:
-        done = subprocess.run([postgres, "--version"], user=_account(), capture_output=True, check=False, cwd="/")
+        done = subprocess.run(
+            [postgres, "--version"], user=_account(), capture_output=True, check=False, cwd="/"
+        )
     except PermissionError:
         return False
     return done.returncode == 0
 
 
 def _initialise(tools: Path, home: Path) -> None:
-    command = [tools / "initdb", "-D", home / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
+    command: list[str | Path] = [
+        tools / "initdb",
+        "-D",
+        home / "data",
+        "-U",
+        "postgres",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+    ]
     subprocess.run(command, user=_account(), check=True, capture_output=True, cwd=home)
 
 
 def _launch(tools: Path, home: Path) -> subprocess.Popen[bytes]:
     options = [f"--{name}={value}" for name, value in SETTINGS.items()]
-    command = [tools / "postgres", "-D", home / "data", "-k", home, *options]
+    command: list[str | Path] = [tools / "postgres", "-D", home / "data", "-k", home, *options]
     with (home / "log").open("wb") as log:
         return subprocess.Popen(
             command,
@@ -157,7 +170,7 @@ def _launch(tools: Path, home: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             cwd=home,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=_die_with_parent,  # noqa: PLW1509 - started before any thread
         )
 
 

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What a measured request cost, and what each process answered."""
+
+    cost: Cost
+    answers: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """Processes of one contestant, connected to a database of its own."""
 
@@ -31,16 +39,15 @@ class Session:
         """Ask one process, unmeasured."""
         return self.processes[0].call(verb, **arguments)
 
-    def measure(self, verb: str, *, everyone: bool = False, **arguments: object) -> Cost:
+    def measure(self, verb: str, *, everyone: bool = False, **arguments: object) -> Work:
         """Ask the first process, or all at once, and measure until the last has answered."""
         processes = self.processes if everyone else self.processes[:1]
         meter = Meter(self.server, self.watcher, [process.pid for process in self.processes])
         with meter.measure():
             for process in processes:
                 process.ask(verb, **arguments)
-            for process in processes:
-                process.answer()
-        return meter.cost
+            answers = tuple(process.answer() for process in processes)
+        return Work(meter.cost, answers)
 
     def checkpoint(self) -> None:
         """Let no checkpoint of the preparation fall into what is measured."""

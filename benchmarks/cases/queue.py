@@ -16,7 +16,7 @@ def enqueue(session: Session, jobs: int) -> Measured:
     """Bulk enqueue into an empty queue."""
     session.ask_first("reset")
     session.checkpoint()
-    return session.measure("enqueue", jobs=jobs).per(jobs)
+    return session.measure("enqueue", jobs=jobs).cost.per(jobs)
 
 
 def throughput(session: Session, jobs: int) -> Measured:
@@ -26,12 +26,12 @@ def throughput(session: Session, jobs: int) -> Measured:
     session.ask_first("enqueue", jobs=jobs)
     for process in session.processes:
         process.call("ready")
-    cost = session.measure("work", everyone=True)
+    work = session.measure("work", everyone=True)
     completed = session.ask_first("completed")
     if completed != jobs:
         message = f"{session.contestant} recorded {completed} of {jobs} jobs"
         raise AssertionError(message)
-    return cost.per(jobs)
+    return work.cost.per(jobs)
 
 
 def idle_pickup(session: Session, samples: int) -> Measured:

@@ -1,1 +1,1 @@
-"""Direct SQL, as fast as it can be made: what Gandy is measured against. Each module is a contestant process."""
+"""Direct SQL, as fast as it can be made: what Gandy is measured against."""

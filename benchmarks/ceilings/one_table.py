@@ -1,4 +1,4 @@
-"""t1: one table, claim and finish are updates of one row. The lower bound of any queue that records completion."""
+"""t1: one table; claim and finish are updates of one row. The least that a durable queue can do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import psycopg
 from benchmarks.ceilings.gandy_schema import connect
 from benchmarks.ceilings.pipeline import drain
 from benchmarks.protocol import Contestant, serve
+from benchmarks.statements import load_statements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,27 +17,11 @@ if TYPE_CHECKING:
 BATCH = 500
 ENQUEUE_CHUNK = 5_000
 
-SCHEMA = """
-CREATE TABLE job (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, input json, output json,
-    state text NOT NULL DEFAULT 'queued', priority smallint NOT NULL DEFAULT 0, worker text,
-    created_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, ended_at timestamptz
-) WITH (fillfactor = 70);
-CREATE INDEX job_queued ON job (priority DESC, id) WHERE state = 'queued';
-"""
-ENQUEUE = "INSERT INTO job (name, input) SELECT 'no_op', i::json FROM unnest(%s::text[]) AS i"
-CLAIM = """
-WITH picked AS MATERIALIZED (
-    SELECT id FROM job WHERE state = 'queued' ORDER BY priority DESC, id LIMIT %s FOR UPDATE SKIP LOCKED
-)
-UPDATE job SET state = 'running', started_at = now(), worker = 'w' FROM picked WHERE job.id BETWEEN picked.id AND picked.id
-RETURNING job.id, name, input::text
-"""
-FINISH = """
-UPDATE job SET state = 'completed', ended_at = now(), output = d.output::json
-FROM unnest(%s::bigint[], %s::text[]) AS d (id, output)
-WHERE job.id BETWEEN d.id AND d.id AND coalesce(state = 'running', false)
-"""
+SQL = load_statements(__file__)
+SCHEMA = SQL["schema"]
+ENQUEUE = SQL["enqueue"]
+CLAIM = SQL["claim"]
+FINISH = SQL["finish"]
 Claimed = tuple[int, str, str]
 
 

@@ -1,5 +1,8 @@
 """pgqueuer with the best settings that a sweep found; completion is recorded in its log table."""
 
+# Its libraries are in its own environment, which the type checker does not see.
+# mypy: disable-error-code="import-not-found, untyped-decorator"
+
 from __future__ import annotations
 
 import asyncio
@@ -87,7 +90,8 @@ class PgQueuer(Contestant):
 
     def latency(self, samples: int) -> list[float]:
         """Seconds from the call of enqueue on an idle system to the start of the handler."""
-        return self._run(self._latency(samples))
+        taken: list[float] = self._run(self._latency(samples))
+        return taken
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever the coroutine returns
         return self._runner.run(work)
@@ -102,7 +106,9 @@ class PgQueuer(Contestant):
         return Queries(PsycopgDriver(await psycopg.AsyncConnection.connect(self._url, autocommit=True)))
 
     async def _enqueue(self, jobs: int) -> None:
-        payloads: list[bytes | None] = [f'{{"invoice": {n}, "customer": "c-1001"}}'.encode() for n in range(jobs)]
+        payloads: list[bytes | None] = [
+            f'{{"invoice": {n}, "customer": "c-1001"}}'.encode() for n in range(jobs)
+        ]
         for start in range(0, jobs, ENQUEUE_CHUNK):
             chunk = payloads[start : start + ENQUEUE_CHUNK]
             await self._queries.enqueue(["no_op"] * len(chunk), chunk, [0] * len(chunk))
@@ -111,7 +117,7 @@ class PgQueuer(Contestant):
         manager = QueueManager(queries)
 
         @manager.entrypoint("no_op")
-        async def no_op(job: Job) -> None:
+        async def no_op(_: Job) -> None:
             """The job."""
 
         return manager
@@ -121,7 +127,7 @@ class PgQueuer(Contestant):
         started: asyncio.Queue[float] = asyncio.Queue()
 
         @manager.entrypoint("no_op")
-        async def no_op(job: Job) -> None:
+        async def no_op(_: Job) -> None:
             started.put_nowait(time.perf_counter())
 
         running = asyncio.create_task(manager.run(batch_size=LATENCY_BATCH))

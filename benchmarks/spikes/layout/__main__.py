@@ -31,7 +31,7 @@ def main() -> None:
         say(f"## PostgreSQL {server.version}, {jobs:,} jobs a round, {rounds} rounds")
         desks = prepare(server)
         for number, (title, load) in enumerate(loads(jobs).items()):
-            throughput(title, desks[:LAYOUTS] if number else desks, load, rounds)
+            throughput(title, desks[:LAYOUTS] if number else desks, load, rounds=rounds)
         aside(desks[:3], history)
 
 
@@ -56,7 +56,7 @@ def loads(jobs: int) -> dict[str, Load]:
     }
 
 
-def throughput(title: str, desks: Sequence[Desk], load: Load, rounds: int) -> None:
+def throughput(title: str, desks: Sequence[Desk], load: Load, *, rounds: int) -> None:
     """One table: every layout under one load."""
 
     def run(desk: Desk) -> Mapping[str, float]:
@@ -78,7 +78,8 @@ def aside(desks: Sequence[Desk], history: int) -> None:
         for part in (lookups(desk), sizes(desk)):
             say(line(part))
         for leaf in (False, True) if desk.layout.daily else (False,):
-            say(f"log rows{', into the leaf' if leaf else ''}: {line(log_rows(desk, history // 5, leaf=leaf))}")
+            written = log_rows(desk, history // 5, leaf=leaf)
+            say(f"log rows{', into the leaf' if leaf else ''}: {line(written)}")
         say(f"retention: {line(retention(desk, history))}")
 
 

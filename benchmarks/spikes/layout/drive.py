@@ -24,7 +24,8 @@ OUTPUT = '{"ok": true, "seconds": 0.01}'
 Claimed = list[tuple[int, str, str, int]]
 
 ENQUEUE = """
-INSERT INTO work_queue (owner, train_name, input, group_id, priority, due_at, scheduled_at, is_ready, created_at)
+INSERT INTO work_queue (
+    owner, train_name, input, group_id, priority, due_at, scheduled_at, is_ready, created_at)
 SELECT 'bench', 'send_invoice', i.input::text::{json}, 1, 10, now(), now(), true, now()
 FROM unnest(%s::text[]) AS i (input)
 """
@@ -82,7 +83,11 @@ def run_load(desk: Desk, load: Load) -> Cost:
             control.execute("SELECT count(*) FROM manifest")
         meter = Meter(desk.server, watcher)
         with desk.connect() as claimer, desk.connect() as finisher, meter.measure():
-            done = _overlapped(desk.layout, load, claimer, finisher) if load.overlapped else _serial(desk.layout, load, claimer)
+            done = (
+                _overlapped(desk.layout, load, claimer=claimer, finisher=finisher)
+                if load.overlapped
+                else _serial(desk.layout, load, claimer)
+            )
     if done != load.jobs:
         message = f"{desk.layout.name}: finished {done} of {load.jobs} jobs"
         raise AssertionError(message)
@@ -104,7 +109,9 @@ def _serial(layout: Layout, load: Load, connection: psycopg.Connection) -> int:
     return done
 
 
-def _overlapped(layout: Layout, load: Load, claimer: psycopg.Connection, finisher: psycopg.Connection) -> int:
+def _overlapped(
+    layout: Layout, load: Load, *, claimer: psycopg.Connection, finisher: psycopg.Connection
+) -> int:
     handover: SimpleQueue[Claimed] = SimpleQueue()
 
     def claim_all() -> None:
@@ -124,7 +131,12 @@ def _overlapped(layout: Layout, load: Load, claimer: psycopg.Connection, finishe
 
 
 def _claim(layout: Layout, load: Load, connection: psycopg.Connection) -> Claimed:
-    parameters = {"batch": load.batch, "now": datetime.now(tz=UTC), "worker": WORKER, "keep_until": keep_until()}
+    parameters = {
+        "batch": load.batch,
+        "now": datetime.now(tz=UTC),
+        "worker": WORKER,
+        "keep_until": keep_until(),
+    }
     return connection.execute(layout.claim.encode(), parameters).fetchall()
 
 

@@ -8,41 +8,26 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import time as clock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from benchmarks.probe import Meter
 from benchmarks.spikes.layout.drive import keep_until
 from benchmarks.spikes.layout.schema import TODAY, dead_day, partition_days, partition_name
+from benchmarks.statements import load_statements
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
     from datetime import date
 
     import psycopg
 
     from benchmarks.spikes.layout.drive import Desk
 
-PRELOAD = """
-INSERT INTO {table} (id, {bucket} keep_until, owner, name, train_state, group_id, due_at, attempt, input, output, junctions,
-                     created_at, start_time, end_time, worker_id, fence)
-SELECT %(first)s - n, {value} %(keep_until)s, 'bench', 'send_invoice', 'completed', 1, now(), 1, '{{"id": 1, "f": "xxxxxxxxxxxxxxxxxxxx"}}',
-       '{{"ok": true}}', '[["noop", 1]]', now(), now(), now(), '00000000-0000-0000-0000-000000000007', n
-FROM generate_series(1, %(rows)s) n
-"""
-DELETE_BATCH = """
-WITH gone AS (
-    DELETE FROM metadata WHERE (keep_until, id) > (%(after_at)s, %(after_id)s) AND (keep_until, id) <= (
-        SELECT keep_until, id FROM metadata WHERE (keep_until, id) > (%(after_at)s, %(after_id)s)
-        AND keep_until <= %(keep_until)s ORDER BY keep_until, id OFFSET %(batch)s - 1 LIMIT 1)
-    RETURNING keep_until, id)
-SELECT max(keep_until), max(id), count(*) FROM gone
-"""
-LOG_ROWS = """
-INSERT INTO {table} (bucket, metadata_id, created_at, level, logger, message)
-SELECT %(bucket)s, n / 3, now(), 'info', 'invoices', 'invoice ' || n || ' was sent to the customer'
-FROM generate_series(1, %(rows)s) n
-"""
+SQL = load_statements(__file__)
+PRELOAD = SQL["preload"]
+DELETE_BATCH = SQL["delete_batch"]
+LOG_ROWS = SQL["log_rows"]
+ACTIVE = SQL["active"]
 DELETE_SIZE = 5000
 PROBE_ID = -1_000_000_000
 
@@ -56,7 +41,7 @@ class Prober:
     _stop: threading.Event | None = None
     _thread: threading.Thread | None = None
 
-    def __enter__(self) -> Prober:
+    def __enter__(self) -> Self:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._probe)
         self._thread.start()
@@ -90,7 +75,12 @@ def preload_statement(desk: Desk) -> bytes:
 
 def run_values(*, rows: int, day: date, first: int) -> dict[str, object]:
     """Parameters of a statement that writes finished runs which die on one day."""
-    return {"keep_until": datetime.combine(day, clock(7), tzinfo=UTC), "bucket": day, "rows": rows, "first": first}
+    return {
+        "keep_until": datetime.combine(day, clock(7), tzinfo=UTC),
+        "bucket": day,
+        "rows": rows,
+        "first": first,
+    }
 
 
 def preload(desk: Desk, rows: int) -> None:
@@ -157,16 +147,18 @@ def lookups(desk: Desk, repetitions: int = 300) -> Mapping[str, float]:
         row = connection.execute("SELECT max(id) FROM metadata").fetchone()
         newest = int(row[0]) if row else 0
         by_id = b"SELECT * FROM metadata WHERE id = %s"
-        active = f"SELECT id FROM {desk.layout.active} WHERE train_state IN ('pending', 'in_progress')".encode()
+        active = ACTIVE.format(table=desk.layout.active).encode()
         return {
-            "by id µs": _median_micros(connection, by_id, [newest], repetitions),
+            "by id µs": _median_micros(connection, by_id, [newest], repetitions=repetitions),
             "by id buffers": _buffers(connection, by_id, [newest]),
-            "active µs": _median_micros(connection, active, [], repetitions // 10),
+            "active µs": _median_micros(connection, active, [], repetitions=repetitions // 10),
             "active buffers": _buffers(connection, active, []),
         }
 
 
-def _median_micros(connection: psycopg.Connection, statement: bytes, parameters: list[object], repetitions: int) -> float:
+def _median_micros(
+    connection: psycopg.Connection, statement: bytes, parameters: list[object], *, repetitions: int
+) -> float:
     taken = []
     for _ in range(repetitions):
         started = time.perf_counter()
