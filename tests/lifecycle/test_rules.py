@@ -135,9 +135,7 @@ def test_a_stale_cursor_goes_only_once_the_log_is_pruned_past_it(ground: Ground)
     )
     ground.fill("log", [(1, ago(hours=30)), (2, ago(hours=20))])
     ground.fill("consumer", [(1, ago(hours=25)), (2, ago(hours=1)), (3, ago(hours=40))])
-    cursors = Table(
-        "consumer", [stale_cursor("updated_at", keep_for="24h", log="log", log_at="created_at")]
-    )
+    cursors = Table("consumer", [stale_cursor("updated_at", keep_for="24h", log="log", log_at="created_at")])
 
     ground.sweep(cursors)
     before_the_log_was_pruned = ground.ids("consumer")

@@ -24,6 +24,7 @@ class LazyCommand(NamedTuple):
 COMMANDS: Mapping[str, LazyCommand] = {
     "config": LazyCommand("gandy.cli.config:config", "Show the settings."),
     "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
+    "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
 }
 
 _EPILOG = """

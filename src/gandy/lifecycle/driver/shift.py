@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.database.dialect import Patience
 from gandy.sweep import Throttle as Holds
 from gandy.sweep import Verdict, verdict
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from gandy.lifecycle.contract.tables import Throttle
+    from gandy.lifecycle.database.dialect import Patience
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.state.lease import Lease
@@ -32,7 +32,7 @@ class Shift:
     is_stopping: Callable[[], bool]
     rest: Callable[[timedelta], None]
     committed: Callable[[Counts], None]
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience
 
     def label(self, table: TableName) -> str:
         """A table as people name it."""

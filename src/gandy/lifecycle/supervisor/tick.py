@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from gandy.errors import ContractRefusedError, DatabaseUnreachableError, SweepLeaseLostError
 from gandy.lifecycle.advisor.survey import Survey, survey
+from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
@@ -62,6 +63,7 @@ class Attendance:
     pruned: Callable[[str, Counts], None] = _ignore
     finished: Callable[[str, RuleOutcome], None] = _ignore
     metrics: Metrics = field(default_factory=process_metrics)
+    patience: Patience = field(default_factory=Patience)
     clock: Clock | None = None
     wait_for_lease: timedelta = timedelta(0)
     pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
@@ -153,6 +155,7 @@ def _contract_run(
             is_stopping=by.is_stopping,
             rest=by.rest,
             committed=committed,
+            patience=by.patience,
         ),
         survey=seen,
         states=states,

@@ -1,0 +1,3 @@
+"""Examples that are tested with the rest."""
+
+from __future__ import annotations

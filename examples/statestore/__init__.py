@@ -1,0 +1,3 @@
+"""The tables of a clustered state store, and the contract that keeps them bounded."""
+
+from __future__ import annotations

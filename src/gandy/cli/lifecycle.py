@@ -1,0 +1,232 @@
+"""`gandy lifecycle`: keep any table of any application bounded, with a contract file and a database URL."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from threading import Event
+from typing import TYPE_CHECKING
+
+import click
+
+from gandy.cli.lifecycle_events import log_events
+from gandy.cli.lifecycle_progress import attended
+from gandy.cli.options import example, json_option, yes_option
+from gandy.cli.output import emit_json, emit_rows, say
+from gandy.lifecycle import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.lifecycle import Contract
+    from gandy.lifecycle.supervisor.report import ContractReport
+
+_FOUND = 1
+
+
+contract_option = click.option(
+    "--contract", "files", metavar="FILE", multiple=True, help="A contract file; may be repeated."
+)
+target_option = click.option(
+    "--target", metavar="URL", help="The application's database; else what the contract names."
+)
+table_option = click.option("--table", metavar="T", help="This table only.")
+
+
+def _contracts(files: Sequence[str]) -> list[Contract]:
+    if not files:
+        raise click.UsageError("which contract? Pass --contract FILE.")
+    return [contract for file in files for contract in load(file)]
+
+
+def _database(files: Sequence[str], target: str | None) -> str:
+    """The one database that a command looks at."""
+    if target is None and not files:
+        raise click.UsageError("pass --target URL, or a --contract FILE that names a database")
+    return target if target is not None else _contracts(files)[0].target()
+
+
+@click.group(epilog=example("gandy lifecycle plan --contract lifecycle.toml --target postgresql:///app"))
+def lifecycle() -> None:
+    """Keep the tables of any application bounded."""
+
+
+@lifecycle.command(
+    epilog=example("gandy lifecycle check --contract lifecycle.toml --target sqlite:///app.db")
+)
+@contract_option
+@target_option
+@json_option
+@click.pass_context
+def check(ctx: click.Context, files: Sequence[str], target: str | None, *, as_json: bool) -> None:
+    """Check the contract against the database; exit 1 if a rule could not run."""
+    from gandy.lifecycle import check as check_contracts  # noqa: PLC0415  # needs SQLAlchemy
+
+    findings = check_contracts(_contracts(files), target)
+    if as_json:
+        emit_json(findings)
+    else:
+        for finding in findings:
+            click.echo(f"{finding.severity}: {finding}")
+        say(
+            f"{len(findings)} findings."
+            if findings
+            else "Every rule fits its table and is served by an index."
+        )
+    if any(finding.severity != "warning" for finding in findings):
+        ctx.exit(_FOUND)
+
+
+@lifecycle.command(epilog=example("gandy lifecycle plan --contract lifecycle.toml --json"))
+@contract_option
+@target_option
+@json_option
+@click.pass_context
+def plan(ctx: click.Context, files: Sequence[str], target: str | None, *, as_json: bool) -> None:
+    """Show what a sweep would do now; nothing is deleted."""
+    from gandy.lifecycle import plan as plan_contracts  # noqa: PLC0415  # needs SQLAlchemy
+
+    planned = plan_contracts(_contracts(files), target)
+    columns = ("table", "rule", "rows", "oldest", "newest", "children", "index", "batches")
+    emit_rows(planned, columns, as_json=as_json)
+    for rule in planned:
+        if rule.refused:
+            say(f"refused: {rule.refused}")
+        if rule.needs_confirmation:
+            say(f"needs confirmation: table {rule.table}: {rule.rule}: would remove {rule.rows:,} rows")
+        for warning in rule.warnings:
+            say(f"warning: {warning}")
+    if any(rule.refused for rule in planned):
+        ctx.exit(_FOUND)
+
+
+@lifecycle.command(epilog=example("gandy lifecycle sweep --contract lifecycle.toml --table outbox"))
+@contract_option
+@target_option
+@table_option
+@yes_option
+@json_option
+@click.pass_context
+def sweep(
+    ctx: click.Context,
+    files: Sequence[str],
+    *,
+    target: str | None,
+    table: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Sweep once, now, to the end; exit 1 if a rule failed or waits for a person's word."""
+    from gandy.lifecycle import sweep as sweep_contracts  # noqa: PLC0415  # needs SQLAlchemy
+
+    contracts = _contracts(files)
+    _must_name(contracts, table)
+    log_events()
+    is_shown = sys.stdout.isatty() and not as_json
+    with attended(contracts, target, yes=yes, is_shown=is_shown) as attendance:
+        reports = sweep_contracts(contracts, target, table=table, attendance=attendance)
+    _show(reports) if is_shown else emit_json(reports)
+    _explain(reports)
+    if any(report.is_skipped or not report.is_clean for report in reports):
+        ctx.exit(_FOUND)
+
+
+def _must_name(contracts: Sequence[Contract], table: str | None) -> None:
+    tables = [declared for contract in contracts for declared in contract.tables]
+    known = {declared.label for declared in tables} | {declared.name for declared in tables}
+    if table is not None and table not in known:
+        message = f"no contract names {table}; they name {', '.join(sorted(known))}"
+        raise click.BadParameter(message, param_hint="--table")
+
+
+def _explain(reports: Sequence[ContractReport]) -> None:
+    for report in reports:
+        if report.is_skipped:
+            say(f"{report.scheduler}: another process sweeps; nothing was done")
+        for held in report.held:
+            what = f"would remove {held.rows:,} of {held.of:,} rows; pass --yes to agree"
+            say(f"{report.scheduler}: table {held.table}: {held.rule}: {what}")
+
+
+def _show(reports: Sequence[ContractReport]) -> None:
+    rows = [
+        {"scheduler": report.scheduler, "table": name, "deleted": count}
+        for report in reports
+        for name, count in report.counts.items()
+    ]
+    emit_rows(rows, ("scheduler", "table", "deleted"), as_json=False)
+    for report in reports:
+        for failure in report.failures:
+            say(f"failed: {report.scheduler}: table {failure.table}: {failure.rule}: {failure.error}")
+
+
+@lifecycle.command(epilog=example("gandy lifecycle run --contract lifecycle.toml --metrics-port 9100"))
+@contract_option
+@target_option
+@click.option("--metrics-port", type=int, metavar="P", help="Serve Prometheus metrics on 127.0.0.1.")
+@json_option
+def run(files: Sequence[str], target: str | None, metrics_port: int | None, *, as_json: bool) -> None:
+    """Keep the contracts until stopped, each as often as it says."""
+    from gandy.lifecycle.supervisor.loop import keep_contracts  # noqa: PLC0415  # needs SQLAlchemy
+
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    log_events()
+    if metrics_port is not None:
+        _serve_metrics(metrics_port)
+
+    def ticked(report: ContractReport) -> None:
+        if as_json:
+            emit_json(report)
+
+    keep_contracts(_contracts(files), target, stop=stop, ticked=ticked)
+
+
+def _serve_metrics(port: int) -> None:
+    from gandy.errors import MissingExtraError  # noqa: PLC0415  # beside the import it explains
+
+    try:
+        from prometheus_client import start_http_server  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise MissingExtraError("--metrics-port", "metrics") from error
+    start_http_server(port, addr="127.0.0.1")
+
+
+@lifecycle.command(epilog=example("gandy lifecycle audit --target postgresql:///app"))
+@contract_option
+@target_option
+@json_option
+def audit(files: Sequence[str], target: str | None, *, as_json: bool) -> None:
+    """Show every table with what bounds it, its size and its growth since the last audit."""
+    from gandy.lifecycle import audit as audit_database  # noqa: PLC0415  # needs SQLAlchemy
+
+    contracts = [contract for file in files for contract in load(file)]
+    audited = audit_database(contracts, _database(files, target))
+    columns = ("table", "bound", "rows", "bytes", "rows_grown", "bytes_grown", "since")
+    emit_rows(audited, columns, as_json=as_json)
+
+
+@lifecycle.command(epilog=example("gandy lifecycle quarantine --target postgresql:///app --release"))
+@contract_option
+@target_option
+@table_option
+@click.option("--release", is_flag=True, help="Let the next sweep try these rows again.")
+@json_option
+def quarantine(
+    files: Sequence[str], target: str | None, *, table: str | None, release: bool, as_json: bool
+) -> None:
+    """List the rows that could not be deleted, with what the database said; or release them."""
+    from gandy.lifecycle import quarantine as list_rows  # noqa: PLC0415  # needs SQLAlchemy
+    from gandy.lifecycle import release as release_rows  # noqa: PLC0415
+
+    database = _database(files, target)
+    if not release:
+        columns = ("scheduler", "table", "key", "rule", "error", "quarantined_at")
+        emit_rows(list_rows(database, table=table), columns, as_json=as_json)
+        return
+    released = release_rows(database, table=table)
+    if as_json:
+        emit_json({"released": released})
+    else:
+        say(f"{released} rows released.")

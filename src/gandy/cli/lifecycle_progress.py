@@ -1,0 +1,63 @@
+"""A person attends a sweep: bars at a terminal, questions where somebody can answer."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gandy.lifecycle import Attendance, Contract
+    from gandy.lifecycle.supervisor.confirmation import Confirm
+    from gandy.lifecycle.supervisor.report import Held
+
+    Pruned = Callable[[str, Mapping[str, int]], None]
+
+
+@contextmanager
+def attended(
+    contracts: Sequence[Contract], target: str | None, *, yes: bool, is_shown: bool
+) -> Iterator[Attendance]:
+    """Attend a sweep; without a terminal nothing is shown and nobody is asked."""
+    from gandy.lifecycle import Attendance  # noqa: PLC0415  # needs SQLAlchemy
+
+    if not is_shown:
+        yield Attendance(confirm=_confirmer(yes=yes))
+        return
+    with _bars(contracts, target) as pruned:
+        yield Attendance(confirm=_confirmer(yes=yes), pruned=pruned)
+
+
+def _confirmer(*, yes: bool) -> Confirm:
+    def confirm(held: Held) -> bool:
+        if yes or not sys.stdin.isatty():
+            return yes
+        question = f"{held.table}: {held.rule}: remove {held.rows:,} of {held.of:,} rows?"
+        return click.confirm(question, err=True)
+
+    return confirm
+
+
+@contextmanager
+def _bars(contracts: Sequence[Contract], target: str | None) -> Iterator[Pruned]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415  # slow
+
+    from gandy.lifecycle import plan  # noqa: PLC0415  # needs SQLAlchemy
+
+    expected: Counter[tuple[str, str]] = Counter()
+    for rule in plan(contracts, target):
+        expected[rule.scheduler, rule.table] += rule.rows
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()) as progress:
+        tasks = {table: progress.add_task(table[1], total=rows) for table, rows in expected.items() if rows}
+
+        def pruned(scheduler: str, counts: Mapping[str, int]) -> None:
+            for table, rows in counts.items():
+                if (scheduler, table) in tasks:
+                    progress.advance(tasks[scheduler, table], rows)
+
+        yield pruned
