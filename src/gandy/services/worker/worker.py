@@ -39,6 +39,7 @@ _log = logging.getLogger("gandy.worker")
 INTERRUPT_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 2.0
 RETRY_AFTER_SECONDS: Final = 1.0
+YIELD_EVERY: Final = 32
 
 
 class Worker:
@@ -72,6 +73,7 @@ class Worker:
         self._pending = parts.wakeups.event("pending")
         self._pending.set()
         self._low = asyncio.Event()
+        self._taken = 0
         self._low_water = max(1, settings.worker.prefetch // 2)
         self._id = ""
         self._is_claiming = True
@@ -131,8 +133,13 @@ class Worker:
     async def _slot(self, queue: asyncio.Queue[ClaimedRun]) -> None:
         while True:
             claimed = await queue.get()
+            self._taken += 1
             if queue.qsize() < self._low_water:
                 self._low.set()
+            if not self._taken % YIELD_EVERY:
+                await asyncio.sleep(
+                    0
+                )  # a row of jobs that never wait must not keep claims and ends from moving
             self._attendant.begin(claimed)
             finished = await self._runner.run(claimed, self._id)
             self._attendant.end(claimed.id)
@@ -239,7 +246,7 @@ class Worker:
         return unbegun
 
     async def _shut_down(self, loops: Sequence[asyncio.Task[None]]) -> None:
-        """Stop claiming, let runs end, interrupt the rest, write what is left; wait for no hanging database."""
+        """Stop claiming, let runs end, interrupt the rest, write what is left; wait for no dead database."""
         self._is_claiming = False
         claiming, opening, _finishing, *_ = loops
         claiming.cancel()

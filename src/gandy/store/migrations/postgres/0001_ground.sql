@@ -39,9 +39,9 @@ CREATE TABLE gandy.manifest_group (
 
 CREATE TABLE gandy.manifest (
     id                        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    external_id               text NOT NULL CONSTRAINT manifest_external_id UNIQUE,
+    external_id               text COLLATE "C" NOT NULL CONSTRAINT manifest_external_id UNIQUE,
     owner                     text NOT NULL,
-    name                      text NOT NULL,     -- the train
+    name                      text COLLATE "C" NOT NULL,     -- the train
     manifest_group_id         bigint NOT NULL REFERENCES gandy.manifest_group,
     properties                json,              -- the train's input
     property_type_name        text,
@@ -76,7 +76,6 @@ CREATE TABLE gandy.manifest (
     -- what decides, kept here so that history may be cleaned
     next_scheduled_run        timestamptz,       -- the cursor: the next nominal instant without a verdict
     next_look_at              timestamptz,       -- when the manager has to look; null: when something changes
-    deferred_since            timestamptz,       -- a due instant that waits for a place or a guard is no misfire
     failure_count             integer NOT NULL DEFAULT 0,
     success_count             bigint NOT NULL DEFAULT 0,
     parent_success_seen       bigint NOT NULL DEFAULT 0,
@@ -97,15 +96,14 @@ CREATE TABLE gandy.manifest (
 ) WITH (fillfactor = 70);
 
 -- The cycle's only way in: it sees what is due and nothing else.
-CREATE INDEX ix_manifest_next_look ON gandy.manifest (next_look_at, manifest_group_id)
+CREATE INDEX ix_manifest_next_look ON gandy.manifest (next_look_at, manifest_group_id, priority, id)
     WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_manifest_dependents_due ON gandy.manifest (id) WHERE has_dependents_due;
 CREATE INDEX ix_manifest_depends_on ON gandy.manifest (depends_on_manifest_id)
     WHERE depends_on_manifest_id IS NOT NULL;
 CREATE INDEX ix_manifest_group ON gandy.manifest (manifest_group_id, id);
 CREATE INDEX ix_manifest_batch ON gandy.manifest (owner, batch, id);
-CREATE INDEX ix_manifest_name ON gandy.manifest (name text_pattern_ops, id);
-CREATE INDEX ix_manifest_external_prefix ON gandy.manifest (external_id text_pattern_ops);
+CREATE INDEX ix_manifest_name ON gandy.manifest (name, id);
 CREATE INDEX ix_manifest_orphaned ON gandy.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
 CREATE INDEX ix_manifest_completed ON gandy.manifest (completed_at) WHERE completed_at IS NOT NULL;
 
@@ -369,3 +367,25 @@ CREATE TABLE gandy.service_state (
     updated_at timestamptz NOT NULL DEFAULT gandy.now(),
     PRIMARY KEY (owner, key)
 );
+
+-- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
+CREATE VIEW gandy.manifest_dispatch AS
+SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS group_id,
+       m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.scheduled_at, p.external_id AS parent,
+       m.next_scheduled_run, m.next_look_at, m.priority, g.priority AS group_priority,
+       m.exclusions, m.variance_seconds, m.misfire_policy, m.misfire_threshold_seconds,
+       m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at IS NOT NULL AS is_orphaned,
+       greatest(m.enabled_at, g.enabled_at) AS enabled_at, m.last_skip_reason,
+       m.failure_count, m.success_count, m.max_retries, m.is_retried,
+       EXISTS (SELECT 1 FROM gandy.dead_letter l
+               WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS has_awaiting_dead_letter,
+       (SELECT q.origin FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued') AS queued_origin,
+       m.active_run_id IS NOT NULL AS has_active_execution,
+       m.last_successful_run_id IS NOT NULL AS has_successful_metadata, m.completed_at,
+       m.depends_on_manifest_id AS parent_id, coalesce(p.is_enabled, true) AS is_parent_enabled,
+       p.last_successful_run_id IS NOT NULL AS has_parent_succeeded,
+       coalesce(p.success_count, 0) AS parent_success_count, m.parent_success_seen,
+       m.xmin::text AS version  -- whoever writes the row in between makes the decision stale
+FROM gandy.manifest m
+JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
+LEFT JOIN gandy.manifest p ON p.id = m.depends_on_manifest_id;

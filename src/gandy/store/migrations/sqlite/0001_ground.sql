@@ -71,7 +71,6 @@ CREATE TABLE manifest (
     -- what decides, kept here so that history may be cleaned
     next_scheduled_run        TEXT CHECK (next_scheduled_run LIKE '____-__-__T__:__:__.______Z'),       -- the cursor: the next nominal instant without a verdict
     next_look_at              TEXT CHECK (next_look_at LIKE '____-__-__T__:__:__.______Z'),       -- when the manager has to look; null: when something changes
-    deferred_since            TEXT CHECK (deferred_since LIKE '____-__-__T__:__:__.______Z'),       -- a due instant that waits for a place or a guard is no misfire
     failure_count             INTEGER NOT NULL DEFAULT 0,
     success_count             INTEGER NOT NULL DEFAULT 0,
     parent_success_seen       INTEGER NOT NULL DEFAULT 0,
@@ -92,7 +91,7 @@ CREATE TABLE manifest (
 ) STRICT;
 
 -- The cycle's only way in: it sees what is due and nothing else.
-CREATE INDEX ix_manifest_next_look ON manifest (next_look_at, manifest_group_id)
+CREATE INDEX ix_manifest_next_look ON manifest (next_look_at, manifest_group_id, priority, id)
     WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_manifest_dependents_due ON manifest (id) WHERE has_dependents_due;
 CREATE INDEX ix_manifest_depends_on ON manifest (depends_on_manifest_id)
@@ -310,3 +309,25 @@ CREATE TABLE service_state (
     updated_at TEXT NOT NULL CHECK (updated_at LIKE '____-__-__T__:__:__.______Z'),
     PRIMARY KEY (owner, key)
 ) STRICT;
+
+-- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
+CREATE VIEW manifest_dispatch AS
+SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS group_id,
+       m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.scheduled_at, p.external_id AS parent,
+       m.next_scheduled_run, m.next_look_at, m.priority, g.priority AS group_priority,
+       m.exclusions, m.variance_seconds, m.misfire_policy, m.misfire_threshold_seconds,
+       m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at IS NOT NULL AS is_orphaned,
+       coalesce(max(m.enabled_at, g.enabled_at), m.enabled_at, g.enabled_at) AS enabled_at, m.last_skip_reason,
+       m.failure_count, m.success_count, m.max_retries, m.is_retried,
+       EXISTS (SELECT 1 FROM dead_letter l
+               WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS has_awaiting_dead_letter,
+       (SELECT q.origin FROM work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued') AS queued_origin,
+       m.active_run_id IS NOT NULL AS has_active_execution,
+       m.last_successful_run_id IS NOT NULL AS has_successful_metadata, m.completed_at,
+       m.depends_on_manifest_id AS parent_id, coalesce(p.is_enabled, 1) AS is_parent_enabled,
+       p.last_successful_run_id IS NOT NULL AS has_parent_succeeded,
+       coalesce(p.success_count, 0) AS parent_success_count, m.parent_success_seen,
+       '' AS version  -- one writer at a time: nobody writes the row in between
+FROM manifest m
+JOIN manifest_group g ON g.id = m.manifest_group_id
+LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id;

@@ -10,7 +10,7 @@ RETURNING id, fence, start_time AS started_at;
 -- name: end_runs
 -- Moves runs out of the live partition, guarded by the claim that owned them, into the partition of the day they die.
 WITH clock AS MATERIALIZED (
-    SELECT gandy.now() AS now, since, until FROM gandy.history_horizon
+    SELECT gandy.now() AS now, since, until FROM gandy.history_horizon WHERE is_only
 ), ended AS MATERIALIZED (
     SELECT e.*, clock.*, clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until
     FROM clock, unnest(
@@ -21,8 +21,8 @@ WITH clock AS MATERIALIZED (
              cancellation_reason, keep_for_seconds, progress_done, progress_total)
 ), gone AS (
     DELETE FROM gandy.metadata_live r USING ended e
-    WHERE r.id = e.id AND r.bucket = 'infinity'
-      AND r.worker_id IS NOT DISTINCT FROM e.worker_id AND r.fence IS NOT DISTINCT FROM e.fence
+    -- by id alone: a guard that another index could serve would make the planner compare every pair
+    WHERE r.id = e.id AND coalesce(r.worker_id, '') = coalesce(e.worker_id, '') AND coalesce(r.fence, 0) = coalesce(e.fence, 0)
     RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
         r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,
         r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,

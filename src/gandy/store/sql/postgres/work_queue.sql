@@ -60,9 +60,6 @@ WITH claim AS MATERIALIZED (
     UPDATE gandy.work_queue q SET status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id
     FROM claim WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued'
     RETURNING q.*
-), timed AS MATERIALIZED (
-    SELECT d.id, coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
-    FROM dispatched d LEFT JOIN gandy.manifest m ON m.id = d.manifest_id
 ), run AS (
     INSERT INTO gandy.metadata_live (
         id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, rank, due_at,
@@ -70,9 +67,11 @@ WITH claim AS MATERIALIZED (
     SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
            CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
            d.manifest_id, d.manifest_group_id, d.origin, d.rank, d.due_at, d.attempt, d.input, claim.now, claim.now,
-           CASE WHEN claim.fence IS NOT NULL THEN claim.now + make_interval(secs => timed.timeout_seconds) END,
+           claim.now + make_interval(
+               secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)),
            %(worker_id)s, claim.fence
-    FROM claim, dispatched d JOIN timed ON timed.id = d.id
+    FROM claim, dispatched d LEFT JOIN gandy.manifest m ON m.id = d.manifest_id
+    RETURNING id, fence, start_time, deadline_at
 ), active AS (
     UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
     FROM dispatched d WHERE m.id = d.manifest_id
@@ -82,7 +81,7 @@ WITH claim AS MATERIALIZED (
     DELETE FROM gandy.unique_key k USING dispatched d, claim
     WHERE d.unique_key IS NOT NULL AND k.holder_id = d.id AND k.held_until = 'start' AND claim.fence IS NOT NULL
 )
-SELECT timed.id, claim.fence, claim.now AS started_at, timed.timeout_seconds FROM timed, claim;
+SELECT id, fence, start_time AS started_at, extract(epoch FROM deadline_at - start_time)::float8 AS timeout_seconds FROM run;
 
 -- name: hold_entries
 -- The manifest is active or disabled: its entry waits outside the ready index until that changes.

@@ -56,8 +56,7 @@ SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
        d.manifest_id, d.manifest_group_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
-       CASE WHEN :worker_id IS NOT NULL
-            THEN gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)) END,
+       gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
 WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';

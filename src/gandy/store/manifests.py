@@ -1,0 +1,292 @@
+"""The manifests that a cycle has to look at, and the one conditional write that moves each of them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from gandy.errors import ScheduleError
+from gandy.model import exclusion_json
+from gandy.model.manifest import DispatchView
+from gandy.model.schedule import (
+    Cron,
+    Dependent,
+    DormantDependent,
+    Interval,
+    Manual,
+    MisfirePolicy,
+    Once,
+    Origin,
+    ScheduleType,
+    SkipReason,
+)
+from gandy.rules.fairness import Demand, share
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gandy.model.exclusion import Exclusion
+    from gandy.model.manifest import Decision, Skipped
+    from gandy.model.schedule import Schedule
+    from gandy.store.statements import Operation, Row, Rows
+
+#: A manifest, instants that were not queued, and the message where that was an error.
+SkipRow: TypeAlias = "tuple[int, Skipped, str | None]"
+
+_PARENTS_AT_ONCE: Final = 1_000
+_MEMORY: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class DueManifests:
+    """The manifests of one cycle; what is left over follows in the next."""
+
+    views: tuple[DispatchView, ...]
+    unreadable: Mapping[int, str]  #: manifests whose schedule cannot be read, and why
+    left_over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """What became of decisions: moved on, and with an entry where one was made."""
+
+    moved: frozenset[int]
+    entries: Mapping[int, int]  #: the queue entry by its manifest
+    owners: frozenset[str]
+
+
+def try_lock_cycle() -> Operation[bool]:
+    """Take the lock that saves the other servers the work; nobody ever waits for it."""
+    return bool((yield statement("try_lock", name="gandy_manifest_manager"))[0].is_held)
+
+
+def wake_dependents() -> Operation[int]:
+    """Give every dependent of a parent that succeeded its look."""
+    return len((yield statement("wake_dependents", limit=_PARENTS_AT_ONCE)))
+
+
+def load_due(limit: int | None) -> Operation[DueManifests]:
+    """Load what needs a look: all of it, or of each group its fair share."""
+    demands = [
+        Demand(row.id, row.priority, row.due, row.oldest_due_at)
+        for row in (yield statement("count_due_by_group"))
+    ]
+    if not demands:
+        return DueManifests((), {})
+    due = sum(demand.due for demand in demands)
+    if limit is None or due <= limit:
+        return _due((yield statement("load_all_due")))
+    shares = {group_id: most for group_id, most in share(limit, demands).items() if most > 0}
+    rows = yield statement("load_shares", group_id=list(shares), share=list(shares.values()))
+    return _due(rows, left_over=due - len(rows))
+
+
+def load_views(ids: Iterable[int]) -> Operation[DueManifests]:
+    """Read manifests anew, whatever their looks say."""
+    wanted = sorted(set(ids))
+    return _due((yield statement("load_views", ids=wanted)) if wanted else [])
+
+
+def load_page(after_id: int, limit: int) -> Operation[DueManifests]:
+    """Load the next manifests of the slow pass over all of them."""
+    return _due((yield statement("load_page", after_id=after_id, limit=limit)))
+
+
+def next_look() -> Operation[float | None]:
+    """Say in how many seconds the next manifest needs a look."""
+    rows = yield statement("next_look")
+    return rows[0].seconds if rows else None
+
+
+def read_now() -> Operation[datetime]:
+    """Ask the one clock."""
+    now: datetime = (yield statement("read_clock"))[0].now
+    return now
+
+
+def announce_work(owners: Iterable[str]) -> Operation[None]:
+    """Wake the workers of those who have something to run."""
+    for owner in sorted(owners):
+        yield statement("notify", payload=f"work:{owner}")
+
+
+def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[Advanced]:
+    """Move manifests on and write their entries; a manifest that changed meanwhile is left as it is."""
+    rows = yield batch("advance_manifests", [_advance_row(view, decision) for view, decision in decided])
+    return Advanced(
+        moved=frozenset(row.id for row in rows),
+        entries={row.id: row.entry_id for row in rows if row.entry_id is not None},
+        owners=frozenset(row.owner for row in rows if row.entry_id is not None),
+    )
+
+
+def step_back(views: Sequence[DispatchView]) -> Operation[int]:
+    """Leave pending what could not be queued because an entry came in between."""
+    rows = [
+        {"id": view.id, "cursor": view.next_scheduled_run, "parent_seen": view.parent_success_seen}
+        for view in views
+    ]
+    return len((yield batch("step_back", rows)))
+
+
+def record_skips(skips: Sequence[SkipRow]) -> Operation[int]:
+    """Write verdicts that are no entries, in the last one's row where the reason goes on."""
+    extending = [(manifest_id, skip) for manifest_id, skip, _ in skips if skip.extends_last]
+    rows = [
+        {
+            "manifest_id": manifest_id,
+            "due_until": skip.due_until,
+            "occurrences": skip.occurrences,
+            "reason": skip.reason.value,
+        }
+        for manifest_id, skip in extending
+    ]
+    extended = {row.manifest_id for row in (yield batch("extend_skips", rows))}
+    made = [
+        {
+            "manifest_id": manifest_id,
+            "due_at": skip.due_at,
+            "due_until": skip.due_until,
+            "occurrences": skip.occurrences,
+            "reason": skip.reason.value,
+            "error": error,
+        }
+        for manifest_id, skip, error in skips
+        if not (skip.extends_last and manifest_id in extended)
+    ]
+    yield batch("record_skips", made)
+    return len(skips)
+
+
+def bring_retries_forward(manifest_ids: Sequence[int]) -> Operation[frozenset[str]]:
+    """Let waiting retries run now; the result names the owners that have work."""
+    if not manifest_ids:
+        return frozenset()
+    rows = yield statement("bring_retries_forward", ids=list(manifest_ids))
+    return frozenset(row.owner for row in rows)
+
+
+def set_looks(looks: Sequence[tuple[DispatchView, datetime]]) -> Operation[int]:
+    """Set hints right; who was changed meanwhile has a new one already."""
+    rows = [{"id": view.id, "version": view.version, "next_look": look} for view, look in looks]
+    return len((yield batch("set_looks", rows)))
+
+
+def _advance_row(view: DispatchView, decision: Decision) -> dict[str, object]:
+    occurrence = decision.occurrence
+    return {
+        "id": view.id,
+        "version": view.version,
+        "cursor": view.next_scheduled_run,
+        "next_cursor": decision.next_scheduled_run,
+        "next_look": decision.next_look_at,
+        "due_at": None if occurrence is None else occurrence.due_at,
+        "scheduled_at": None if occurrence is None else occurrence.scheduled_at,
+        "origin": None if occurrence is None else occurrence.origin.value,
+        "parent_seen": decision.parent_success_seen,
+        "skip_reason": _skip_reason(view, decision),
+    }
+
+
+def _skip_reason(view: DispatchView, decision: Decision) -> str | None:
+    """Say which reason the next skip may go on with: the latest verdict's, if that was a skip."""
+    occurrence, skipped = decision.occurrence, decision.skipped
+    if skipped and (occurrence is None or skipped[-1].due_at > occurrence.due_at):
+        return skipped[-1].reason.value
+    return None if occurrence is not None or view.last_skip is None else view.last_skip.value
+
+
+def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
+    views: list[DispatchView] = []
+    unreadable: dict[int, str] = {}
+    for row in rows:
+        try:
+            views.append(_view(row, _schedule(*row[5:11]), _exclusions(row.exclusions)))
+        except ScheduleError as error:
+            unreadable[row.id] = str(error)
+            views.append(_view(row, Manual(), ()))
+    return DueManifests(tuple(views), unreadable, left_over)
+
+
+def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> DispatchView:
+    return DispatchView(
+        id=row.id,
+        external_id=row.external_id,
+        owner=row.owner,
+        train=row.train,
+        group_id=row.group_id,
+        schedule=schedule,
+        next_scheduled_run=row.next_scheduled_run,
+        priority=row.priority,
+        group_priority=row.group_priority,
+        exclusions=exclusions,
+        variance=_span(row.variance_seconds),
+        misfire_policy=_POLICIES[row.misfire_policy],
+        misfire_threshold=_span(row.misfire_threshold_seconds),
+        is_enabled=row.is_enabled,
+        group_enabled=row.is_group_enabled,
+        is_orphaned=row.is_orphaned,
+        enabled_at=row.enabled_at,
+        last_skip=_REASONS.get(row.last_skip_reason),
+        failed_count=row.failure_count,
+        success_count=row.success_count,
+        has_awaiting_dead_letter=row.has_awaiting_dead_letter,
+        has_queued_work=row.queued_origin is not None,
+        is_queued_work_a_retry=row.queued_origin == Origin.RETRY,
+        has_active_execution=row.has_active_execution,
+        has_successful_metadata=row.has_successful_metadata,
+        completed_at=row.completed_at,
+        parent_id=row.parent_id,
+        parent_enabled=row.is_parent_enabled,
+        parent_has_successful_metadata=row.has_parent_succeeded,
+        parent_success_count=row.parent_success_count,
+        parent_success_seen=row.parent_success_seen,
+        next_look_at=row.next_look_at,
+        max_retries=row.max_retries,
+        is_retried=row.is_retried,
+        version=row.version,
+    )
+
+
+_POLICIES: Final = {policy.value: policy for policy in MisfirePolicy}
+_REASONS: Final = {reason.value: reason for reason in SkipReason}
+
+
+@lru_cache(maxsize=_MEMORY)
+def _schedule(  # noqa: PLR0917 the columns of a row, in their order
+    kind: str,
+    expression: str | None,
+    seconds: float | None,
+    timezone: str,
+    scheduled_at: datetime | None,
+    parent: str | None,
+) -> Schedule:
+    schedule_type = ScheduleType(kind)
+    match schedule_type:
+        case ScheduleType.CRON:
+            return Cron(expression or "", timezone)
+        case ScheduleType.INTERVAL:
+            return Interval(timedelta(seconds=seconds or 0), timezone)
+        case ScheduleType.ONCE:
+            return Once(at=scheduled_at, timezone=timezone)
+        case ScheduleType.DEPENDENT:
+            return Dependent(parent or "")
+        case ScheduleType.DORMANT_DEPENDENT:
+            return DormantDependent(parent or "")
+        case ScheduleType.NONE:
+            return Manual()
+        case _:
+            assert_never(schedule_type)
+
+
+@lru_cache(maxsize=_MEMORY)
+def _exclusions(text: str) -> tuple[Exclusion, ...]:
+    return exclusion_json.from_json(text)
+
+
+@lru_cache(maxsize=_MEMORY)
+def _span(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)

@@ -1,0 +1,53 @@
+-- name: cancel_timed_out
+-- Asks runs that used up their time to stop; the clock started when the worker did.
+UPDATE gandy.metadata_live r
+SET cancellation_requested = true, cancellation_reason = 'timeout', cancellation_requested_at = gandy.now()
+WHERE r.bucket = 'infinity' AND NOT r.cancellation_requested AND r.id = ANY(ARRAY(
+    SELECT id FROM gandy.metadata_live
+    WHERE train_state = 'in_progress' AND deadline_at <= gandy.now() AND NOT cancellation_requested
+    ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+RETURNING r.id;
+
+-- name: find_stale_pending
+-- Nobody will start these: no live worker knows the train, or a submitter took the run and never began it.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
+WHERE r.train_state = 'pending' AND r.created_at <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
+  AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR NOT EXISTS (
+    SELECT 1 FROM gandy.worker w
+    WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy.now() AND r.name = ANY(w.trains)))
+ORDER BY r.id LIMIT %(limit)s;
+
+-- name: find_silent_workers
+-- Their leases have run out; whether they are dead is for the caller to judge.
+SELECT id FROM gandy.worker WHERE state IN ('running', 'draining') AND lease_expires_at <= gandy.now() ORDER BY id;
+
+-- name: next_lease_end
+-- When a worker that stays silent would first be missed.
+SELECT extract(epoch FROM lease_expires_at - gandy.now())::float8 AS seconds FROM gandy.worker
+WHERE state IN ('running', 'draining') ORDER BY lease_expires_at LIMIT 1;
+
+-- name: mark_workers_lost
+-- A worker that comes back finds that it is no longer trusted.
+UPDATE gandy.worker SET state = 'lost'
+WHERE id = ANY(%(ids)s::text[]) AND state IN ('running', 'draining') AND lease_expires_at <= gandy.now()
+RETURNING id;
+
+-- name: find_runs_of_workers
+-- What lost workers held.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
+WHERE r.train_state = 'in_progress' AND r.worker_id = ANY(%(ids)s::text[])
+ORDER BY r.id;
+
+-- name: find_overaged
+-- The net under the leases: far past the timeout, and past the age at which anything is given up.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
+WHERE r.train_state = 'in_progress'
+  AND r.deadline_at <= gandy.now() - make_interval(secs => %(grace_seconds)s::float8)
+  AND r.start_time <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
+ORDER BY r.id LIMIT %(limit)s;

@@ -1,0 +1,10 @@
+-- name: record_administrative_run
+-- Born terminal and short-lived: it is kept, and pruned, by row.
+INSERT INTO gandy.metadata (
+    bucket, owner, name, train_state, output, created_at, start_time, end_time, keep_until, failure_junction,
+    failure_exception, failure_reason, stack_trace, junctions)
+SELECT '-infinity', %(owner)s, %(name)s, %(train_state)s, %(output)s::json, started, started, now,
+       now + make_interval(secs => %(keep_seconds)s::float8), %(failure_junction)s, %(failure_exception)s,
+       %(failure_reason)s, %(stack_trace)s, %(junctions)s::json
+FROM (SELECT gandy.now() AS now, gandy.now() - make_interval(secs => %(took_seconds)s::float8) AS started) t
+RETURNING id;

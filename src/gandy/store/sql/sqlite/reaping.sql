@@ -1,0 +1,53 @@
+-- name: cancel_timed_out
+-- Asks runs that used up their time to stop; the clock started when the worker did.
+UPDATE metadata
+SET cancellation_requested = 1, cancellation_reason = 'timeout', cancellation_requested_at = gandy_now()
+WHERE id IN (
+    SELECT id FROM metadata
+    WHERE train_state = 'in_progress' AND deadline_at <= gandy_now() AND NOT cancellation_requested
+    ORDER BY deadline_at LIMIT :limit)
+RETURNING id;
+
+-- name: find_stale_pending
+-- Nobody will start these: no live worker knows the train, or a submitter took the run and never began it.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
+WHERE r.train_state = 'pending' AND r.created_at <= gandy_later(-:stale_seconds)
+  AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR NOT EXISTS (
+    SELECT 1 FROM worker w
+    WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy_now()
+      AND r.name IN (SELECT value FROM json_each(w.trains))))
+ORDER BY r.id LIMIT :limit;
+
+-- name: find_silent_workers
+-- Their leases have run out; whether they are dead is for the caller to judge.
+SELECT id FROM worker WHERE state IN ('running', 'draining') AND lease_expires_at <= gandy_now() ORDER BY id;
+
+-- name: next_lease_end
+-- When a worker that stays silent would first be missed.
+SELECT gandy_seconds(lease_expires_at) AS seconds FROM worker
+WHERE state IN ('running', 'draining') ORDER BY lease_expires_at LIMIT 1;
+
+-- name: mark_workers_lost
+-- A worker that comes back finds that it is no longer trusted.
+UPDATE worker SET state = 'lost'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('running', 'draining') AND lease_expires_at <= gandy_now()
+RETURNING id;
+
+-- name: find_runs_of_workers
+-- What lost workers held.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
+WHERE r.train_state = 'in_progress' AND r.worker_id IN (SELECT value FROM json_each(:ids))
+ORDER BY r.id;
+
+-- name: find_overaged
+-- The net under the leases: far past the timeout, and past the age at which anything is given up.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
+WHERE r.train_state = 'in_progress' AND r.deadline_at <= gandy_later(-:grace_seconds)
+  AND r.start_time <= gandy_later(-:stale_seconds)
+ORDER BY r.id LIMIT :limit;

@@ -1,0 +1,10 @@
+-- name: record_administrative_run
+-- Born terminal and short-lived: it is kept, and pruned, by row.
+UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'work_queue';
+INSERT INTO metadata (
+    id, owner, name, train_state, output, created_at, start_time, end_time, keep_until, failure_junction,
+    failure_exception, failure_reason, stack_trace, junctions)
+SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :name, :train_state, :output,
+       gandy_later(-:took_seconds), gandy_later(-:took_seconds), gandy_now(), gandy_later(:keep_seconds),
+       :failure_junction, :failure_exception, :failure_reason, :stack_trace, :junctions
+RETURNING id;
