@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import assert_type
 
-from fake_app import Job, Scheduled
 from trains import (
     Close,
     Mailer,
@@ -22,6 +22,9 @@ from trains import (
     tick,
 )
 
+from gandy import Job
+from gandy.app.scheduled import Scheduled
+from gandy.app.sync import SyncJob
 from gandy.model.outcome import Cancelled, Completed, Failed
 from gandy.train.inside.run import Run
 
@@ -70,3 +73,41 @@ def schedules_take_the_input_of_their_train() -> None:
     extract.then("load", send, Request(1)).then("tick", tick).then("delta", Close, Request(1), dormant=True)
     app.schedule_many("sync", Close, {"a": Request(1), "b": UrgentRequest(2)}, hourly)
     app.schedule_many("sync", send, {"a": Request(1)}, hourly)
+    app.schedule("manual", Close, Request(1))
+    app.schedule("urgent", Close, UrgentRequest(1), hourly)
+    extract.then("urgent-too", Close, UrgentRequest(1))
+    app.schedule_once("once", send, Request(1), delay=timedelta(minutes=5))
+    app.schedule_once("once-tick", tick, delay=timedelta(minutes=5))
+
+
+async def many_jobs_know_their_result() -> None:
+    assert_type(await app.enqueue_many(Close, [Request(1), UrgentRequest(2)]), list[Job[Receipt]])
+    assert_type(await app.enqueue_many(send, (Request(number) for number in range(3))), list[Job[Receipt]])
+    assert_type(await app.enqueue_many(send_sync, [Request(1)]), list[Job[Receipt]])
+    assert_type(await app.enqueue_many(run_first, [Request(1)]), list[Job[Receipt]])
+
+
+async def runs_with_a_record_return_the_output() -> None:
+    assert_type(await app.run(Close, Request(1)), Receipt)
+    assert_type(await app.run(Nightly), Receipt)
+    assert_type(await app.run(send, Request(1)), Receipt)
+    assert_type(await app.run(send_sync, Request(1)), Receipt)
+    assert_type(await app.run(run_first, Request(1)), Receipt)
+    assert_type(await app.run(count), int)
+
+
+async def schedules_can_be_added_at_run_time() -> None:
+    await app.add_schedule("close", Close, Request(1), hourly)
+    await app.add_schedule("load", send, Request(1), after="close", dormant=True)
+    await app.add_schedule("tick", tick, hourly)
+
+
+def the_sync_face_is_typed_alike() -> None:
+    with app as sync:
+        assert_type(sync.enqueue(Close, Request(1), unique_for=timedelta(hours=1)), SyncJob[Receipt])
+        assert_type(sync.enqueue(tick), SyncJob[int])
+        assert_type(sync.enqueue(send, Request(1)).result(timeout=3), Receipt)
+        assert_type(sync.enqueue_many(send, [Request(1)]), list[SyncJob[Receipt]])
+        assert_type(sync.run(send_sync, Request(1)), Receipt)
+        assert_type(sync.run(nightly), str)
+    app.sync.add_schedule("close", Close, Request(1), hourly)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from trains import (
     Close,
     Nightly,
@@ -55,3 +57,21 @@ def scheduling() -> None:
     app.schedule_many("sync", Close, {"a": Other("")}, hourly)  # refused
     app.schedule_many("sync", send, {"a": Other("")}, hourly)  # refused
     app.schedule_many("sync", send, {"a": Request(1), "b": Other("")}, hourly)  # refused
+    app.schedule_once("once", send, Other(""), delay=timedelta(minutes=5))  # refused
+    app.schedule("close", Close, Request(1), hourly, priority="high")  # refused
+    app.schedule("close", Close, Request(1), hourly, prio=1)  # refused
+
+
+async def asking_in_other_ways() -> None:
+    await app.enqueue_many(Close, [Other("")])  # refused
+    await app.enqueue_many(send, [Request(1), Other("")])  # refused
+    await app.run(Close, Other(""))  # refused
+    await app.run(send)  # refused
+    await app.enqueue(send, Request(1), delay=5)  # refused
+    await app.add_schedule("close", Close, Other(""), hourly)  # refused
+
+
+def the_sync_face() -> None:
+    app.sync.enqueue(Close, Other(""))  # refused
+    app.sync.enqueue(send)  # refused
+    app.sync.run(send_sync, Other(""))  # refused

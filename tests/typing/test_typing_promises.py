@@ -40,7 +40,6 @@ def pyright(file: Path, cache: Path) -> set[int]:
                 "include": [os.path.relpath(file, cache)],
                 "extraPaths": [str(ROOT / "src"), str(FOLDER)],
                 "typeCheckingMode": "standard",
-                "reportReturnType": False,  # the fake app has signatures only
                 "pythonVersion": "3.11",
             }
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fake_app import App, Schedule
-
+from gandy import Gandy, every
 from gandy.train.base import Train
 from gandy.train.inside.run import Run
 
@@ -29,8 +28,8 @@ class Receipt: ...
 class Mailer: ...
 
 
-app = App()
-hourly = Schedule()
+app = Gandy("typing")
+hourly = every(hours=1)
 
 
 @app.train

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gandy.app.job import Job
-from gandy.app.manifests import input_value
+from gandy.app.manifests import ScheduleOptions, declare, input_value, split_arguments
 from gandy.app.requests import EnqueueOptions, enqueue_request
+from gandy.errors import DeclarationError
+from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.store.queueing import enqueue
+from gandy.store.seeding import add_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.app.job import ReadJob
-    from gandy.app.keywords import AnyTrain, EnqueueKeywords
+    from gandy.app.keywords import AnyTrain, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.store.queueing import Enqueued, EnqueueRequest
     from gandy.store.statements import Operation
     from gandy.train.registry import AnyTrain as Definition
     from gandy.train.registry import Registry
+
+ScheduleArguments: TypeAlias = "tuple[object, TimeSchedule | None]"
 
 
 class Asking:
@@ -36,6 +41,30 @@ class Asking:
     def enqueue_many(self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
         """Ask for a job for every input."""
         return self._asked(self._registry.resolve(train), values, keywords)
+
+    def add_schedule(
+        self,
+        external_id: str,
+        train: AnyTrain,
+        *,
+        arguments: ScheduleArguments,
+        keywords: RuntimeScheduleKeywords,
+    ) -> Operation[None]:
+        """Make a manifest at run time, on a schedule or after another one."""
+        options = dict(keywords)
+        follows = _follows(
+            external_id, options.pop("after", None), dormant=bool(options.pop("dormant", False))
+        )
+        value, schedule = split_arguments(*arguments)
+        if follows is not None and not isinstance(schedule, Manual):
+            raise DeclarationError(
+                external_id, "it has a schedule and follows another one; choose one of them"
+            )
+        definition = self._registry.resolve(train)
+        declaration = declare(
+            external_id, definition, follows or schedule, input=value, options=_schedule_options(options)
+        )
+        yield from add_manifest(self._owner, declaration)
 
     def _asked(self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
         options = {name: value for name, value in keywords.items() if name != "connection"}
@@ -66,6 +95,18 @@ class Asked:
             )
             for job_id in enqueued.ids
         ]
+
+
+def _follows(external_id: str, parent: object, *, dormant: bool) -> Dependent | DormantDependent | None:
+    if parent is None:
+        if dormant:
+            raise DeclarationError(external_id, "a dormant one follows another; say after=...")
+        return None
+    return DormantDependent(str(parent)) if dormant else Dependent(str(parent))
+
+
+def _schedule_options(keywords: dict[str, Any]) -> ScheduleOptions:
+    return ScheduleOptions(**keywords)
 
 
 def _options(keywords: dict[str, Any]) -> EnqueueOptions:

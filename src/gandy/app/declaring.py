@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
     from gandy.app.keywords import ScheduleKeywords, TimeSchedule, TrainKeywords
     from gandy.app.scheduled import Scheduled
+    from gandy.train.base import Train
     from gandy.train.hooks import AnyHook, HookName
-    from gandy.train.typed import AnyFunction, AnyTrainClass, In, RunFirstTrainOf, TrainOf, TrainWithoutInput
+    from gandy.train.typed import (
+        AnyFunction,
+        AnyTrainClass,
+        FunctionOf,
+        In,
+        RunFirstTrainOf,
+        TrainWithoutInput,
+    )
 
 
 class Declaring:
@@ -87,7 +95,7 @@ class Declaring:
         self,
         external_id: str,
         train: TrainWithoutInput,
-        schedule: TimeSchedule = ...,
+        schedule: TimeSchedule,
         /,
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled: ...
@@ -96,10 +104,29 @@ class Declaring:
     def schedule(
         self,
         external_id: str,
-        train: TrainOf[In],
+        train: TrainWithoutInput,
+        *,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule(
+        self,
+        external_id: str,
+        train: type[Train[In, Any]],
         input: In,
-        schedule: TimeSchedule = ...,
-        /,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule(
+        self,
+        external_id: str,
+        train: FunctionOf[In],
+        input: In,
+        schedule: TimeSchedule | None = ...,
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled: ...
 
@@ -109,24 +136,30 @@ class Declaring:
         external_id: str,
         train: RunFirstTrainOf[In],
         input: In,
-        schedule: TimeSchedule = ...,
-        /,
+        schedule: TimeSchedule | None = ...,
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled: ...
 
-    def schedule(
-        self, external_id: str, train: Any, /, *arguments: object, **options: Unpack[ScheduleKeywords]
+    def schedule(  # noqa: PLR0917 - it reads in this order
+        self,
+        external_id: str,
+        train: Any,
+        input: object = NOT_GIVEN,
+        schedule: TimeSchedule | None = None,
+        **options: Unpack[ScheduleKeywords],
     ) -> Scheduled:
-        """Declare a manifest: `app.schedule("report", MakeReport, ReportInput(), cron("0 3 * * *"))`."""
-        value, schedule = split_arguments(arguments)
-        return self._declared.schedule(external_id, train, schedule=schedule, input=value, keywords=options)
+        """Declare a manifest: `app.schedule("report", MakeReport, ReportInput(), cron("0 3 * * *"))`.
+
+        Without a schedule it runs when it is triggered.
+        """
+        value, when = split_arguments(input, schedule)
+        return self._declared.schedule(external_id, train, schedule=when, input=value, keywords=options)
 
     @overload
     def schedule_once(
         self,
         external_id: str,
         train: TrainWithoutInput,
-        /,
         *,
         at: datetime | None = ...,
         delay: timedelta | None = ...,
@@ -137,9 +170,20 @@ class Declaring:
     def schedule_once(
         self,
         external_id: str,
-        train: TrainOf[In],
+        train: type[Train[In, Any]],
         input: In,
-        /,
+        *,
+        at: datetime | None = ...,
+        delay: timedelta | None = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def schedule_once(
+        self,
+        external_id: str,
+        train: FunctionOf[In],
+        input: In,
         *,
         at: datetime | None = ...,
         delay: timedelta | None = ...,
@@ -152,7 +196,6 @@ class Declaring:
         external_id: str,
         train: RunFirstTrainOf[In],
         input: In,
-        /,
         *,
         at: datetime | None = ...,
         delay: timedelta | None = ...,
@@ -164,7 +207,6 @@ class Declaring:
         external_id: str,
         train: Any,
         input: object = NOT_GIVEN,
-        /,
         *,
         at: datetime | None = None,
         delay: timedelta | None = None,
@@ -178,10 +220,21 @@ class Declaring:
     def schedule_many(
         self,
         name: str,
-        train: TrainOf[In],
+        train: type[Train[In, Any]],
         inputs: Mapping[str, In],
         schedule: TimeSchedule,
-        /,
+        *,
+        prune_empty: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Mapping[str, Scheduled]: ...
+
+    @overload
+    def schedule_many(
+        self,
+        name: str,
+        train: FunctionOf[In],
+        inputs: Mapping[str, In],
+        schedule: TimeSchedule,
         *,
         prune_empty: bool = ...,
         **options: Unpack[ScheduleKeywords],
@@ -194,7 +247,6 @@ class Declaring:
         train: RunFirstTrainOf[In],
         inputs: Mapping[str, In],
         schedule: TimeSchedule,
-        /,
         *,
         prune_empty: bool = ...,
         **options: Unpack[ScheduleKeywords],
@@ -206,7 +258,6 @@ class Declaring:
         train: Any,
         inputs: Mapping[str, Any],
         schedule: TimeSchedule,
-        /,
         *,
         prune_empty: bool = False,
         **options: Unpack[ScheduleKeywords],

@@ -25,16 +25,23 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gandy.app.job import Job
-    from gandy.app.keywords import CleanupKeywords, EnqueueKeywords
+    from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.app.opening import OpenApp
     from gandy.clock import ManualClock
     from gandy.settings import LoadedSettings, Settings
     from gandy.store.drivers.database import Database
     from gandy.store.runs import JobView
     from gandy.store.statements import Operation
-    from gandy.train.typed import AsyncRunFirst, SyncFunction, SyncRunFirst, SyncWithoutInput
+    from gandy.train.typed import (
+        AsyncRunFirst,
+        FunctionOf,
+        RunFirstTrainOf,
+        SyncFunction,
+        SyncRunFirst,
+        SyncWithoutInput,
+        TrainWithoutInput,
+    )
 
-AsyncTrain: TypeAlias = type[Train[In, Out]] | AsyncFunction[In, Out]
 AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]
 
 
@@ -144,36 +151,39 @@ class Gandy(Declaring):
 
     @overload
     async def enqueue(
-        self, train: AsyncTrainWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncTrainWithoutInput[Out], **options: Unpack[EnqueueKeywords]
+    ) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(self, train: SyncWithoutInput[Out], **options: Unpack[EnqueueKeywords]) -> Job[Out]: ...
+
+    @overload
+    async def enqueue(
+        self, train: type[Train[In, Out]], input: In, **options: Unpack[EnqueueKeywords]
     ) -> Job[Out]: ...
 
     @overload
     async def enqueue(
-        self, train: SyncWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncFunction[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> Job[Out]: ...
 
     @overload
     async def enqueue(
-        self, train: AsyncTrain[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+        self, train: SyncFunction[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> Job[Out]: ...
 
     @overload
     async def enqueue(
-        self, train: SyncFunction[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncRunFirst[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> Job[Out]: ...
 
     @overload
     async def enqueue(
-        self, train: AsyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(
-        self, train: SyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+        self, train: SyncRunFirst[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> Job[Out]: ...
 
     async def enqueue(
-        self, train: Any, input: object = NOT_GIVEN, /, **options: Unpack[EnqueueKeywords]
+        self, train: Any, input: object = NOT_GIVEN, **options: Unpack[EnqueueKeywords]
     ) -> Job[Any]:
         """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
         asked = self._asking.enqueue(train, input, options)
@@ -181,54 +191,126 @@ class Gandy(Declaring):
 
     @overload
     async def enqueue_many(
-        self, train: AsyncTrain[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: type[Train[In, Out]], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Out]]: ...
 
     @overload
     async def enqueue_many(
-        self, train: SyncFunction[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncFunction[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Out]]: ...
 
     @overload
     async def enqueue_many(
-        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: SyncFunction[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Out]]: ...
 
     @overload
     async def enqueue_many(
-        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
+    ) -> list[Job[Out]]: ...
+
+    @overload
+    async def enqueue_many(
+        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Out]]: ...
 
     async def enqueue_many(
-        self, train: Any, inputs: Iterable[Any], /, **options: Unpack[EnqueueKeywords]
+        self, train: Any, inputs: Iterable[Any], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Any]]:
         """Queue a job for every input, all or none."""
         asked = self._asking.enqueue_many(train, list(inputs), options)
         return await self._write(asked.operation(), options.get("connection"))
 
     @overload
-    async def run(self, train: AsyncTrainWithoutInput[Out], /) -> Out: ...
+    async def run(self, train: AsyncTrainWithoutInput[Out]) -> Out: ...
 
     @overload
-    async def run(self, train: SyncWithoutInput[Out], /) -> Out: ...
+    async def run(self, train: SyncWithoutInput[Out]) -> Out: ...
 
     @overload
-    async def run(self, train: AsyncTrain[In, Out], input: In, /) -> Out: ...
+    async def run(self, train: type[Train[In, Out]], input: In) -> Out: ...
 
     @overload
-    async def run(self, train: SyncFunction[In, Out], input: In, /) -> Out: ...
+    async def run(self, train: AsyncFunction[In, Out], input: In) -> Out: ...
 
     @overload
-    async def run(self, train: AsyncRunFirst[In, Out], input: In, /) -> Out: ...
+    async def run(self, train: SyncFunction[In, Out], input: In) -> Out: ...
 
     @overload
-    async def run(self, train: SyncRunFirst[In, Out], input: In, /) -> Out: ...
+    async def run(self, train: AsyncRunFirst[In, Out], input: In) -> Out: ...
 
-    async def run(self, train: Any, input: object = NOT_GIVEN, /) -> Any:
+    @overload
+    async def run(self, train: SyncRunFirst[In, Out], input: In) -> Out: ...
+
+    async def run(self, train: Any, input: object = NOT_GIVEN) -> Any:
         """Run a train here and now, with a record; return its output or raise what a junction raised."""
         definition = self.registry.resolve(train)
         open_app = self._require("app.run()")
         return await open_app.runs.run(definition, input_value(definition, input))
+
+    @overload
+    async def add_schedule(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        schedule: TimeSchedule,
+        /,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    async def add_schedule(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        *,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    async def add_schedule(
+        self,
+        external_id: str,
+        train: type[Train[In, Any]],
+        input: In,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    async def add_schedule(
+        self,
+        external_id: str,
+        train: FunctionOf[In],
+        input: In,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    async def add_schedule(
+        self,
+        external_id: str,
+        train: RunFirstTrainOf[In],
+        input: In,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    async def add_schedule(  # noqa: PLR0917 - it reads in this order
+        self,
+        external_id: str,
+        train: Any,
+        input: object = NOT_GIVEN,
+        schedule: TimeSchedule | None = None,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None:
+        """Make a manifest at run time, on a schedule or `after=` another one; no deploy prunes it."""
+        operation = self._asking.add_schedule(
+            external_id, train, arguments=(input, schedule), keywords=options
+        )
+        await self._require("app.add_schedule()").database.run(operation)
 
     def _make_sync(self) -> SyncGandy:
         return SyncGandy(self, self._configuration)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LONGEST_ID: Final = 200
+TIME_SCHEDULES: Final = (Manual, Cron, Interval, Once)
 _SPANS: Final = ("retry_delay", "timeout", "keep_for")
 
 
@@ -124,22 +125,14 @@ def input_value(definition: AnyTrain, value: object) -> object:
     return None if isinstance(definition.default_input, Required) else definition.default_input
 
 
-def split_arguments(arguments: tuple[object, ...]) -> tuple[object, TimeSchedule]:
-    """Tell input and schedule apart: both may be left out, and the schedule comes last."""
-    match arguments:
-        case ():
-            return NOT_GIVEN, Manual()
-        case (Manual() | Cron() | Interval() | Once() as schedule,):
-            return NOT_GIVEN, schedule
-        case (value,):
-            return value, Manual()
-        case (value, Manual() | Cron() | Interval() | Once() as schedule):
-            return value, schedule
-        case (_, other):
-            problem = f"is a {type(other).__name__}; use every(...) or cron(...)"
-            raise DeclarationError(repr(other), problem, what="schedule")
-        case _:
-            raise TypeError(f"an input and a schedule are taken, {len(arguments)} arguments were given")
+def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[object, TimeSchedule]:
+    """Tell input and schedule apart: a train without input is followed by its schedule at once."""
+    if schedule is not None:
+        if not isinstance(schedule, TIME_SCHEDULES):
+            problem = f"is a {type(schedule).__name__}; use every(...) or cron(...)"
+            raise DeclarationError(repr(schedule), problem, what="schedule")
+        return value, schedule
+    return (NOT_GIVEN, value) if isinstance(value, TIME_SCHEDULES) else (value, Manual())
 
 
 def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:

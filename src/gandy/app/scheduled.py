@@ -10,7 +10,8 @@ from gandy.model.schedule import Dependent, DormantDependent
 if TYPE_CHECKING:
     from gandy.app.declared import Declared
     from gandy.app.keywords import ScheduleKeywords
-    from gandy.train.typed import In, RunFirstTrainOf, TrainOf, TrainWithoutInput
+    from gandy.train.base import Train
+    from gandy.train.typed import FunctionOf, In, RunFirstTrainOf, TrainWithoutInput
 
 
 class Scheduled:
@@ -30,7 +31,6 @@ class Scheduled:
         self,
         external_id: str,
         train: TrainWithoutInput,
-        /,
         *,
         dormant: bool = ...,
         **options: Unpack[ScheduleKeywords],
@@ -40,9 +40,19 @@ class Scheduled:
     def then(
         self,
         external_id: str,
-        train: TrainOf[In],
+        train: type[Train[In, Any]],
         input: In,
-        /,
+        *,
+        dormant: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def then(
+        self,
+        external_id: str,
+        train: FunctionOf[In],
+        input: In,
         *,
         dormant: bool = ...,
         **options: Unpack[ScheduleKeywords],
@@ -54,7 +64,6 @@ class Scheduled:
         external_id: str,
         train: RunFirstTrainOf[In],
         input: In,
-        /,
         *,
         dormant: bool = ...,
         **options: Unpack[ScheduleKeywords],
@@ -65,7 +74,6 @@ class Scheduled:
         external_id: str,
         train: Any,
         input: object = NOT_GIVEN,
-        /,
         *,
         dormant: bool = False,
         **options: Unpack[ScheduleKeywords],

@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     from gandy.app.configuration import Configuration
     from gandy.app.declaring import Declaring
     from gandy.app.job import Job
-    from gandy.app.keywords import EnqueueKeywords
+    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.store.runs import JobView
     from gandy.store.statements import Operation
-    from gandy.train.typed import AsyncRunFirst, SyncFunction, SyncRunFirst, SyncWithoutInput
+    from gandy.train.typed import (
+        AsyncRunFirst,
+        FunctionOf,
+        RunFirstTrainOf,
+        SyncFunction,
+        SyncRunFirst,
+        SyncWithoutInput,
+        TrainWithoutInput,
+    )
 
 Result = TypeVar("Result")
-AsyncTrain: TypeAlias = type[Train[In, Out]] | AsyncFunction[In, Out]
 AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]
 
 
@@ -101,36 +108,39 @@ class SyncGandy:
 
     @overload
     def enqueue(
-        self, train: AsyncTrainWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncTrainWithoutInput[Out], **options: Unpack[EnqueueKeywords]
+    ) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(self, train: SyncWithoutInput[Out], **options: Unpack[EnqueueKeywords]) -> SyncJob[Out]: ...
+
+    @overload
+    def enqueue(
+        self, train: type[Train[In, Out]], input: In, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Out]: ...
 
     @overload
     def enqueue(
-        self, train: SyncWithoutInput[Out], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncFunction[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Out]: ...
 
     @overload
     def enqueue(
-        self, train: AsyncTrain[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+        self, train: SyncFunction[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Out]: ...
 
     @overload
     def enqueue(
-        self, train: SyncFunction[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncRunFirst[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Out]: ...
 
     @overload
     def enqueue(
-        self, train: AsyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
-    ) -> SyncJob[Out]: ...
-
-    @overload
-    def enqueue(
-        self, train: SyncRunFirst[In, Out], input: In, /, **options: Unpack[EnqueueKeywords]
+        self, train: SyncRunFirst[In, Out], input: In, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Out]: ...
 
     def enqueue(
-        self, train: Any, input: object = NOT_GIVEN, /, **options: Unpack[EnqueueKeywords]
+        self, train: Any, input: object = NOT_GIVEN, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Any]:
         """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
         asked = self._asking.enqueue(train, input, options)
@@ -138,54 +148,127 @@ class SyncGandy:
 
     @overload
     def enqueue_many(
-        self, train: AsyncTrain[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: type[Train[In, Out]], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[SyncJob[Out]]: ...
 
     @overload
     def enqueue_many(
-        self, train: SyncFunction[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncFunction[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[SyncJob[Out]]: ...
 
     @overload
     def enqueue_many(
-        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: SyncFunction[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[SyncJob[Out]]: ...
 
     @overload
     def enqueue_many(
-        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], /, **options: Unpack[EnqueueKeywords]
+        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
+    ) -> list[SyncJob[Out]]: ...
+
+    @overload
+    def enqueue_many(
+        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
     ) -> list[SyncJob[Out]]: ...
 
     def enqueue_many(
-        self, train: Any, inputs: Iterable[Any], /, **options: Unpack[EnqueueKeywords]
+        self, train: Any, inputs: Iterable[Any], **options: Unpack[EnqueueKeywords]
     ) -> list[SyncJob[Any]]:
         """Queue a job for every input, all or none."""
         asked = self._asking.enqueue_many(train, list(inputs), options)
         return self._write(asked.operation(), options.get("connection"))
 
     @overload
-    def run(self, train: AsyncTrainWithoutInput[Out], /) -> Out: ...
+    def run(self, train: AsyncTrainWithoutInput[Out]) -> Out: ...
 
     @overload
-    def run(self, train: SyncWithoutInput[Out], /) -> Out: ...
+    def run(self, train: SyncWithoutInput[Out]) -> Out: ...
 
     @overload
-    def run(self, train: AsyncTrain[In, Out], input: In, /) -> Out: ...
+    def run(self, train: type[Train[In, Out]], input: In) -> Out: ...
 
     @overload
-    def run(self, train: SyncFunction[In, Out], input: In, /) -> Out: ...
+    def run(self, train: AsyncFunction[In, Out], input: In) -> Out: ...
 
     @overload
-    def run(self, train: AsyncRunFirst[In, Out], input: In, /) -> Out: ...
+    def run(self, train: SyncFunction[In, Out], input: In) -> Out: ...
 
     @overload
-    def run(self, train: SyncRunFirst[In, Out], input: In, /) -> Out: ...
+    def run(self, train: AsyncRunFirst[In, Out], input: In) -> Out: ...
 
-    def run(self, train: Any, input: object = NOT_GIVEN, /) -> Any:
+    @overload
+    def run(self, train: SyncRunFirst[In, Out], input: In) -> Out: ...
+
+    def run(self, train: Any, input: object = NOT_GIVEN) -> Any:
         """Run a train here and now, with a record; return its output or raise what a junction raised."""
         definition = self._app.registry.resolve(train)
         portal = self.open()
         return portal.call(portal.open_app.runs.run(definition, input_value(definition, input)))
+
+    @overload
+    def add_schedule(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        schedule: TimeSchedule,
+        /,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    def add_schedule(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        *,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    def add_schedule(
+        self,
+        external_id: str,
+        train: type[Train[In, Any]],
+        input: In,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    def add_schedule(
+        self,
+        external_id: str,
+        train: FunctionOf[In],
+        input: In,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    @overload
+    def add_schedule(
+        self,
+        external_id: str,
+        train: RunFirstTrainOf[In],
+        input: In,
+        schedule: TimeSchedule | None = ...,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None: ...
+
+    def add_schedule(  # noqa: PLR0917 - it reads in this order
+        self,
+        external_id: str,
+        train: Any,
+        input: object = NOT_GIVEN,
+        schedule: TimeSchedule | None = None,
+        **options: Unpack[RuntimeScheduleKeywords],
+    ) -> None:
+        """Make a manifest at run time, on a schedule or `after=` another one; no deploy prunes it."""
+        operation = self._asking.add_schedule(
+            external_id, train, arguments=(input, schedule), keywords=options
+        )
+        portal = self.open()
+        portal.call(portal.open_app.database.run(operation))
 
     def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[SyncJob[Any]]:
         if connection is None:

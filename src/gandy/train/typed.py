@@ -1,6 +1,7 @@
 """What type checkers see of a train that is passed around: a class or a function, bound to its input's type.
 
-Parameters `train: TrainOf[In], input: In` refuse a wrong input; overloads add the other shapes of a train.
+Parameters `train: FunctionOf[In], input: In` refuse a wrong input; overloads add the other shapes of a train.
+A class has one of its own: mypy solves a union of class and function for the exact type of the input only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 # Where only the input matters: schedule, then, schedule_many.
-TrainOf: TypeAlias = type[Train[In, Any]] | Callable[Concatenate[In, ...], object]
+FunctionOf: TypeAlias = Callable[Concatenate[In, ...], object]
 RunFirstTrainOf: TypeAlias = Callable[Concatenate[Run, In, ...], object]
 TrainWithoutInput: TypeAlias = (
     type[Train[None, Any]]
