@@ -1,0 +1,78 @@
+"""What can go wrong with the database and its schema."""
+
+from __future__ import annotations
+
+from gandy.errors.base import GandyError
+
+
+class DatabaseUrlError(GandyError):
+    """A database URL that Gandy cannot use."""
+
+    exit_code = 2
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(
+            f"database URL {url!r}: {problem}. Use postgresql://user@host/name or sqlite:///path/to/file.db"
+        )
+        self.url = url
+        self.problem = problem
+
+
+class DatabaseUnreachableError(GandyError):
+    """The database did not answer, or its file cannot be opened."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(f"cannot reach the database {url}: {problem}")
+        self.url = url
+        self.problem = problem
+
+
+class SchemaBehindError(GandyError):
+    """The database's schema is older than this code needs."""
+
+    def __init__(self, found: int, needed: int) -> None:
+        what = "has no Gandy tables" if found == 0 else f"is at schema version {found}"
+        super().__init__(f"the database {what}, this code needs version {needed}; run: gandy migrate")
+        self.found = found
+        self.needed = needed
+
+
+class CodeTooOldError(GandyError):
+    """The database was migrated past what this code understands."""
+
+    def __init__(self, found: int, compatible_from: int, known: int) -> None:
+        super().__init__(
+            f"the database is at schema version {found}, which needs code that knows version "
+            f"{compatible_from} or later; this code knows {known}: upgrade gandy on this server"
+        )
+        self.found = found
+        self.compatible_from = compatible_from
+        self.known = known
+
+
+class RowConflictError(GandyError):
+    """A unique or check constraint refused a row."""
+
+    def __init__(self, constraint: str, detail: str) -> None:
+        super().__init__(f"refused by {constraint}: {detail}")
+        self.constraint = constraint
+        self.detail = detail
+
+
+class BorrowedConnectionError(GandyError):
+    """A connection passed by the caller that Gandy cannot write on."""
+
+    exit_code = 2
+
+    def __init__(self, found: str, problem: str) -> None:
+        super().__init__(f"connection={found}: {problem}")
+        self.found = found
+        self.problem = problem
+
+
+class DatabaseBusyError(GandyError):
+    """The database gave up on a lock, a deadlock or a serialisation; the same call may go through later."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the database could not do this now: {problem}; try again")
+        self.problem = problem

@@ -1,0 +1,75 @@
+"""What can be wrong with a job or a run that was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gandy.errors.base import GandyError
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+
+class JobNotFoundError(GandyError, LookupError):
+    """No queue entry and no run has this id."""
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(
+            f"job {job_id} is not there: the transaction that made it is not committed, "
+            "or it is past its retention"
+        )
+        self.job_id = job_id
+
+
+class JobFailedError(GandyError):
+    """The job whose result was asked for has failed."""
+
+    def __init__(self, job_id: int, train: str, *, exception: str | None, reason: str | None) -> None:
+        super().__init__(
+            f"job {job_id} ({train}) failed: {exception or 'unknown'}: {reason or 'no reason'}; "
+            f"see: gandy runs show {job_id}"
+        )
+        self.job_id = job_id
+        self.train = train
+        self.exception = exception
+        self.reason = reason
+
+
+class JobCancelledError(GandyError):
+    """The job whose result was asked for was cancelled."""
+
+    def __init__(self, job_id: int, train: str, *, by: str | None) -> None:
+        super().__init__(f"job {job_id} ({train}) was cancelled by {by or 'an operator'}")
+        self.job_id = job_id
+        self.train = train
+        self.by = by
+
+
+class JobTimeoutError(GandyError, TimeoutError):
+    """The job did not end while its result was waited for; it goes on."""
+
+    def __init__(self, job_id: int, train: str, *, waited: timedelta, state: str) -> None:
+        super().__init__(f"job {job_id} ({train}) is still {state} after {waited}; it goes on")
+        self.job_id = job_id
+        self.train = train
+        self.waited = waited
+        self.state = state
+
+
+class RunNotFoundError(GandyError, LookupError):
+    """No run has this id."""
+
+    def __init__(self, run_id: int) -> None:
+        super().__init__(f"there is no run {run_id}; `gandy runs list` shows those that are kept")
+        self.run_id = run_id
+
+
+class EnqueueError(GandyError, ValueError):
+    """A job whose options cannot be kept."""
+
+    exit_code = 2
+
+    def __init__(self, train: str, problems: tuple[str, ...]) -> None:
+        super().__init__(f"enqueue {train}: {'; '.join(problems)}")
+        self.train = train
+        self.problems = problems

@@ -1,0 +1,90 @@
+"""What can stop the lifecycle of application tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.errors.base import GandyError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractProblem:
+    """One thing that is wrong with a maintenance contract, and where it is written."""
+
+    message: str
+    source: str = ""
+    table: str = ""
+    rule: str = ""
+    field: str = ""
+
+    def __str__(self) -> str:
+        where = [self.source, self.table and f"table {self.table}", self.rule, self.field]
+        return ": ".join([*(part for part in where if part), self.message])
+
+
+class ContractInvalidError(GandyError, ValueError):
+    """A maintenance contract that cannot be used as it is written; every problem is listed."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[ContractProblem]) -> None:
+        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = [f"{count} in the maintenance contract, nothing was deleted:"]
+        super().__init__("\n".join([*lines, *(f"  {problem}" for problem in problems)]))
+        self.problems = tuple(problems)
+
+
+class ContractRefusedError(ContractInvalidError):
+    """A maintenance contract that does not fit the database it is for; every problem is listed."""
+
+    exit_code = 1
+
+
+class ContractTargetError(GandyError):
+    """A contract without a database to keep."""
+
+    exit_code = 2
+
+    def __init__(self, scheduler: str, problem: str) -> None:
+        super().__init__(
+            f"lifecycle {scheduler}: {problem}. Pass --target URL, or write database = {{ env = "
+            '"APP_DATABASE_URL" } in the contract'
+        )
+        self.scheduler = scheduler
+        self.problem = problem
+
+
+class RuleRefusedError(GandyError):
+    """A rule that may not delete here and now; the others go on."""
+
+    def __init__(self, table: str, rule: str, reason: str) -> None:
+        super().__init__(f"table {table}: {rule}: {reason}")
+        self.table = table
+        self.rule = rule
+        self.reason = reason
+
+
+class RowsStuckError(GandyError):
+    """So many rows of one rule cannot be deleted that the rule was stopped."""
+
+    def __init__(self, table: str, rule: str, *, rows: int, first_error: str) -> None:
+        super().__init__(
+            f"table {table}: {rule}: stopped after {rows} rows that cannot be deleted; the last one said: "
+            f"{first_error}. See: gandy lifecycle quarantine"
+        )
+        self.table = table
+        self.rule = rule
+        self.rows = rows
+        self.first_error = first_error
+
+
+class SweepLeaseLostError(GandyError):
+    """Another process took over the sweep; this one may delete nothing more."""
+
+    def __init__(self, scheduler: str) -> None:
+        super().__init__(f"lifecycle {scheduler}: another process holds the lease now; this one stopped")
+        self.scheduler = scheduler

@@ -1,0 +1,69 @@
+"""What can be wrong with the settings, durations and extras."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.errors.base import GandyError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class DurationFormatError(GandyError, ValueError):
+    """A text that does not read as a duration."""
+
+    exit_code = 2
+
+    def __init__(self, text: str, problem: str) -> None:
+        super().__init__(f"{text!r} {problem}")
+        self.text = text
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """One thing that is wrong with the settings, and where it was written."""
+
+    source: str
+    key: str
+    value: str | None  #: masked where it is a secret; None where the value is not the problem
+    message: str
+
+    def __str__(self) -> str:
+        shown = "" if self.value is None else f" = {self.value}"
+        return f"{self.source}: {self.key}{shown}: {self.message}"
+
+
+class SettingsError(GandyError):
+    """The settings hold values that cannot be used; every problem is listed."""
+
+    exit_code = 2
+
+    def __init__(self, problems: tuple[SettingProblem, ...]) -> None:
+        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__("\n".join([f"{count} in the settings:", *(f"  {problem}" for problem in problems)]))
+        self.problems = problems
+
+
+class SettingsFileError(GandyError):
+    """A gandy.toml that cannot be read, or that is not TOML."""
+
+    exit_code = 2
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class MissingExtraError(GandyError):
+    """A feature whose optional dependency is not installed."""
+
+    exit_code = 2
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional dependency; run: pip install 'gandy[{extra}]'")
+        self.feature = feature
+        self.extra = extra

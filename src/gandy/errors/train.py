@@ -1,0 +1,165 @@
+"""What can be wrong with a train: its definition, its payloads, what it is provided, its run."""
+
+from __future__ import annotations
+
+from gandy.errors.base import GandyError
+
+
+class RouteError(GandyError):
+    """The base of what can be wrong with a train's definition."""
+
+
+class JunctionSignatureError(RouteError):
+    """A junction cannot be read: its parameters or its result are not usable as types."""
+
+    def __init__(self, *, junction: str, problem: str) -> None:
+        self.junction = junction
+        self.problem = problem
+        super().__init__(f"junction {junction}: {problem}")
+
+
+class TrainDefinitionError(RouteError):
+    """A train is not defined as trains are."""
+
+    def __init__(self, *, train: str, problem: str) -> None:
+        self.train = train
+        self.problem = problem
+        super().__init__(f"train {train}: {problem}")
+
+
+class MissingCargoError(RouteError):
+    """A junction asks for a type that nothing before it in the route produces."""
+
+    def __init__(
+        self,
+        *,
+        train: str,
+        junction: str,
+        parameter: str,
+        missing: str,
+        available: tuple[str, ...],
+        made_later_by: str | None = None,
+    ) -> None:
+        self.train = train
+        self.junction = junction
+        self.parameter = parameter
+        self.missing = missing
+        self.available = available
+        self.made_later_by = made_later_by
+        advice = (
+            f"{made_later_by} makes it, but only later: move {made_later_by} before {junction}"
+            if made_later_by
+            else "return it from an earlier junction"
+        )
+        super().__init__(
+            f"train {train}: junction {junction} needs {missing} (parameter {parameter!r}), "
+            f"which is not there; available: {', '.join(available) or 'nothing'}; {advice}"
+        )
+
+
+class MissingOutputError(RouteError):
+    """No junction of a route makes the output that the train declares."""
+
+    def __init__(self, *, train: str, missing: str, available: tuple[str, ...], junction: str) -> None:
+        self.train = train
+        self.missing = missing
+        self.available = available
+        self.junction = junction
+        super().__init__(
+            f"train {train}: its output {missing} is not there after the last junction, {junction}; "
+            f"available: {', '.join(available) or 'nothing'}; "
+            "return it from a junction or declare another output"
+        )
+
+
+class DuplicateTrainError(GandyError):
+    """Two trains of one application have the same name."""
+
+    def __init__(self, *, name: str, first: str, second: str) -> None:
+        self.name = name
+        self.first = first
+        self.second = second
+        super().__init__(f"two trains are named {name!r}: {first} and {second}; give one another name")
+
+
+class UnknownTrainError(GandyError):
+    """A name or a callable is no train of this application."""
+
+    def __init__(self, *, name: str, known: tuple[str, ...], similar: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.known = known
+        self.similar = similar
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+        super().__init__(
+            f"no train is named {name!r}{hint} Known trains: {', '.join(known) or 'none'}."
+            if hint
+            else f"no train is named {name!r}; register it with @app.train or @app.register. "
+            f"Known trains: {', '.join(known) or 'none'}."
+        )
+
+
+class PayloadError(GandyError):
+    """An input or an output does not fit its declared type, or cannot be stored as JSON."""
+
+    def __init__(self, *, train: str, part: str, problems: tuple[str, ...]) -> None:
+        self.train = train
+        self.part = part
+        self.problems = problems
+        super().__init__(f"the {part} of train {train} is not valid: {'; '.join(problems)}")
+
+
+class PayloadTooLargeError(PayloadError):
+    """An input or an output is larger than what is stored."""
+
+    def __init__(self, *, train: str, part: str, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        problem = f"{size} bytes of JSON, at most {limit} are stored; keep it elsewhere and pass a reference"
+        super().__init__(train=train, part=part, problems=(problem,))
+
+
+class MissingProvidedError(GandyError):
+    """Trains ask for values that nobody provided."""
+
+    def __init__(self, *, missing: tuple[str, ...], provided: tuple[str, ...]) -> None:
+        self.missing = missing
+        self.provided = provided
+        super().__init__(
+            f"{'; '.join(missing)}. Provided: {', '.join(provided) or 'nothing'}. "
+            "Return the type from an earlier junction, or provide it with app.provide(Type, factory)."
+        )
+
+
+class ProvideError(GandyError):
+    """A value cannot be provided."""
+
+    def __init__(self, *, provided: str, problem: str) -> None:
+        self.provided = provided
+        self.problem = problem
+        super().__init__(f"cannot provide {provided}: {problem}")
+
+
+class NoCurrentRunError(GandyError):
+    """`current_run()` was called outside of a run."""
+
+    def __init__(self) -> None:
+        super().__init__("no train is running here; call current_run() from inside a junction")
+
+
+class TrainProcessError(GandyError):
+    """The process that ran a train could not be used, or ended before the train did."""
+
+    def __init__(self, *, train: str, problem: str, exit_code: int | None = None) -> None:
+        self.train = train
+        self.problem = problem
+        self.process_exit_code = exit_code
+        super().__init__(f"train {train}: {problem}")
+
+
+class RemoteJunctionError(GandyError):
+    """Stands for an exception of a train's own process that cannot be rebuilt here."""
+
+    def __init__(self, *, exception_type: str, reason: str) -> None:
+        self.exception_type = exception_type
+        self.reason = reason
+        super().__init__(f"{exception_type}: {reason}")
