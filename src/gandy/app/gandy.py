@@ -12,6 +12,7 @@ from gandy.app.configuration import Configuration
 from gandy.app.declaring import Declaring
 from gandy.app.manifests import NOT_GIVEN, input_value, refuse_bad_id
 from gandy.app.opening import opened
+from gandy.app.running import services_running
 from gandy.app.sync import SyncGandy
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
@@ -141,6 +142,12 @@ class Gandy(Declaring):
         """Be open for as long as a web application is: `FastAPI(lifespan=app.lifespan)`."""
         async with self:
             yield
+
+    @asynccontextmanager
+    async def running(self, services: Iterable[str] | None = None) -> AsyncIterator[Self]:
+        """Be open and run services in this process: `async with app.running(services=("worker",)): ...`."""
+        async with self, services_running(self._require("app.running()"), services):
+            yield self
 
     @property
     def database(self) -> Database:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gandy.app.declaring import Declaring
     from gandy.clock import ManualClock
     from gandy.events import EventBus
+    from gandy.model.declaration import Declarations
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.execution import ProvidedValues
@@ -37,6 +38,9 @@ class OpenApp:
     registry: Registry
     hooks: Hooks
     events: EventBus
+    declarations: Declarations
+    place: str | None  #: where another process can import the application, "module:name"
+    clock: ManualClock | None = None
     runs: LocalRuns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,7 +59,8 @@ async def opened(
         await database.open()
         values = await stack.enter_async_context(app.provided.opened())
         worker = settings.worker
-        engine = Engine(host=find_place(app), max_threads=worker.threads, max_processes=worker.processes)
+        place = find_place(app)
+        engine = Engine(host=place, max_threads=worker.threads, max_processes=worker.processes)
         stack.push_async_callback(engine.close)
         stack.enter_context(logs_kept_with_runs())
         open_app = OpenApp(
@@ -67,6 +72,9 @@ async def opened(
             registry=app.registry,
             hooks=app.hooks,
             events=app.events,
+            declarations=app.declarations,
+            place=place,
+            clock=clock,
         )
         stack.push_async_callback(open_app.runs.close)
         yield open_app

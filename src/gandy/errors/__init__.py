@@ -13,6 +13,7 @@ from gandy.errors.app import (
     DuplicateDeclarationError,
     MissingInputError,
     UnknownHookError,
+    UnknownServiceError,
 )
 from gandy.errors.base import GandyError
 from gandy.errors.cli import (
@@ -165,5 +166,6 @@ __all__ = [
     "TrainProcessError",
     "TriggerInputConflictError",
     "UnknownHookError",
+    "UnknownServiceError",
     "UnknownTrainError",
 ]

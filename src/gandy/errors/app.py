@@ -74,3 +74,14 @@ class AppOpenElsewhereError(GandyError):
     def __init__(self, app: str) -> None:
         super().__init__(f"{app!r} is open in another event loop; use app.sync from other threads")
         self.app = app
+
+
+class UnknownServiceError(GandyError):
+    """A service was asked for that does not exist."""
+
+    exit_code = 2
+
+    def __init__(self, name: str, *, known: tuple[str, ...]) -> None:
+        super().__init__(f"no service is named {name!r}; the services are {', '.join(known)}")
+        self.name = name
+        self.known = known

@@ -1,0 +1,70 @@
+"""Which services there are, and running them in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from gandy.errors import UnknownServiceError
+from gandy.services.supervisor import Supervisor
+from gandy.services.wakeups import Wakeups
+from gandy.services.worker.parts import WorkerParts
+from gandy.services.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+
+    from gandy.app.opening import OpenApp
+    from gandy.services.supervisor import Service
+
+
+def make_worker(app: OpenApp, wakeups: Wakeups) -> Service:
+    """Make the service that claims runs and executes them."""
+    return Worker(
+        WorkerParts(
+            owner=app.name,
+            database=app.database,
+            settings=app.settings,
+            registry=app.registry,
+            provided=app.values,
+            hooks=app.hooks,
+            events=app.events,
+            wakeups=wakeups,
+            host=app.place,
+            clock=app.clock,
+        )
+    )
+
+
+SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
+    "worker": make_worker,
+}
+
+
+@asynccontextmanager
+async def services_running(app: OpenApp, names: Iterable[str] | None = None) -> AsyncIterator[Supervisor]:
+    """Run services, all of them where none is named, for as long as the block runs."""
+    wanted = tuple(SERVICES) if names is None else tuple(names)
+    for name in wanted:
+        if name not in SERVICES:
+            raise UnknownServiceError(name, known=tuple(SERVICES))
+    wakeups = Wakeups(app.database, app.name)
+    makers = {name: _maker(SERVICES[name], app, wakeups) for name in wanted}
+    supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace)
+    stop = asyncio.Event()
+    listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
+    running = asyncio.create_task(supervisor.run(stop), name="gandy-services")
+    try:
+        yield supervisor
+    finally:
+        stop.set()
+        await running
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+
+
+def _maker(
+    make: Callable[[OpenApp, Wakeups], Service], app: OpenApp, wakeups: Wakeups
+) -> Callable[[], Service]:
+    return lambda: make(app, wakeups)
