@@ -1,1 +1,3 @@
+"""Gandy's own trains."""
+
 from __future__ import annotations

@@ -56,6 +56,10 @@ class DispatchView(NamedTuple):
     parent_has_successful_metadata: bool = False
     parent_success_count: int = 0
     parent_success_seen: int = 0  #: the parent's count when this one was last queued
+    next_look_at: datetime | None = None
+    max_retries: int = 3
+    is_retried: bool = True
+    version: str = ""  #: of the row that this was read from; a decision holds for that version only
 
     @property
     def timezone(self) -> str:

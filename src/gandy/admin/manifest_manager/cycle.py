@@ -1,0 +1,128 @@
+"""What one cycle is given, what its junctions hand on, and what it has done in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gandy.model.run import RetentionSpans
+from gandy.settings import ManifestManagerSettings, RetentionSettings  # noqa: TC001 read at run time
+from gandy.store.reaping import ReapRules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.model.manifest import Decision, DispatchView
+    from gandy.store.reaping import ParkedManifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleRequest:
+    """The settings of a cycle."""
+
+    settings: ManifestManagerSettings
+    retention: RetentionSettings
+    trusts_leases: bool = False  #: the database has answered for long enough to believe in expired leases
+
+    @property
+    def reap_rules(self) -> ReapRules:
+        """How runs that others left behind are ended."""
+        spans = RetentionSpans(self.retention.completed, self.retention.failed, self.retention.cancelled)
+        return ReapRules(spans, self.retention.max_awaiting_letters_per_train)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedManifests:
+    """The snapshots of everything that needs a look, and the one instant that the cycle decides for."""
+
+    now: datetime
+    views: tuple[DispatchView, ...]
+    unreadable: Mapping[int, str]
+    left_over: int  #: due, and without a place in this cycle
+    backlog_since: datetime | None  #: since when cycles have left something over
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOutRuns:
+    """Runs that were asked to stop."""
+
+    run_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReapedPending:
+    """Runs that nobody would have started."""
+
+    runs: int
+    manifest_ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReapedInProgress:
+    """Runs whose worker is gone, or that are far too old."""
+
+    runs: int
+    manifest_ids: frozenset[int]
+    silent_workers: int  #: with expired leases that are not believed yet
+    next_lease_end: timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class FreshManifests:
+    """The snapshots as the reapers left them, the newly parked ones marked."""
+
+    views: tuple[DispatchView, ...]
+    unreadable: Mapping[int, str]
+    parked: tuple[ParkedManifest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeterminedJobs:
+    """Every decision that changes something, beside the snapshot that it was made for."""
+
+    decided: tuple[tuple[DispatchView, Decision], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleResult:
+    """What a cycle did."""
+
+    looked_at: int = 0
+    queued: int = 0
+    skipped: int = 0
+    contended: int = 0  #: changed by somebody else meanwhile; decided anew in the next cycle
+    errors: int = 0
+    left_over: int = 0
+    timed_out: tuple[int, ...] = ()
+    reaped: int = 0
+    parked: tuple[ParkedManifest, ...] = ()
+    lateness: timedelta = field(default=timedelta(0))  #: of the latest entry
+    silent_workers: int = 0
+    next_lease_end: timedelta | None = None
+    next_look: timedelta | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was done, in words and numbers."""
+        return {
+            "looked_at": self.looked_at,
+            "queued": self.queued,
+            "skipped": self.skipped,
+            "contended": self.contended,
+            "errors": self.errors,
+            "left_over": self.left_over,
+            "timed_out": len(self.timed_out),
+            "reaped": self.reaped,
+            "dead_lettered": len(self.parked),
+        }
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was there to do."""
+        return not any(self.counts.values())
+
+    @property
+    def wants_another(self) -> bool:
+        """Whether the next cycle should follow at once."""
+        return bool(self.left_over or self.contended)

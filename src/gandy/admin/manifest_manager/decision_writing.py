@@ -1,0 +1,117 @@
+"""Writing decisions as a set: what is refused is halved until the bad manifest stands alone."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from gandy.errors import RowConflictError
+from gandy.model.manifest import Decision, DispatchView, Skipped
+from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
+from gandy.rules.verdicts import as_error
+from gandy.store.manifests import advance, announce_work, bring_retries_forward, record_skips, step_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gandy.store.drivers.database import Transaction
+    from gandy.store.manifests import SkipRow
+
+_log = logging.getLogger("gandy.manifest_manager")
+
+Decided: TypeAlias = tuple[DispatchView, Decision]
+
+
+@dataclass(slots=True)
+class Written:
+    """What has been written so far."""
+
+    moved: list[Decided] = field(default_factory=list)
+    entries: dict[int, int] = field(default_factory=dict)
+    owners: set[str] = field(default_factory=set)
+    errors: dict[int, str] = field(default_factory=dict)
+    skipped: int = 0
+
+    @property
+    def settled(self) -> set[int]:
+        """The manifests that were moved on, or could not be; the others changed meanwhile."""
+        return {view.id for view, _ in self.moved} | self.errors.keys()
+
+
+async def write_decisions(transaction: Transaction, decided: Sequence[Decided]) -> Written:
+    """Write entries and verdicts."""
+    written = Written()
+    await _write(transaction, decided, written)
+    await _write_verdicts(transaction, written)
+    return written
+
+
+async def _write(transaction: Transaction, decided: Sequence[Decided], written: Written) -> None:
+    if not decided:
+        return
+    try:
+        async with transaction.savepoint():
+            advanced = await transaction.run(advance(decided))
+    except RowConflictError as error:
+        if len(decided) == 1:
+            await _write_as_error(transaction, written, pair=decided[0], error=error)
+            return
+        middle = len(decided) // 2
+        await _write(transaction, decided[:middle], written)
+        await _write(transaction, decided[middle:], written)
+        return
+    written.moved += [pair for pair in decided if pair[0].id in advanced.moved]
+    written.entries |= advanced.entries
+    written.owners |= advanced.owners
+
+
+async def _write_as_error(
+    transaction: Transaction, written: Written, *, pair: Decided, error: RowConflictError
+) -> None:
+    """Give the manifest its error verdict, so that it moves on; if even that is refused, it stays due."""
+    view, decision = pair
+    _log.error("manifest %s could not be queued: %s", view.external_id, error)
+    written.errors[view.id] = str(error)
+    if decision.occurrence is not None:
+        await _write(transaction, [(view, as_error(decision))], written)
+
+
+async def _write_verdicts(transaction: Transaction, written: Written) -> None:
+    """Record what was not queued and why, and let waiting retries go where an instant coalesced with them."""
+    crossed = [
+        pair for pair in written.moved if pair[1].occurrence is not None and pair[0].id not in written.entries
+    ]
+    await transaction.run(step_back([view for view, _ in crossed if _is_only_deferred(view)]))
+    skips = [
+        *(skip for pair in written.moved for skip in _skips_of(pair, written)),
+        *(_settled_by_crossing(*pair) for pair in crossed if not _is_only_deferred(pair[0])),
+    ]
+    await transaction.run(record_skips(skips))
+    written.skipped = sum(skip.occurrences for _, skip, _ in skips)
+    forward = [view.id for view, decision in written.moved if decision.brings_retry_forward]
+    retried = await transaction.run(bring_retries_forward(forward))
+    await transaction.run(announce_work(written.owners | retried))
+
+
+def _skips_of(pair: Decided, written: Written) -> Iterator[SkipRow]:
+    view, decision = pair
+    for skip in decision.skipped:
+        yield view.id, skip, written.errors.get(view.id) if skip.reason is SkipReason.ERROR else None
+    at = view.next_scheduled_run or view.next_look_at
+    if decision.problem is not None and at is not None:
+        written.errors[view.id] = decision.problem
+        yield view.id, Skipped(at, at, 1, SkipReason.ERROR), decision.problem
+
+
+def _is_only_deferred(view: DispatchView) -> bool:
+    is_recurring = isinstance(view.schedule, Cron | Interval)
+    return not is_recurring or view.misfire_policy is MisfirePolicy.CATCH_UP
+
+
+def _settled_by_crossing(view: DispatchView, decision: Decision) -> SkipRow:
+    """Settle an instant that met an entry which came in between."""
+    at = decision.occurrence.due_at if decision.occurrence is not None else view.next_scheduled_run
+    if at is None:
+        raise AssertionError("only an instant can cross an entry")
+    return view.id, Skipped(at, at, 1, SkipReason.ALREADY_QUEUED), None

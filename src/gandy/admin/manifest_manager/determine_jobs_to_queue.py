@@ -1,0 +1,43 @@
+"""The decisions: pure rules over the snapshots, time-based manifests first, then dependents."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gandy.admin.manifest_manager.cycle import DeterminedJobs, FreshManifests, LoadedManifests
+from gandy.model.manifest import Decision, DispatchView
+from gandy.model.schedule import Dependent
+from gandy.rules.due import determine
+
+if TYPE_CHECKING:
+    from typing import Final
+
+#: A schedule that cannot be read here may be readable after the next deploy.
+_UNREADABLE_RETRY_AFTER: Final = timedelta(hours=1)
+
+
+def determine_jobs_to_queue(loaded: LoadedManifests, fresh: FreshManifests) -> DeterminedJobs:
+    """Decide about each manifest; sync, so that thousands of decisions do not hold up the event loop."""
+    timed = [view for view in fresh.views if not isinstance(view.schedule, Dependent)]
+    dependents = [view for view in fresh.views if isinstance(view.schedule, Dependent)]
+    decided = (
+        (view, _decide(view, loaded.now, fresh.unreadable.get(view.id))) for view in (*timed, *dependents)
+    )
+    return DeterminedJobs(tuple(pair for pair in decided if _changes(*pair)))
+
+
+def _decide(view: DispatchView, now: datetime, problem: str | None) -> Decision:
+    if problem is None:
+        return determine(view, now)
+    look_again = now + _UNREADABLE_RETRY_AFTER
+    return Decision(view.id, view.next_scheduled_run, next_look_at=look_again, problem=problem)
+
+
+def _changes(view: DispatchView, decision: Decision) -> bool:
+    return (
+        decision.has_verdict
+        or decision.problem is not None
+        or decision.next_scheduled_run != view.next_scheduled_run
+        or decision.next_look_at != view.next_look_at
+    )

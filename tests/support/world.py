@@ -1,0 +1,178 @@
+"""A database with a clock that only the test moves, and short words for what the tests do with it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from gandy.admin.manifest_manager.cycle import CycleRequest
+from gandy.admin.manifest_manager.running import Record, run_cycle
+from gandy.clock import ManualClock
+from gandy.model.declaration import Declarations, ManifestDeclaration
+from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
+from gandy.model.schedule import Interval
+from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings
+from gandy.store.dispatching import DispatchRequest, dispatch, open_due
+from gandy.store.drivers.opening import open_database
+from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.seeding import seed
+
+if TYPE_CHECKING:
+    from gandy.admin.manifest_manager.cycle import CycleResult
+    from gandy.model.declaration import BatchDeclaration, GroupDeclaration
+    from gandy.model.run import ClaimedRun
+    from gandy.store.drivers.database import Database
+    from gandy.store.finishing import FinishResult
+    from gandy.store.seeding import SeedResult
+
+OWNER = "shop"
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+WORKER = "worker-1"
+SPANS = RetentionSpans(timedelta(days=7), timedelta(days=30), timedelta(days=30))
+FIRST_SETTINGS = ManifestManagerSettings()
+
+
+def manifest(external_id: str = "report", **options: Any) -> ManifestDeclaration:
+    """Declare a manifest that only says what the test is about."""
+    given: dict[str, Any] = {
+        "train": "MakeReport",
+        "input_json": '{"month":1}',
+        "input_type_name": "Month",
+        "schedule": Interval(timedelta(minutes=5)),
+    }
+    return ManifestDeclaration(external_id=external_id, **{**given, **options})
+
+
+@dataclass
+class World:
+    """One application on one database."""
+
+    url: str
+    clock: ManualClock
+    database: Database
+    settings: ManifestManagerSettings = field(default=FIRST_SETTINGS)
+
+    async def seed(
+        self,
+        *manifests: ManifestDeclaration,
+        groups: tuple[GroupDeclaration, ...] = (),
+        batches: tuple[BatchDeclaration, ...] = (),
+        owner: str = OWNER,
+    ) -> SeedResult:
+        declared = Declarations(owner=owner, groups=groups, manifests=manifests, batches=batches)
+        return await self.database.run(seed(declared))
+
+    async def cycle(self, *, trusts_leases: bool = False, **settings: Any) -> CycleResult:
+        """Run one cycle; it must get the lock."""
+        request = CycleRequest(
+            settings=replace(self.settings, **settings),
+            retention=RetentionSettings(),
+            trusts_leases=trusts_leases,
+        )
+        result = await run_cycle(self.database, request, Record(owner=OWNER, keep_for=timedelta(minutes=30)))
+        assert result is not None
+        return result
+
+    async def claim(self, *, worker_id: str = WORKER, limit: int = 1_000) -> list[ClaimedRun]:
+        """Turn whatever is ready into runs of a worker."""
+        await self.database.run(open_due())
+        trains = [row["train_name"] for row in self.rows("SELECT DISTINCT train_name FROM work_queue")]
+        request = DispatchRequest(
+            owner=OWNER,
+            trains=trains,
+            limit=limit,
+            per_group=limit,
+            default_timeout_seconds=1200.0,
+            worker_id=worker_id,
+        )
+        return list((await self.database.run(dispatch(request))).runs)
+
+    async def finish(
+        self,
+        *runs: ClaimedRun,
+        state: TrainState = TrainState.COMPLETED,
+        ended_by: EndedBy = EndedBy.ITSELF,
+        activations: tuple[tuple[str, str | None], ...] = (),
+    ) -> FinishResult:
+        failure = Failure("work", "ValueError", "no") if state is TrainState.FAILED else None
+        ends = [
+            RunEnd(
+                id=run.id,
+                train=run.train,
+                worker_id=WORKER,
+                fence=run.fence,
+                state=state,
+                ended_by=ended_by,
+                manifest_id=run.manifest_id,
+                failure=failure,
+                failures=run.failures,
+                activations=activations,
+            )
+            for run in runs
+        ]
+        return await self.database.run(finish_runs(ends, FinishRules(OWNER, SPANS, 10_000)))
+
+    async def succeed(self) -> int:
+        """Run everything that is ready, successfully."""
+        runs = await self.claim()
+        await self.finish(*runs)
+        return len(runs)
+
+    async def fail(self) -> int:
+        """Run everything that is ready, in vain."""
+        runs = await self.claim()
+        await self.finish(*runs, state=TrainState.FAILED)
+        return len(runs)
+
+    def advance(self, **span: float) -> datetime:
+        return self.clock.advance(timedelta(**span))
+
+    def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        """Read, or break, what is stored, past Gandy."""
+        if self.url.startswith("sqlite"):
+            return self._sqlite_rows(query, parameters)
+        with psycopg.connect(
+            self.url, options="-c search_path=gandy -c timezone=UTC", row_factory=dict_row
+        ) as link:
+            cursor = link.execute(query.replace("?", "%s").encode(), parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def _sqlite_rows(self, query: str, parameters: tuple[object, ...]) -> list[dict[str, Any]]:
+        with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30)) as link:
+            link.row_factory = sqlite3.Row
+            rows = [dict(row) for row in link.execute(query, parameters).fetchall()]
+            link.commit()
+            return rows
+
+    def manifest(self, external_id: str = "report") -> dict[str, Any]:
+        (row,) = self.rows("SELECT * FROM manifest WHERE external_id = ?", external_id)
+        return row
+
+    def entries(self, external_id: str = "report") -> list[dict[str, Any]]:
+        """The ledger of a manifest, oldest first."""
+        return self.rows(
+            "SELECT q.* FROM work_queue q JOIN manifest m ON m.id = q.manifest_id "
+            "WHERE m.external_id = ? ORDER BY q.due_at, q.id",
+            external_id,
+        )
+
+    def verdicts(self, external_id: str = "report") -> list[tuple[str, str | None, int]]:
+        return [(row["status"], row["reason"], row["occurrences"]) for row in self.entries(external_id)]
+
+    def instant(self, value: object) -> datetime:
+        """Read an instant of a row, whichever database it came from."""
+        return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+
+
+async def open_world(url: str, now: datetime = START) -> World:
+    """Open a migrated database under a clock that stands still."""
+    clock = ManualClock(now)
+    database = open_database(DatabaseSettings(url=url), clock=clock)
+    await database.open()
+    return World(url, clock, database)

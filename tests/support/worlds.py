@@ -1,0 +1,32 @@
+"""The fixtures that give a test its world; a folder's conftest takes them over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.store.drivers.opening import migrate
+from tests.support.world import open_world
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.support.databases import DatabaseHome
+    from tests.support.world import World
+
+
+@pytest.fixture
+def migrated_url(database_home: DatabaseHome) -> Iterator[str]:
+    """A fresh database with Gandy's tables, of each kind in turn."""
+    template = database_home.template("migrated", lambda url: (migrate(url), None)[1])
+    with database_home.database(template) as url:
+        yield url
+
+
+@pytest.fixture
+async def world(migrated_url: str) -> AsyncIterator[World]:
+    """An open database whose clock only the test moves."""
+    opened = await open_world(migrated_url)
+    yield opened
+    await opened.database.close()
