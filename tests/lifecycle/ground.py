@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ from gandy.lifecycle import Attendance, Contract, Table, run_contracts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from gandy.lifecycle.supervisor.report import ContractReport
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 _TYPES = {
@@ -38,7 +40,7 @@ class Ground:
     def kind(self) -> str:
         return "sqlite" if self.url.startswith("sqlite") else "postgresql"
 
-    def connect(self) -> Any:
+    def connect(self) -> Any:  # noqa: ANN401  # of either driver
         if self.kind == "postgresql":
             return psycopg.connect(self.url, autocommit=True)
         connection = sqlite3.connect(self.url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
@@ -74,11 +76,12 @@ class Ground:
     def ids(self, table: str, column: str = "id") -> list[Any]:
         return [row[0] for row in self.rows(f"SELECT {column} FROM {table} ORDER BY 1")]  # noqa: S608
 
-    def sweep(self, *tables: Table, now: datetime = NOW, **attendance: Any) -> Any:
+    def sweep(
+        self, *tables: Table, now: datetime = NOW, by: Attendance | None = None, name: str = "app"
+    ) -> ContractReport:
         """One unattended tick of a contract of these tables."""
-        contract = Contract("app", tables)
-        by = Attendance(clock=ManualClock(now), **attendance)
-        [report] = run_contracts([contract], self.url, attendance=by)
+        by = replace(by or Attendance(), clock=ManualClock(now))
+        [report] = run_contracts([Contract(name, tables)], self.url, attendance=by)
         return report
 
 

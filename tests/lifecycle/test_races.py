@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LEASES = Table("lease", [expires("expires_at")])
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20))
+PATIENT = Attendance(patience=Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 
 
 def make_leases(ground: Ground, rows: int) -> None:
@@ -43,7 +43,7 @@ def test_a_lease_renewed_while_the_sweep_waits_for_its_lock_survives(postgres: G
     with closing(postgres.connect()) as owner, ThreadPoolExecutor() as pool:
         owner.execute("BEGIN")
         owner.execute("UPDATE lease SET expires_at = %s WHERE id = 5", [ahead(hours=1)])
-        sweeping = pool.submit(postgres.sweep, LEASES, patience=PATIENT)
+        sweeping = pool.submit(postgres.sweep, LEASES, by=PATIENT)
         wait_until(lambda: postgres.rows(WAITING) == [(1,)], "the sweep waits for the row's lock")
         owner.execute("COMMIT")
         report = sweeping.result()
@@ -73,7 +73,7 @@ def test_a_renewed_parent_keeps_its_children_too(postgres: Ground) -> None:
     with closing(postgres.connect()) as owner, ThreadPoolExecutor() as pool:
         owner.execute("BEGIN")
         owner.execute("UPDATE lease SET expires_at = %s WHERE id = 2", [ahead(hours=1)])
-        sweeping = pool.submit(postgres.sweep, table, patience=PATIENT)
+        sweeping = pool.submit(postgres.sweep, table, by=PATIENT)
         wait_until(lambda: postgres.rows(WAITING) == [(1,)], "the sweep waits for the row's lock")
         owner.execute("COMMIT")
         report = sweeping.result()
@@ -84,11 +84,11 @@ def test_a_renewed_parent_keeps_its_children_too(postgres: Ground) -> None:
 
 def test_a_row_that_stays_locked_is_passed_over_and_goes_next_time(postgres: Ground) -> None:
     make_leases(postgres, 40)
-    impatient = Patience(lock=timedelta(milliseconds=20))
+    impatient = Attendance(patience=Patience(lock=timedelta(milliseconds=20)))
     with closing(postgres.connect()) as owner:
         owner.execute("BEGIN")
         owner.execute("SELECT FROM lease WHERE id = 17 FOR UPDATE")
-        report = postgres.sweep(LEASES, patience=impatient)
+        report = postgres.sweep(LEASES, by=impatient)
     assert postgres.ids("lease") == [17]
     assert report.rules[0].passed_over == 1
     assert report.is_clean
@@ -195,7 +195,7 @@ def test_a_child_that_appears_while_its_parent_is_taken_saves_it(postgres: Groun
     with closing(postgres.connect()) as writer, ThreadPoolExecutor() as pool:
         writer.execute("BEGIN")
         writer.execute("INSERT INTO reply VALUES (1, 3)")
-        sweeping = pool.submit(postgres.sweep, table, patience=PATIENT)
+        sweeping = pool.submit(postgres.sweep, table, by=PATIENT)
         wait_until(lambda: postgres.rows(WAITING) == [(1,)], "the sweep waits for the parent's lock")
         writer.execute("COMMIT")
         report = sweeping.result()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
 
     from gandy.lifecycle.contract.rules import Unit
-    from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, TableFacts, TableName
+    from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
     from gandy.lifecycle.database.instants import Form
 
 
@@ -97,6 +97,10 @@ class Dialect(Protocol):
 
     def user_schemas(self, connection: Connection) -> Sequence[str | None]:
         """The schemas that hold application tables."""
+        ...
+
+    def foreign_keys(self, connection: Connection) -> Sequence[ForeignKey]:
+        """Every foreign key of the application's tables, with what it does on delete."""
         ...
 
     def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import Connection, Select, bindparam, cast, func, select, text
+from sqlalchemy import Connection, Select, bindparam, cast, func, inspect, select, text
 from sqlalchemy.types import BigInteger, Date, DateTime, Float, Integer, Numeric, UserDefinedType
 from typing_extensions import override
 
 from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Patience, TableSize
 from gandy.lifecycle.database.explain import Explain
-from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, TableFacts, TableName
+from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
 from gandy.lifecycle.database.instants import Form, Kind
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
 
@@ -98,6 +98,24 @@ class Postgres(PostgresPartitions, Dialect):
             )
         )
         return list(found.scalars())
+
+    @override
+    def foreign_keys(self, connection: Connection) -> Sequence[ForeignKey]:
+        inspector = inspect(connection)
+        return [
+            ForeignKey(
+                name=found["name"] or "",
+                child=TableName(schema, child),
+                columns=tuple(found["constrained_columns"]),
+                # A parent in the child's own schema is reported without one.
+                parent=TableName(found["referred_schema"] or schema, found["referred_table"]),
+                parent_columns=tuple(found["referred_columns"]),
+                on_delete=str(found.get("options", {}).get("ondelete") or "NO ACTION").upper(),
+            )
+            for schema in self.user_schemas(connection)
+            for (_, child), constraints in inspector.get_multi_foreign_keys(schema=schema).items()
+            for found in constraints
+        ]
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:

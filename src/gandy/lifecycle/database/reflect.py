@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine.interfaces import (
         ReflectedColumn,
-        ReflectedForeignKeyConstraint,
         ReflectedIndex,
         ReflectedUniqueConstraint,
     )
@@ -46,6 +45,7 @@ class _Catalogue:
     """One reading of the catalogue."""
 
     def __init__(self, connection: Connection, dialect: Dialect) -> None:
+        self._connection = connection
         self._dialect = dialect
         self._inspector = inspect(connection)
         self._schemas = dialect.user_schemas(connection)
@@ -69,16 +69,9 @@ class _Catalogue:
         return SchemaFacts(self._default, tables, keys)
 
     def _foreign_keys(self) -> tuple[ForeignKey, ...]:
-        keys = (
-            _foreign_key(TableName(schema, child), constraint)
-            for schema in self._schemas
-            for (_, child), constraints in self._inspector.get_multi_foreign_keys(schema=schema).items()
-            for constraint in constraints
-        )
+        keys = self._dialect.foreign_keys(self._connection)
         # The copies of a key that partitions carry say nothing new.
-        return tuple(
-            key for key in keys if key.child not in self._members and key.parent not in self._members
-        )
+        return tuple(key for key in keys if not self._members.intersection((key.child, key.parent)))
 
     def _tables(self, schema: str | None, names: set[str]) -> dict[TableName, TableFacts]:
         present = sorted(names.intersection(self._inspector.get_table_names(schema=schema)))
@@ -125,19 +118,6 @@ def _with_referring(names: set[TableName], keys: Sequence[ForeignKey]) -> set[Ta
     while more := {key.child for key in keys if key.parent in found} - found:
         found |= more
     return found
-
-
-def _foreign_key(child: TableName, found: ReflectedForeignKeyConstraint) -> ForeignKey:
-    # A parent in the child's own schema is reported without one.
-    parent = TableName(found["referred_schema"] or child.schema, found["referred_table"])
-    return ForeignKey(
-        name=found["name"] or "",
-        child=child,
-        columns=tuple(found["constrained_columns"]),
-        parent=parent,
-        parent_columns=tuple(found["referred_columns"]),
-        on_delete=str(found.get("options", {}).get("ondelete") or "NO ACTION").upper(),
-    )
 
 
 def _column(found: ReflectedColumn) -> ColumnFacts:

@@ -8,7 +8,7 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, func, select, text
+from sqlalchemy import Connection, Row, Select, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import BigInteger, Float, Integer, NullType
 from typing_extensions import override
@@ -16,7 +16,7 @@ from typing_extensions import override
 from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Partition, Patience, TableSize
 from gandy.lifecycle.database.explain import Explain
-from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, TableFacts, TableName
+from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
 from gandy.lifecycle.database.instants import Form, Kind, form_of_texts
 from gandy.lifecycle.database.sampling import sample
 
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
+_FOREIGN_KEYS = text(
+    'SELECT tables.name AS child, key.id, parents.name AS parent, key."from" AS child_column,'
+    ' key."to" AS parent_column, key.on_delete FROM sqlite_master AS tables'
+    " JOIN pragma_foreign_key_list(tables.name) AS key JOIN sqlite_master AS parents"
+    " ON parents.type = 'table' AND parents.name = key.\"table\" COLLATE NOCASE WHERE tables.type = 'table'"
+    " ORDER BY tables.name, key.id, key.seq"
+)
 _MACHINE = platform.node()
 
 
@@ -82,6 +89,14 @@ class Sqlite(Dialect):
     @override
     def user_schemas(self, connection: Connection) -> Sequence[str | None]:
         return [None]
+
+    @override
+    def foreign_keys(self, connection: Connection) -> Sequence[ForeignKey]:
+        """From the pragma: SQLAlchemy overlooks what a key declared beside its column does on delete."""
+        keys: dict[tuple[str, int], list[Row[Any]]] = {}
+        for row in connection.execute(_FOREIGN_KEYS):
+            keys.setdefault((row.child, row.id), []).append(row)
+        return [_foreign_key(connection, child, rows) for (child, _), rows in keys.items()]
 
     @override
     def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:
@@ -152,6 +167,24 @@ class Sqlite(Dialect):
         )
         declaration = str(found.scalar_one()).casefold()
         return "check" in declaration and column.casefold() in declaration.split("check", 1)[1]
+
+
+def _foreign_key(connection: Connection, child: str, rows: Sequence[Row[Any]]) -> ForeignKey:
+    parent = str(rows[0].parent)
+    named = tuple(str(row.parent_column) for row in rows if row.parent_column is not None)
+    return ForeignKey(
+        name="",
+        child=TableName(None, child),
+        columns=tuple(str(row.child_column) for row in rows),
+        parent=TableName(None, parent),
+        parent_columns=named or _primary_key(connection, parent),
+        on_delete=str(rows[0].on_delete).upper(),
+    )
+
+
+def _primary_key(connection: Connection, table: str) -> tuple[str, ...]:
+    """What a key refers to that names no columns of its parent."""
+    return tuple(inspect(connection).get_pk_constraint(table)["constrained_columns"])
 
 
 def _bytes(connection: Connection, table: TableName) -> int | None:

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gandy.lifecycle import Table, expires, quarantine, release
+from tests.lifecycle.ground import ago
+
+if TYPE_CHECKING:
+    from tests.lifecycle.ground import Ground
+
+LEASES = Table("lease", [expires("expires_at")])
+OTHERS = Table("other", [expires("expires_at")])
+GUARDS = {
+    "postgresql": (
+        """
+        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'row % is sacred', OLD.id; END $$
+        """,
+        (
+            "CREATE TRIGGER guard BEFORE DELETE ON lease FOR EACH ROW WHEN (OLD.id IN {ids})"
+            " EXECUTE FUNCTION refuse()"
+        ),
+    ),
+    "sqlite": (
+        """
+        CREATE TRIGGER guard BEFORE DELETE ON lease WHEN OLD.id IN {ids}
+        BEGIN SELECT RAISE(ABORT, 'this row is sacred'); END
+        """,
+    ),
+}
+
+
+def make(ground: Ground, rows: int, poison: tuple[int, ...]) -> None:
+    for table in ("lease", "other"):
+        ground.run(f"CREATE TABLE {table} (id {{key}}, expires_at {{instant}})")
+        ground.run(f"CREATE INDEX by_expiry_of_{table} ON {table} (expires_at)")
+        ground.fill(table, [(n, ago(minutes=n)) for n in range(1, rows + 1)])
+    listed = f"({', '.join(map(str, poison))})"
+    for statement in GUARDS[ground.kind]:
+        ground.run(statement.replace("{ids}", listed))
+
+
+def test_one_poison_row_is_quarantined_and_every_other_row_of_every_table_goes(ground: Ground) -> None:
+    make(ground, 1_000, poison=(321,))
+
+    report = ground.sweep(LEASES, OTHERS)
+
+    assert (ground.ids("lease"), ground.ids("other")) == ([321], [])
+    assert report.counts == {"lease": 999, "other": 1_000}
+    [row] = quarantine(ground.url)
+    assert (row.scheduler, row.table, row.rule) == ("app", "lease", "expires:expires_at")
+    assert row.key == (321,)
+    assert "sacred" in row.error
+
+
+def test_later_sweeps_do_not_stumble_over_a_quarantined_row(ground: Ground) -> None:
+    make(ground, 50, poison=(7,))
+    ground.sweep(LEASES)
+    ground.fill("lease", [(n, ago(minutes=n)) for n in range(100, 150)])
+
+    report = ground.sweep(LEASES)
+
+    assert ground.ids("lease") == [7]
+    [outcome] = report.rules
+    assert (outcome.rows, outcome.set_aside, outcome.reason) == (50, 0, None)
+
+
+def test_a_released_row_is_tried_again(ground: Ground) -> None:
+    make(ground, 50, poison=(7,))
+    ground.sweep(LEASES)
+    ground.run("DROP TRIGGER guard" + (" ON lease" if ground.kind == "postgresql" else ""))
+
+    still_there = ground.sweep(LEASES).deleted
+    released = release(ground.url)
+    report = ground.sweep(LEASES)
+
+    assert (still_there, released, report.deleted) == (0, 1, 1)
+    assert quarantine(ground.url) == []
+
+
+def test_a_table_whose_rows_all_refuse_stops_its_rule_and_nobody_elses(ground: Ground) -> None:
+    make(ground, 300, poison=tuple(range(1, 301)))
+
+    report = ground.sweep(LEASES, OTHERS)
+
+    assert ground.ids("other") == []
+    assert len(ground.ids("lease")) == 300
+    [failure] = report.failures
+    assert (failure.table, "stopped after 100 rows" in failure.error) == ("lease", True)
+
+
+def test_a_row_that_a_deferred_check_holds_is_found_before_the_commit(postgres: Ground) -> None:
+    make(postgres, 20, poison=(0,))
+    postgres.run(
+        """
+        CREATE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN IF OLD.id = 9 THEN RAISE EXCEPTION 'held'; END IF; RETURN NULL; END $$
+        """,
+        "CREATE CONSTRAINT TRIGGER late AFTER DELETE ON lease DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION later()",
+    )
+
+    postgres.sweep(LEASES)
+
+    assert postgres.ids("lease") == [9]
+    assert [row.key for row in quarantine(postgres.url)] == [(9,)]
