@@ -34,6 +34,7 @@ from gandy.errors.database import (
     SchemaBehindError,
 )
 from gandy.errors.jobs import (
+    CycleStoppedError,
     EnqueueError,
     JobCancelledError,
     JobFailedError,
@@ -109,6 +110,7 @@ __all__ = [
     "ContractRefusedError",
     "ContractTargetError",
     "CronExpressionError",
+    "CycleStoppedError",
     "DatabaseBusyError",
     "DatabaseUnreachableError",
     "DatabaseUrlError",

@@ -73,3 +73,11 @@ class EnqueueError(GandyError, ValueError):
         super().__init__(f"enqueue {train}: {'; '.join(problems)}")
         self.train = train
         self.problems = problems
+
+
+class CycleStoppedError(GandyError):
+    """A cycle of a service was stopped before it had ended; nothing of it is kept."""
+
+    def __init__(self, train: str) -> None:
+        super().__init__(f"{train} was stopped before its cycle had ended; the next cycle does its work")
+        self.train = train

@@ -76,17 +76,27 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
 
 def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
     """Take the top of every group that has ready work and room for it."""
-    groups = {row.id: row for row in (yield statement("ready_groups", owner=request.owner))}
-    capacity = yield from measure_capacity(request, list(groups.values()))
-    room = {group_id: _room(capacity, group_id, request.limit) for group_id in groups}
-    open_groups = [group_id for group_id, free in room.items() if free > 0]
+    groups = yield from ready_groups(request.owner)
+    capacity = yield from measure_capacity(request, groups)
+    return (yield from load_entries(request, groups, capacity))
+
+
+def ready_groups(owner: str) -> Operation[Rows]:
+    """Find the groups that have ready work, whatever the queue's length."""
+    return (yield statement("ready_groups", owner=owner))
+
+
+def load_entries(request: DispatchRequest, groups: Rows, capacity: Capacity) -> Operation[ReadyWork]:
+    """Take the top of each group that has room; of a disabled one only what an operator triggered."""
+    room = {group.id: _room(capacity, group.id, request.limit) for group in groups}
+    open_groups = [group for group in groups if room[group.id] > 0]
     share = _share(request, len(open_groups))
     entries: Rows = []
     for name, is_enabled in (("load_ready", True), ("load_triggered", False)):
         rows = [
-            {"group_id": group_id, "share": min(share, room[group_id])}
-            for group_id in open_groups
-            if groups[group_id].is_enabled is is_enabled
+            {"group_id": group.id, "share": min(share, room[group.id])}
+            for group in open_groups
+            if group.is_enabled is is_enabled
         ]
         entries += yield batch(
             name,
@@ -95,7 +105,7 @@ def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
             trains=list(request.trains),
             min_age_seconds=request.min_age_seconds,
         )
-    return ReadyWork(entries, groups, capacity)
+    return ReadyWork(entries, {group.id: group for group in groups}, capacity)
 
 
 def measure_capacity(request: DispatchRequest, groups: Rows) -> Operation[Capacity]:
@@ -138,8 +148,14 @@ def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispa
     )
     by_id = {entry.id: entry for entry in entries}
     names = {manifest_id: row.external_id for manifest_id, row in manifests.items()}
-    runs = tuple(_claimed(by_id[row.id], row, names.get(by_id[row.id].manifest_id)) for row in started)
+    runs = tuple(claimed_run(by_id[row.id], row, names.get(by_id[row.id].manifest_id)) for row in started)
     return Dispatched(runs, len(held))
+
+
+def announce_pending(owner: str) -> Operation[None]:
+    """Tell the workers that there are runs to take."""
+    yield statement("notify", payload=f"pending:{owner}")
+    yield statement("notify", payload=f"work:{owner}")
 
 
 def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
@@ -152,7 +168,13 @@ def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
         worker_id=request.worker_id,
         default_timeout_seconds=request.default_timeout_seconds,
     )
-    return Dispatched(tuple(_claimed(row, row, row.manifest) for row in rows))
+    return Dispatched(tuple(claimed_run(row, row, row.manifest) for row in rows))
+
+
+def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
+    """Take entries of trains that nobody alive knows out of the way, until a worker comes that does."""
+    rows = yield statement("hold_unknown_trains", owner=owner, trains=list(trains), limit=_OPENED_AT_ONCE)
+    return len(rows)
 
 
 def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
@@ -197,7 +219,8 @@ def _share(request: DispatchRequest, groups: int) -> int:
     return max(1, min(request.per_group, 2 * request.limit // groups))
 
 
-def _claimed(entry: Row, row: Row, manifest: str | None) -> ClaimedRun:
+def claimed_run(entry: Row, row: Row, manifest: str | None) -> ClaimedRun:
+    """Put together what the queue knew of an entry and what the claim added."""
     return ClaimedRun(
         id=entry.id,
         fence=row.fence,

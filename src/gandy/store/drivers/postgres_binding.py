@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from psycopg.types.string import TextLoader
 
 from gandy.store.statements import Batch, Statement, Step
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection, Connection
+    from psycopg.abc import AdaptContext
 
 Parameters: TypeAlias = Mapping[str, object]
 
@@ -42,6 +42,6 @@ def _element(value: object) -> str:
     return str(value)  # numbers and booleans, as PostgreSQL writes them too
 
 
-def keep_json_as_text(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+def keep_json_as_text(context: AdaptContext) -> None:
     """Hand JSON out as stored: it is validated once, by the train's own type."""
-    connection.adapters.register_loader("json", TextLoader)
+    context.adapters.register_loader("json", TextLoader)

@@ -1,0 +1,63 @@
+"""Handing pending runs to an engine outside the database, and taking them up there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.store.dispatching import claimed_run
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.model.run import ClaimedRun
+    from gandy.store.statements import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A run that is to be started elsewhere: `run_id` is all that the other side needs."""
+
+    run_id: int
+    external_id: str
+    train: str
+    input_json: str | None
+    attempt: int
+    failed_deliveries: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryNote:
+    """How a delivery went; an error says when to try again."""
+
+    run_id: int
+    error: str | None = None
+    delay_seconds: float = 0.0
+
+
+def load_undelivered(owner: str, limit: int) -> Operation[tuple[Delivery, ...]]:
+    """Take the runs that a submitter shall be given now."""
+    rows = yield statement("load_undelivered", owner=owner, limit=limit)
+    return tuple(
+        Delivery(row.id, row.external_id, row.train, row.input, row.attempt, row.delivery_attempts)
+        for row in rows
+    )
+
+
+def note_deliveries(notes: Sequence[DeliveryNote]) -> Operation[None]:
+    """Keep how the deliveries went."""
+    yield batch(
+        "note_deliveries",
+        [{"id": note.run_id, "error": note.error, "delay_seconds": note.delay_seconds} for note in notes],
+    )
+
+
+def claim_delivered(
+    run_id: int, *, worker_id: str, default_timeout_seconds: float
+) -> Operation[ClaimedRun | None]:
+    """Start a delivered run; None where it was started already."""
+    rows = yield statement(
+        "claim_delivered", id=run_id, worker_id=worker_id, default_timeout_seconds=default_timeout_seconds
+    )
+    return claimed_run(rows[0], rows[0], rows[0].manifest) if rows else None

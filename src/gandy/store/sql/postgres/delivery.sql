@@ -1,0 +1,35 @@
+-- name: load_undelivered
+-- Pending runs that a submitter has not been given, or has refused some time ago.
+SELECT r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts
+FROM gandy.metadata_live r
+WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND coalesce(r.deliver_after, '-infinity') <= gandy.now()
+ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+
+-- name: note_deliveries
+-- A delivery that fails is not a failed run: it is made again later, and counts nothing.
+UPDATE gandy.metadata_live r SET
+    delivery_attempts = r.delivery_attempts + 1, delivery_error = d.error,
+    deliver_after = CASE WHEN d.error IS NULL THEN 'infinity' ELSE gandy.now() + make_interval(secs => d.delay_seconds) END
+FROM unnest(%(id)s::bigint[], %(error)s::text[], %(delay_seconds)s::float8[]) AS d(id, error, delay_seconds)
+WHERE r.id = d.id AND r.train_state = 'pending'
+RETURNING r.id;
+
+-- name: claim_delivered
+-- The claim is the start; a second delivery of the same run finds it started and does nothing.
+WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),
+started AS (
+    UPDATE gandy.metadata_live r SET
+        train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
+        deadline_at = claim.now + make_interval(
+            secs => coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8))
+    FROM claim, gandy.work_queue q LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
+    WHERE r.id = %(id)s AND q.id = r.id AND r.train_state = 'pending'
+    RETURNING r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
+        q.manifest_group_id, q.due_at, q.attempt, q.scheduled_at, q.failures, q.losses, q.lone_losses, q.max_retries,
+        q.is_retried, q.retry_delay_seconds, q.unique_key,
+        coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
+), key AS (
+    DELETE FROM gandy.unique_key k USING started s
+    WHERE s.unique_key IS NOT NULL AND k.holder_id = s.id AND k.held_until = 'start'
+)
+SELECT * FROM started;

@@ -1,0 +1,33 @@
+-- name: load_undelivered
+-- Pending runs that a submitter has not been given, or has refused some time ago.
+SELECT r.id, r.external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts
+FROM metadata r
+WHERE r.owner = :owner AND r.train_state = 'pending' AND (r.deliver_after IS NULL OR r.deliver_after <= gandy_now())
+ORDER BY r.rank DESC, r.id LIMIT :limit;
+
+-- name: note_deliveries
+-- A delivery that fails is not a failed run: it is made again later, and counts nothing.
+UPDATE metadata SET
+    delivery_attempts = delivery_attempts + 1, delivery_error = :error,
+    deliver_after = CASE WHEN :error IS NULL THEN '9999-12-31T00:00:00.000000Z' ELSE gandy_later(:delay_seconds) END
+WHERE id = :id AND train_state = 'pending'
+RETURNING id;
+
+-- name: claim_delivered
+-- The claim is the start; a second delivery of the same run finds it started and does nothing.
+UPDATE sequence SET value = value + 1 WHERE name = 'fence';
+UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
+    fence = (SELECT value FROM sequence WHERE name = 'fence'),
+    deadline_at = gandy_later(coalesce(
+        (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
+         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
+WHERE id = :id AND train_state = 'pending';
+DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
+    SELECT id FROM metadata WHERE id = :id AND train_state = 'in_progress'
+    AND fence = (SELECT value FROM sequence WHERE name = 'fence'));
+SELECT r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
+    q.manifest_group_id, q.due_at, q.attempt, q.scheduled_at, q.failures, q.losses, q.lone_losses, q.max_retries,
+    q.is_retried, q.retry_delay_seconds, q.unique_key,
+    coalesce(q.timeout_seconds, m.timeout_seconds, :default_timeout_seconds) AS timeout_seconds
+FROM metadata r JOIN work_queue q ON q.id = r.id LEFT JOIN manifest m ON m.id = q.manifest_id
+WHERE r.id = :id AND r.train_state = 'in_progress' AND r.fence = (SELECT value FROM sequence WHERE name = 'fence');
