@@ -1,0 +1,192 @@
+"""What a person may ask about runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gandy.errors import RunNotFoundError
+from gandy.store import logs, runs
+
+if TYPE_CHECKING:
+    from gandy.store.drivers.database import Database
+    from gandy.store.runs import RunFilter
+    from gandy.store.statements import Row
+    from gandy.train.registry import Registry
+
+Json: TypeAlias = Any  # whatever an application's types look like as JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run in a listing."""
+
+    id: int
+    train: str
+    state: str
+    manifest: str | None
+    attempt: int
+    due_at: datetime | None
+    start_time: datetime
+    end_time: datetime | None
+    took: timedelta | None
+    owner: str
+    failure_exception: str | None
+    failure_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JunctionRun:
+    """One junction of a run: when it began, counted from the run's start, and how long it took."""
+
+    junction: str
+    started: timedelta
+    took: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetail:
+    """Everything that is kept of a run; secrets in its input and output are masked."""
+
+    id: int
+    train: str
+    state: str
+    owner: str
+    manifest: str | None
+    parent_id: int | None
+    origin: str | None
+    attempt: int
+    due_at: datetime | None
+    created_at: datetime
+    start_time: datetime
+    end_time: datetime | None
+    took: timedelta | None
+    input: Json
+    output: Json
+    junctions: tuple[JunctionRun, ...]
+    currently_running_junction: str | None
+    progress_done: int | None
+    progress_total: int | None
+    failure_junction: str | None
+    failure_exception: str | None
+    failure_reason: str | None
+    stack_trace: str | None
+    cancellation_requested: bool
+    cancellation_reason: str | None
+    worker_id: str | None
+    keep_until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One line that a run wrote."""
+
+    id: int
+    created_at: datetime
+    level: str
+    logger: str
+    message: str
+
+
+class RunInsights:
+    """Reads runs; what a train declares as secret is masked where the train is known."""
+
+    def __init__(self, database: Database, registry: Registry | None = None) -> None:
+        self._database = database
+        self._registry = registry
+
+    async def list(self, wanted: RunFilter) -> tuple[RunSummary, ...]:
+        """List the newest runs first."""
+        rows = await self._database.read(runs.list_runs(wanted))
+        return tuple(_summary(row) for row in rows)
+
+    async def show(self, run_id: int) -> RunDetail:
+        """Show one run."""
+        row = await self._database.read(runs.load_run(run_id))
+        if row is None:
+            raise RunNotFoundError(run_id)
+        return self._detail(row)
+
+    async def logs(self, run_id: int, *, limit: int = 1_000) -> tuple[LogEntry, ...]:
+        """Read the lines of one run, in their order."""
+        await self.show(run_id)
+        rows = await self._database.read(logs.load_logs(run_id, limit=limit))
+        return tuple(
+            LogEntry(
+                id=row.id, created_at=row.created_at, level=row.level, logger=row.logger, message=row.message
+            )
+            for row in rows
+        )
+
+    def _detail(self, row: Row) -> RunDetail:
+        return RunDetail(
+            id=row.id,
+            train=row.train,
+            state=row.state,
+            owner=row.owner,
+            manifest=row.manifest,
+            parent_id=row.parent_id,
+            origin=row.origin,
+            attempt=row.attempt,
+            due_at=row.due_at,
+            created_at=row.created_at,
+            start_time=row.start_time,
+            end_time=row.end_time,
+            took=_took(row),
+            input=self._shown(row.train, row.input, is_input=True),
+            output=self._shown(row.train, row.output, is_input=False),
+            junctions=_junctions(row.junctions),
+            currently_running_junction=row.currently_running_junction,
+            progress_done=row.progress_done,
+            progress_total=row.progress_total,
+            failure_junction=row.failure_junction,
+            failure_exception=row.failure_exception,
+            failure_reason=row.failure_reason,
+            stack_trace=row.stack_trace,
+            cancellation_requested=row.cancellation_requested,
+            cancellation_reason=row.cancellation_reason,
+            worker_id=row.worker_id,
+            keep_until=row.keep_until,
+        )
+
+    def _shown(self, train: str, text: str | None, *, is_input: bool) -> Json:
+        if text is None:
+            return None
+        if self._registry is not None and train in self._registry:
+            definition = self._registry.get(train)
+            text = definition.input.masked(text) if is_input else definition.output.masked(text)
+        return json.loads(text)
+
+
+def _summary(row: Row) -> RunSummary:
+    return RunSummary(
+        id=row.id,
+        train=row.train,
+        state=row.state,
+        manifest=row.manifest,
+        attempt=row.attempt,
+        due_at=row.due_at,
+        start_time=row.start_time,
+        end_time=row.end_time,
+        took=_took(row),
+        owner=row.owner,
+        failure_exception=row.failure_exception,
+        failure_reason=row.failure_reason,
+    )
+
+
+def _took(row: Row) -> timedelta | None:
+    return None if row.end_time is None else row.end_time - row.start_time
+
+
+def _junctions(text: str | None) -> tuple[JunctionRun, ...]:
+    return tuple(
+        JunctionRun(
+            junction=each["junction"],
+            started=timedelta(microseconds=each["started_us"]),
+            took=timedelta(microseconds=each["took_us"]),
+        )
+        for each in json.loads(text or "[]")
+    )

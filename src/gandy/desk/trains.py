@@ -1,0 +1,55 @@
+"""What a person may ask about the trains of an application."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES
+from gandy.train.route.cargo import type_name
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gandy.train.registry import AnyTrain, Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSummary:
+    """A train as it was defined."""
+
+    name: str
+    input: str
+    output: str
+    junctions: tuple[str, ...]
+    provided: tuple[str, ...]  #: the types that it needs beside its input
+    group: str
+    priority: int | None
+    timeout: timedelta | None
+    max_retries: int
+    retry: bool
+    process: bool
+    place: str
+
+
+def list_trains(registry: Registry) -> tuple[TrainSummary, ...]:
+    """List the trains by name."""
+    return tuple(_summary(registry.get(name)) for name in registry.names)
+
+
+def _summary(train: AnyTrain) -> TrainSummary:
+    options = train.options
+    return TrainSummary(
+        name=train.name,
+        input=train.input_type_name,
+        output=type_name(train.plan.output_key),
+        junctions=tuple(step.name for step in train.plan.steps),
+        provided=tuple(sorted({type_name(need.key) for need in train.plan.needs})),
+        group=options.group or DEFAULT_GROUP,
+        priority=options.priority,
+        timeout=options.timeout,
+        max_retries=DEFAULT_MAX_RETRIES if options.max_retries is None else options.max_retries,
+        retry=options.retry,
+        process=options.process,
+        place=train.place,
+    )
