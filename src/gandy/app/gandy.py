@@ -12,7 +12,7 @@ from gandy.app.configuration import Configuration
 from gandy.app.declaring import Declaring
 from gandy.app.manifests import NOT_GIVEN, input_value, refuse_bad_id
 from gandy.app.opening import opened
-from gandy.app.running import services_running
+from gandy.app.running import services_running, work
 from gandy.app.sync import SyncGandy
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
@@ -84,7 +84,9 @@ class Gandy(Declaring):
         """The settings, and where each came from."""
         return self._configuration.loaded
 
-    def configure(self, *, clock: ManualClock | None = None, **settings: Mapping[str, object]) -> None:
+    def configure(
+        self, settings: Mapping[str, Mapping[str, object]], *, clock: ManualClock | None = None
+    ) -> None:
         """Override settings, or the clock, for the next opening; for the command line and for tests."""
         self._configuration.override(settings, clock=clock)
 
@@ -148,6 +150,13 @@ class Gandy(Declaring):
         """Be open and run services in this process: `async with app.running(services=("worker",)): ...`."""
         async with self, services_running(self._require("app.running()"), services):
             yield self
+
+    async def work(self, stop: asyncio.Event, *, until_idle: bool = False) -> int:
+        """Claim runs and execute them until told to stop, or until nothing is left to do.
+
+        Returns how many jobs were parked meanwhile.
+        """
+        return await work(self._require("app.work()"), stop, until_idle=until_idle)
 
     @property
     def database(self) -> Database:

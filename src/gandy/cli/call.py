@@ -12,7 +12,7 @@ from gandy.errors import AppNotGivenError
 
 if TYPE_CHECKING:
     from gandy.app import Gandy
-    from gandy.settings import LoadedSettings
+    from gandy.settings import DatabaseSettings, LoadedSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,29 @@ class Call:
 
     def load_app(self) -> Gandy:
         """Import the application that the option, the environment or gandy.toml names."""
+        app = self.find_app()
+        if app is None:
+            raise AppNotGivenError
+        return app
+
+    def find_app(self) -> Gandy | None:
+        """Import the application if one is named; a command that reads can do without."""
         from gandy.cli.app_loading import load_app  # noqa: PLC0415 `gandy --help` needs none of it
 
-        if self.app_reference:
-            return load_app(self.app_reference, directory=Path.cwd())
-        loaded = self.load_settings()
-        if loaded.app is None:
-            raise AppNotGivenError
-        return load_app(loaded.app, directory=loaded.directory)
+        reference, directory = self.app_reference, Path.cwd()
+        if reference is None:
+            loaded = self.load_settings()
+            reference, directory = loaded.app, loaded.directory
+        if reference is None:
+            return None
+        app = load_app(reference, directory=directory)
+        app.configure(self.keywords)
+        return app
+
+    def database_settings(self) -> DatabaseSettings:
+        """Find the database of the application, or of the settings where none is named."""
+        app = self.find_app()
+        return (app.settings if app else self.load_settings().settings).database
 
 
 pass_call = click.make_pass_decorator(Call)

@@ -23,8 +23,14 @@ class LazyCommand(NamedTuple):
 
 COMMANDS: Mapping[str, LazyCommand] = {
     "config": LazyCommand("gandy.cli.config:config", "Show the settings."),
+    "demo": LazyCommand("gandy.cli.demo:demo", "Run a lively demo on a database of its own."),
     "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
+    "up": LazyCommand("gandy.cli.up:up", "Run services in one process."),
+    "work": LazyCommand("gandy.cli.work:work", "Claim runs and execute them; evaluates no schedule."),
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
+    "migrate": LazyCommand("gandy.cli.migrate:migrate", "Bring the schema of the database up to date."),
+    "runs": LazyCommand("gandy.cli.runs:runs", "Show what ran, and what came of it."),
+    "trains": LazyCommand("gandy.cli.trains:trains", "Show the trains of the application."),
 }
 
 _EPILOG = """

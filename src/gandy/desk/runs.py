@@ -90,6 +90,18 @@ class LogEntry:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainTally:
+    """What the runs of one train came to."""
+
+    train: str
+    state: str
+    runs: int
+    average: timedelta | None
+    longest: timedelta | None
+    log_lines: int
+
+
 class RunInsights:
     """Reads runs; what a train declares as secret is masked where the train is known."""
 
@@ -116,6 +128,21 @@ class RunInsights:
         return tuple(
             LogEntry(
                 id=row.id, created_at=row.created_at, level=row.level, logger=row.logger, message=row.message
+            )
+            for row in rows
+        )
+
+    async def tally(self, owner: str, since: datetime) -> tuple[TrainTally, ...]:
+        """Count an application's runs since an instant, by train and state."""
+        rows = await self._database.read(runs.summarise_runs(owner, since))
+        return tuple(
+            TrainTally(
+                train=row.train,
+                state=row.state,
+                runs=row.runs,
+                average=_span(row.average_seconds),
+                longest=_span(row.longest_seconds),
+                log_lines=int(row.lines),
             )
             for row in rows
         )
@@ -179,6 +206,10 @@ def _summary(row: Row) -> RunSummary:
 
 def _took(row: Row) -> timedelta | None:
     return None if row.end_time is None else row.end_time - row.start_time
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _junctions(text: str | None) -> tuple[JunctionRun, ...]:

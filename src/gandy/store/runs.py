@@ -136,3 +136,8 @@ def list_runs(wanted: RunFilter) -> Operation[Rows]:
             limit=wanted.limit,
         )
     )
+
+
+def summarise_runs(owner: str, since: datetime) -> Operation[Rows]:
+    """Count an application's runs since an instant, by train and state."""
+    return (yield statement("summarise_runs", owner=owner, since=since))

@@ -38,3 +38,13 @@ WHERE (%(owner)s::text IS NULL OR r.owner = %(owner)s) AND (%(train)s::text IS N
   AND (%(manifest)s::text IS NULL OR m.external_id = %(manifest)s)
   AND (%(before)s::bigint IS NULL OR r.id < %(before)s)
 ORDER BY r.id DESC LIMIT %(limit)s;
+
+-- name: summarise_runs
+-- What the runs since an instant came to, with the lines they wrote.
+SELECT r.name AS train, r.train_state AS state, count(*) AS runs,
+       avg(extract(epoch FROM r.end_time - r.start_time)::float8) AS average_seconds,
+       max(extract(epoch FROM r.end_time - r.start_time)::float8) AS longest_seconds,
+       sum((SELECT count(*) FROM gandy.log l WHERE l.metadata_id = r.id)) AS lines
+FROM gandy.metadata r
+WHERE r.owner = %(owner)s AND r.created_at >= %(since)s
+GROUP BY r.name, r.train_state ORDER BY r.name, r.train_state;

@@ -34,3 +34,13 @@ WHERE (:owner IS NULL OR r.owner = :owner) AND (:train IS NULL OR r.name = :trai
   AND (:manifest IS NULL OR m.external_id = :manifest)
   AND (:before IS NULL OR r.id < :before)
 ORDER BY r.id DESC LIMIT :limit;
+
+-- name: summarise_runs
+-- What the runs since an instant came to, with the lines they wrote.
+SELECT r.name AS train, r.train_state AS state, count(*) AS runs,
+       avg((julianday(r.end_time) - julianday(r.start_time)) * 86400.0) AS average_seconds,
+       max((julianday(r.end_time) - julianday(r.start_time)) * 86400.0) AS longest_seconds,
+       sum((SELECT count(*) FROM log l WHERE l.metadata_id = r.id)) AS lines
+FROM metadata r
+WHERE r.owner = :owner AND r.created_at >= :since
+GROUP BY r.name, r.train_state ORDER BY r.name, r.train_state;

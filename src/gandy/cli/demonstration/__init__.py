@@ -1,0 +1,3 @@
+"""What `gandy demo` runs."""
+
+from __future__ import annotations

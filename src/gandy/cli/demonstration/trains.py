@@ -1,0 +1,135 @@
+"""The trains of the demo: several junctions, one that fails, one that somebody cancels."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from gandy.app import Gandy
+from gandy.train.base import Train
+from gandy.train.signals import End
+
+if TYPE_CHECKING:
+    from gandy.train.inside.run import Run
+
+RETRY_DELAY: Final = timedelta(seconds=2)
+PAGES: Final = 200
+
+
+@dataclass(frozen=True)
+class Month:
+    """The month to close."""
+
+    name: str
+    invoices: int
+
+
+@dataclass(frozen=True)
+class Invoices:
+    """What the first junction loads."""
+
+    amounts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Total:
+    """What the second junction makes of it."""
+
+    amount: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """The output of the train."""
+
+    text: str
+
+
+async def load_invoices(month: Month, run: Run) -> Invoices | End[Report]:
+    """Load one page after the other; a month without invoices ends the train here."""
+    if month.invoices == 0:
+        return End(Report(f"{month.name}: nothing to close"))
+    amounts = []
+    for number in range(1, month.invoices + 1):
+        await asyncio.sleep(0.01)
+        amounts.append(number * 7 % 90 + 10)
+        run.progress(number, month.invoices)
+    run.log.info("%d invoices of %s loaded", len(amounts), month.name)
+    return Invoices(tuple(amounts))
+
+
+def sum_up(invoices: Invoices, run: Run) -> Total:
+    """Add them up, in a thread: the junction is an ordinary function."""
+    time.sleep(0.03)
+    total = sum(invoices.amounts)
+    run.log.info("the sum is %d", total)
+    return Total(total)
+
+
+async def write_report(month: Month, total: Total) -> Report:
+    """Write the report; the month comes from the train's input, the total from the junction before."""
+    await asyncio.sleep(0.02)
+    return Report(f"{month.name}: {total.amount}")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture to shrink."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A feed to import; the last line of this one is broken."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site to crawl."""
+
+    name: str
+
+
+def make_demo(database: str | None) -> Gandy:
+    """Make the application; a new one each time, so that nothing is shared."""
+    settings = {"worker": {"slots": 8, "poll_every": timedelta(milliseconds=500)}}
+    app = Gandy("demo", database, **settings)
+
+    @app.register
+    class CloseMonth(Train[Month, Report]):
+        """Three junctions on one route, each receiving what it needs by type."""
+
+        route = (load_invoices, sum_up, write_report)
+
+    @app.train
+    async def shrink_picture(picture: Picture, run: Run) -> str:
+        await asyncio.sleep(random.uniform(0.02, 0.15))  # noqa: S311 - how long work takes is no secret
+        run.log.info("%s is small now", picture.name)
+        return f"small-{picture.name}"
+
+    @app.train(max_retries=2, retry_delay=RETRY_DELAY)
+    async def import_feed(feed: Feed, run: Run) -> int:
+        for number, line in enumerate(feed.lines, 1):
+            await asyncio.sleep(0.01)
+            run.log.info("line %d: %s", number, line)
+            if "=" not in line:
+                raise ValueError(f"line {number} is not KEY=VALUE")
+        return len(feed.lines)
+
+    @app.train
+    async def crawl_site(site: Site, run: Run) -> int:
+        for page in range(1, PAGES + 1):
+            await asyncio.sleep(0.05)
+            run.progress(page, PAGES)
+            if page % 10 == 0:
+                run.log.info("%d pages of %s read", page, site.name)
+        return PAGES
+
+    return app

@@ -1,0 +1,108 @@
+"""`gandy runs`: what ran, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import timedelta
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import example, json_option
+from gandy.cli.output import emit_record, emit_rows
+from gandy.cli.session import with_session
+from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
+from gandy.model.run import TrainState
+from gandy.store.runs import RunFilter
+
+_COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
+_MILLISECOND = timedelta(milliseconds=1)
+_BELOW = ("junctions", "stack_trace")
+
+
+@click.group(epilog=example("gandy runs list --state failed"))
+def runs() -> None:
+    """Show what ran, and what came of it."""
+
+
+@runs.command("list", epilog=example("gandy runs list --train CloseMonth --json"))
+@click.option("--train", help="Only runs of this train.")
+@click.option("--state", type=click.Choice(list(TrainState)), help="Only runs in this state.")
+@click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
+@click.option("--before", type=int, metavar="ID", help="Only runs older than this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def list_runs(
+    call: Call,
+    *,
+    train: str | None,
+    state: str | None,
+    manifest: str | None,
+    before: int | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List runs, the newest first.
+
+    With an application, its own runs; else those of every application in the database.
+    """
+    found = with_session(
+        call,
+        lambda session: RunInsights(session.database).list(
+            RunFilter(
+                owner=session.owner, train=train, state=state, manifest=manifest, before=before, limit=limit
+            )
+        ),
+    )
+    emit_rows(found, _COLUMNS, as_json=as_json)
+
+
+@runs.command(epilog=example("gandy runs show 42"))
+@click.argument("run_id", metavar="ID", type=int)
+@json_option
+@pass_call
+def show(call: Call, run_id: int, *, as_json: bool) -> None:
+    """Show one run: input, output, junction timings, failure."""
+    detail = with_session(call, lambda session: RunInsights(session.database, session.registry).show(run_id))
+    if as_json:
+        emit_record(detail, as_json=True)
+        return
+    emit_record(_without(detail, _BELOW), as_json=False)
+    if detail.junctions:
+        click.echo()
+        emit_rows(
+            [_timing(each) for each in detail.junctions], ("junction", "started", "took"), as_json=False
+        )
+    if detail.stack_trace:
+        click.echo(f"\n{detail.stack_trace}")
+
+
+@runs.command(epilog=example("gandy runs logs 42 --json"))
+@click.argument("run_id", metavar="ID", type=int)
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=1_000, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def logs(call: Call, run_id: int, *, limit: int, as_json: bool) -> None:
+    """Show the lines that a run wrote."""
+    found = with_session(call, lambda session: RunInsights(session.database).logs(run_id, limit=limit))
+    emit_rows(found, ("created_at", "level", "logger", "message"), as_json=as_json)
+
+
+def _timing(ran: JunctionRun) -> dict[str, str]:
+    """Junctions are often faster than a millisecond."""
+    return {
+        "junction": ran.junction,
+        "started": f"{ran.started / _MILLISECOND:.3f} ms",
+        "took": f"{ran.took / _MILLISECOND:.3f} ms",
+    }
+
+
+def _without(detail: RunDetail, left_out: tuple[str, ...]) -> dict[str, object]:
+    """Leave out what is printed below, and what does not say anything."""
+    shown = {field.name: getattr(detail, field.name) for field in fields(detail)}
+    return {name: value for name, value in shown.items() if name not in left_out and value is not None}
