@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import UnknownServiceError
+from gandy.services.dispatcher import DispatcherParts, DispatcherService
 from gandy.services.supervisor import Supervisor
 from gandy.services.wakeups import Wakeups
 from gandy.services.worker.parts import WorkerParts
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gandy.services.supervisor import Service
 
 
-def make_worker(app: OpenApp, wakeups: Wakeups) -> Service:
+def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
     """Make the service that claims runs and executes them."""
     return Worker(
         WorkerParts(
@@ -37,7 +38,22 @@ def make_worker(app: OpenApp, wakeups: Wakeups) -> Service:
     )
 
 
+def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> Service:
+    """Make the service that dispatches what no worker asked for."""
+    return DispatcherService(
+        DispatcherParts(
+            owner=app.name,
+            database=app.database,
+            settings=app.settings,
+            trains=app.registry.names,
+            events=app.events,
+            wakeups=wakeups,
+        )
+    )
+
+
 SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
+    "dispatcher": make_dispatcher,
     "worker": make_worker,
 }
 
@@ -62,6 +78,19 @@ async def services_running(app: OpenApp, names: Iterable[str] | None = None) -> 
         await running
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
+
+
+async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:
+    """Run a worker and nothing else; return how many jobs it saw parked."""
+    wakeups = Wakeups(app.database, app.name)
+    worker = make_worker(app, wakeups)
+    listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
+    try:
+        await worker.run(stop, until_idle=until_idle)
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    return worker.parked
 
 
 def _maker(

@@ -1,0 +1,45 @@
+"""`gandy up`: services in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import example
+from gandy.cli.output import say
+
+if TYPE_CHECKING:
+    from gandy.app import Gandy
+
+
+@click.command(epilog=example("gandy --app billing:app up", "gandy --app billing:app up --services worker"))
+@click.option(
+    "--services", metavar="NAME,...", help="Only these, separated by commas; without it, all of them."
+)
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), help="The most runs that the worker executes at once."
+)
+@pass_call
+def up(call: Call, services: str | None, concurrency: int | None) -> None:
+    """Run services in one process."""
+    from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415 `gandy --help` needs none of it
+
+    app = call.load_app()
+    if concurrency is not None:
+        app.configure({"worker": {"slots": concurrency}})
+    configure_logging(app.settings.logging)
+    names = tuple(name.strip() for name in services.split(",") if name.strip()) if services else None
+    asyncio.run(_serve(app, names))
+
+
+async def _serve(app: Gandy, names: tuple[str, ...] | None) -> None:
+    from gandy.cli.ending import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
+
+    stop = stop_on_signals(grace=app.settings.worker.shutdown_grace)
+    async with app.running(names):
+        say(f"{app.name} is up: {', '.join(names) if names else 'all services'}")
+        await stop.wait()
+    say(f"{app.name} is down")

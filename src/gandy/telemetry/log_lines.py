@@ -1,0 +1,40 @@
+"""What a process writes about itself: lines for people, or one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gandy.settings import LoggingSettings
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+
+
+class JsonLines(logging.Formatter):
+    """Every record as one JSON object, with the fields that its writer added."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write one line."""
+        line: dict[str, object] = {
+            "at": self.formatTime(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def configure_logging(settings: LoggingSettings) -> None:
+    """Write the process's log to stderr, as the settings say."""
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    handler.setFormatter(JsonLines() if settings.format == "json" else text)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.level.upper())
