@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gandy.app.job import Job
-from gandy.app.manifests import ScheduleOptions, declare, input_value, split_arguments
+from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value, split_arguments
 from gandy.app.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.store.queueing import enqueue
 from gandy.store.seeding import add_manifest
+from gandy.store.triggers import lock_manifest, trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +67,20 @@ class Asking:
             external_id, definition, follows or schedule, input=value, options=_schedule_options(options)
         )
         yield from add_manifest(self._owner, declaration)
+
+    def trigger(self, external_id: str, *, delay: timedelta | None, value: object) -> Operation[Job[Any]]:
+        """Queue a manifest; another input than its own is checked by its train's type."""
+        manifest = yield from lock_manifest(external_id, owner=self._owner)
+        definition = self._registry.get(manifest.train)
+        text = None if isinstance(value, NotGiven) else definition.input.encode(value)
+        triggered = yield from trigger(external_id, delay=delay or timedelta(0), input_json=text)
+        return Job(
+            triggered.id,
+            train=definition.name,
+            read=self._read,
+            output=definition.output,
+            is_new=triggered.is_new,
+        )
 
     def _asked(self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
         options = {name: value for name, value in keywords.items() if name != "connection"}

@@ -31,12 +31,8 @@ class Configuration:
             self._loaded = load_settings(keywords=self._sections)
         return self._loaded
 
-    def override(
-        self, sections: Mapping[str, Mapping[str, object]], *, clock: ManualClock | None = None
-    ) -> None:
+    def override(self, sections: Mapping[str, Mapping[str, object]]) -> None:
         """Put these over what was given before."""
         for name, section in sections.items():
             self._sections.setdefault(name, {}).update(section)
-        if clock is not None:
-            self.clock = clock
         self._loaded = None

@@ -17,11 +17,13 @@ from gandy.app.sync import SyncGandy
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
+from gandy.store.triggers import remove_manifest
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
+    from datetime import timedelta
     from types import TracebackType
     from typing import Self
 
@@ -84,11 +86,13 @@ class Gandy(Declaring):
         """The settings, and where each came from."""
         return self._configuration.loaded
 
-    def configure(
-        self, settings: Mapping[str, Mapping[str, object]], *, clock: ManualClock | None = None
-    ) -> None:
-        """Override settings, or the clock, for the next opening; for the command line and for tests."""
-        self._configuration.override(settings, clock=clock)
+    def configure(self, settings: Mapping[str, Mapping[str, object]]) -> None:
+        """Override settings for the next opening, as the command line does: `{"worker": {"slots": 5}}`."""
+        self._configuration.override(settings)
+
+    def use_clock(self, clock: ManualClock | None) -> None:
+        """Let the next opening go by this clock instead of the database's own; for tests."""
+        self._configuration.clock = clock
 
     def cleanup(self, **options: Unpack[CleanupKeywords]) -> None:
         """Have the runs of noisy trains deleted soon: those of Gandy's own, and the ones named here."""
@@ -327,6 +331,18 @@ class Gandy(Declaring):
             external_id, train, arguments=(input, schedule), keywords=options
         )
         await self._require("app.add_schedule()").database.run(operation)
+
+    async def trigger(
+        self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
+    ) -> Job[Any]:
+        """Queue a manifest now or after a delay, with its own input or another; one that waits serves."""
+        operation = self._asking.trigger(external_id, delay=delay, value=input)
+        return await self._require("app.trigger()").database.run(operation)
+
+    async def remove_schedule(self, external_id: str) -> None:
+        """Remove a manifest that was made at run time; one that runs ends first."""
+        operation = remove_manifest(external_id, owner=self.name)
+        await self._require("app.remove_schedule()").database.run(operation)
 
     def _make_sync(self) -> SyncGandy:
         return SyncGandy(self, self._configuration)

@@ -13,6 +13,7 @@ from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.portal import Portal
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
+from gandy.store.triggers import remove_manifest
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
@@ -269,6 +270,19 @@ class SyncGandy:
         )
         portal = self.open()
         portal.call(portal.open_app.database.run(operation))
+
+    def trigger(
+        self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
+    ) -> SyncJob[Any]:
+        """Queue a manifest now or after a delay, with its own input or another; one that waits serves."""
+        portal = self.open()
+        operation = self._asking.trigger(external_id, delay=delay, value=input)
+        return SyncJob(self, portal.call(portal.open_app.database.run(operation)))
+
+    def remove_schedule(self, external_id: str) -> None:
+        """Remove a manifest that was made at run time; one that runs ends first."""
+        portal = self.open()
+        portal.call(portal.open_app.database.run(remove_manifest(external_id, owner=self._app.name)))
 
     def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[SyncJob[Any]]:
         if connection is None:
