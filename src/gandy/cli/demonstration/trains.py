@@ -7,14 +7,12 @@ import random
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gandy.app import Gandy
 from gandy.train.base import Train
+from gandy.train.inside.run import Run  # noqa: TC001 - annotations of junctions are read at run time
 from gandy.train.signals import End
-
-if TYPE_CHECKING:
-    from gandy.train.inside.run import Run
 
 RETRY_DELAY: Final = timedelta(seconds=2)
 PAGES: Final = 200
@@ -97,39 +95,52 @@ class Site:
     name: str
 
 
-def make_demo(database: str | None) -> Gandy:
-    """Make the application; a new one each time, so that nothing is shared."""
-    settings = {"worker": {"slots": 8, "poll_every": timedelta(milliseconds=500)}}
-    app = Gandy("demo", database, **settings)
+async def shrink_picture(picture: Picture, run: Run) -> str:
+    """Do something short."""
+    await asyncio.sleep(random.uniform(0.02, 0.15))  # noqa: S311 - how long work takes is no secret
+    run.log.info("%s is small now", picture.name)
+    return f"small-{picture.name}"
 
-    @app.register
-    class CloseMonth(Train[Month, Report]):
-        """Three junctions on one route, each receiving what it needs by type."""
 
-        route = (load_invoices, sum_up, write_report)
+async def import_feed(feed: Feed, run: Run) -> int:
+    """Fail on a broken line; the job is tried again, then parked for a person."""
+    for number, line in enumerate(feed.lines, 1):
+        await asyncio.sleep(0.01)
+        run.log.info("line %d: %s", number, line)
+        if "=" not in line:
+            raise ValueError(f"line {number} is not KEY=VALUE")
+    return len(feed.lines)
 
-    @app.train
-    async def shrink_picture(picture: Picture, run: Run) -> str:
-        await asyncio.sleep(random.uniform(0.02, 0.15))  # noqa: S311 - how long work takes is no secret
-        run.log.info("%s is small now", picture.name)
-        return f"small-{picture.name}"
 
-    @app.train(max_retries=2, retry_delay=RETRY_DELAY)
-    async def import_feed(feed: Feed, run: Run) -> int:
-        for number, line in enumerate(feed.lines, 1):
-            await asyncio.sleep(0.01)
-            run.log.info("line %d: %s", number, line)
-            if "=" not in line:
-                raise ValueError(f"line {number} is not KEY=VALUE")
-        return len(feed.lines)
+async def crawl_site(site: Site, run: Run) -> int:
+    """Take so long that somebody loses patience."""
+    for page in range(1, PAGES + 1):
+        await asyncio.sleep(0.05)
+        run.progress(page, PAGES)
+        if page % 10 == 0:
+            run.log.info("%d pages of %s read", page, site.name)
+    return PAGES
 
-    @app.train
-    async def crawl_site(site: Site, run: Run) -> int:
-        for page in range(1, PAGES + 1):
-            await asyncio.sleep(0.05)
-            run.progress(page, PAGES)
-            if page % 10 == 0:
-                run.log.info("%d pages of %s read", page, site.name)
-        return PAGES
 
+class CloseMonth(Train[Month, Report]):
+    """Three junctions on one route, each receiving what it needs by type."""
+
+    route = (load_invoices, sum_up, write_report)
+
+
+def make_demo(database: str) -> Gandy:
+    """Make the application: a new one each time, so that nothing is shared."""
+    app = Gandy(
+        "demo",
+        database,
+        worker={
+            "slots": 8,
+            "poll_every": timedelta(milliseconds=500),
+            "shutdown_grace": timedelta(seconds=5),
+        },
+    )
+    app.register(CloseMonth)
+    app.train(shrink_picture)
+    app.train(max_retries=2, retry_delay=RETRY_DELAY)(import_feed)
+    app.train(crawl_site)
     return app

@@ -1,0 +1,58 @@
+"""`gandy demo`: trains of several junctions, alive, on a database of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import example, json_option
+from gandy.cli.output import emit_json, emit_rows, say
+
+if TYPE_CHECKING:
+    from gandy.cli.demonstration.play import Ended
+
+_GRACE = timedelta(seconds=5)
+_COLUMNS = ("train", "state", "runs", "average", "longest", "log_lines")
+
+
+@click.command(epilog=example("gandy demo --seconds 20"))
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="End by itself after so long.")
+@json_option
+@pass_call
+def demo(call: Call, *, seconds: float | None, as_json: bool) -> None:
+    """Run a lively demo on a database of its own.
+
+    Trains of several junctions run, one fails and is tried again, one is cancelled. It ends with --seconds or
+    Ctrl-C and prints what happened; the database is kept, to be looked at with the other commands.
+    """
+    url = call.database or f"sqlite:///{Path(tempfile.mkdtemp(prefix='gandy-demo-')) / 'demo.db'}"
+    say(f"Working in {url}; {'it ends by itself' if seconds else 'Ctrl-C ends it'}.")
+    ended = asyncio.run(_play(url, seconds))
+    if as_json:
+        emit_json({"database": ended.database, "trains": ended.tallies})
+    else:
+        _summarise(ended)
+
+
+async def _play(url: str, seconds: float | None) -> Ended:
+    from gandy.cli.demonstration.play import play  # noqa: PLC0415 `gandy demo --help` needs none of it
+    from gandy.cli.ending import stop_on_signals  # noqa: PLC0415
+
+    stop = stop_on_signals(grace=_GRACE)
+    if seconds is not None:
+        asyncio.get_running_loop().call_later(seconds, stop.set)
+    return await play(url, stop)
+
+
+def _summarise(ended: Ended) -> None:
+    runs = sum(tally.runs for tally in ended.tallies)
+    lines = sum(tally.log_lines for tally in ended.tallies)
+    click.echo(f"\n{runs} runs, {lines} log lines:\n")
+    emit_rows(ended.tallies, _COLUMNS, as_json=False)
+    click.echo(f"\nLook closer:\n  gandy --database {ended.database} runs list")

@@ -1,0 +1,101 @@
+"""The play of the demo: work is queued, runs, fails, is cancelled, and is counted in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from gandy.cli.demonstration.trains import (
+    CloseMonth,
+    Feed,
+    Month,
+    Picture,
+    Site,
+    crawl_site,
+    import_feed,
+    make_demo,
+    shrink_picture,
+)
+from gandy.cli.output import say
+from gandy.desk.runs import RunInsights
+from gandy.store.manifests import read_now
+
+if TYPE_CHECKING:
+    from gandy.app import Gandy
+    from gandy.desk.runs import TrainTally
+    from gandy.train.hooks import HookEvent
+
+PAUSE: Final = 0.4
+CANCEL_AFTER: Final = 0.7
+MONTHS: Final = ("January", "February", "March", "April", "May", "June")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a demo leaves behind."""
+
+    database: str
+    tallies: tuple[TrainTally, ...]
+
+
+async def play(database: str, stop: asyncio.Event) -> Ended:
+    """Keep the demo going until told to stop, then count what happened."""
+    app = make_demo(database)
+    _tell(app)
+    async with app:
+        since = await app.database.read(read_now())
+        async with app.running():
+            cancelled = asyncio.create_task(_cancel_a_crawl(app))
+            await _keep_busy(app, stop)
+            await cancelled
+        return Ended(database, await RunInsights(app.database).tally(app.name, since))
+
+
+async def _keep_busy(app: Gandy, stop: asyncio.Event) -> None:
+    await app.enqueue(import_feed, Feed(("colour=blue", "size=7", "broken line")))
+    for number in count():
+        month = Month(MONTHS[number % len(MONTHS)], invoices=number % 5 * 3)
+        await app.enqueue(CloseMonth, month)
+        await app.enqueue_many(shrink_picture, [Picture(f"{number}-{part}.png") for part in "abc"])
+        if await _is_over(stop):
+            return
+
+
+async def _cancel_a_crawl(app: Gandy) -> None:
+    """Run a train here and change one's mind: the record says cancelled."""
+    crawl = asyncio.create_task(app.run(crawl_site, Site("example.org")))
+    await asyncio.wait([crawl], timeout=CANCEL_AFTER)
+    crawl.cancel()
+    with suppress(asyncio.CancelledError):
+        await crawl
+
+
+async def _is_over(stop: asyncio.Event) -> bool:
+    try:
+        await asyncio.wait_for(stop.wait(), PAUSE)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _tell(app: Gandy) -> None:
+    """Print a line for every run that ends."""
+
+    def ended(event: HookEvent) -> None:
+        timings = event.outcome.timings if event.outcome else ()
+        took = timedelta(microseconds=sum(timing.duration_ns for timing in timings) // 1_000)
+        route = " -> ".join(timing.junction for timing in timings)
+        say(
+            f"run {event.run_id:<5} {event.name:<10} {event.train:<15} {took / _MILLISECOND:7.1f} ms  {route}"
+        )
+
+    app.on("completed")(ended)
+    app.on("failed")(ended)
+    app.on("cancelled")(ended)
+
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
