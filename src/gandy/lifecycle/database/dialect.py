@@ -133,6 +133,10 @@ class Dialect(Protocol):
         """How large the table is."""
         ...
 
+    def pages_read(self, connection: Connection, table: TableName) -> int | None:
+        """A counter of the pages that this transaction read of the table; None where nobody counts."""
+        ...
+
     def replication_lag(self, connection: Connection) -> timedelta:
         """How far the slowest standby is behind."""
         ...

@@ -77,6 +77,10 @@ class TableFacts:
         leads = [self.primary_key, *(index.columns for index in self.indexes if not index.is_partial)]
         return any(set(lead[: len(columns)]) == wanted for lead in leads)
 
+    def index_columns(self, name: str | None) -> tuple[str, ...] | None:
+        """The columns of an index by its name; None where the catalogue lists no such one."""
+        return next((index.columns for index in self.indexes if index.name == name), None)
+
     def is_unique_on(self, columns: tuple[str, ...]) -> bool:
         """Whether a key holds exactly these columns unique."""
         uniques = [index.columns for index in self.indexes if index.is_unique and not index.is_partial]

@@ -85,7 +85,7 @@ def _read_text(value: str) -> datetime | None:
 
 
 def _text_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> ColumnElement[bool]:
-    """Compare as text, strictly and with microseconds but no zone: never early, at most a second late.
+    """Compare as text with microseconds but no zone: never early, at most a second late.
 
     The guards leave out what does not sort with the rest: numbers, another separator, other offsets.
     """
@@ -94,8 +94,9 @@ def _text_before(column: ColumnElement[object], form: Form, cutoff: datetime) ->
     if not form.separator:
         return and_(text < at.strftime("%Y-%m-%d"), func.length(text) == len("2000-01-01"))
     zone = func.substr(text, 20)
+    just_after = at + timedelta(microseconds=1)
     return and_(
-        text < at.strftime(f"%Y-%m-%d{form.separator}%H:%M:%S.%f"),
+        text < just_after.strftime(f"%Y-%m-%d{form.separator}%H:%M:%S.%f"),
         func.substr(text, 11, 1) == form.separator,
         or_(not_(_globs(zone, "*[-+]*")), _globs(zone, "*+00:00")),
     )

@@ -132,7 +132,8 @@ class Postgres(PostgresPartitions, Dialect):
         kind = _kind(column.type, unit)
         if kind is None:
             raise ValueError(f"{column.name} is {column.type!s}, which holds no instant")
-        if (unit in {Unit.SECONDS, Unit.MILLISECONDS}) != (kind in {Kind.SECONDS, Kind.MILLISECONDS}):
+        is_number = kind in {Kind.SECONDS, Kind.MILLISECONDS}
+        if unit is not None and (unit is Unit.TIMESTAMP) == is_number:
             raise ValueError(f"{column.name} is {column.type!s}, so unit = {unit} is wrong")
         return Form(kind)
 
@@ -165,6 +166,18 @@ class Postgres(PostgresPartitions, Dialect):
         )
         [size, rows] = found.one()
         return TableSize(rows=int(rows), bytes=int(size))
+
+    @override
+    def pages_read(self, connection: Connection, table: TableName) -> int | None:
+        found = connection.execute(
+            text(
+                "SELECT pg_stat_get_xact_blocks_fetched(:name ::regclass) + coalesce(sum("
+                "pg_stat_get_xact_blocks_fetched(indexrelid)), 0) FROM pg_index"
+                " WHERE indrelid = :name ::regclass"
+            ),
+            {"name": _quoted(connection, table)},
+        )
+        return int(found.scalar_one())
 
     @override
     def replication_lag(self, connection: Connection) -> timedelta:

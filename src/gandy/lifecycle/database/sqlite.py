@@ -144,6 +144,10 @@ class Sqlite(Dialect):
         return TableSize(rows=rows, bytes=_bytes(connection, table.name))
 
     @override
+    def pages_read(self, connection: Connection, table: TableName) -> int | None:
+        return None
+
+    @override
     def replication_lag(self, connection: Connection) -> timedelta:
         return timedelta(0)
 

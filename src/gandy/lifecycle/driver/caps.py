@@ -21,8 +21,20 @@ if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
 
 PAGES_PER_TICK = 2_000
+# Where the database does not count pages itself: what a key costs at most, and what a deleted row does.
 _PAGES_PER_DESCENT = 4
 _ENTRIES_PER_PAGE = 50
+_PAGES_PER_BATCH = 16
+_PAGES_PER_DELETE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One key that was looked at, the newest row of it that is one too many, and what the look cost."""
+
+    values: Values
+    bound: Values | None
+    pages: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,35 +51,47 @@ class CapSweep:
     def run(self, state: RuleState | None, budget: Budget) -> RuleOutcome:
         """Look at keys in order until the pages or the budget are used up."""
         outcome = RuleOutcome(table=self.walk.key.table, rule=self.walk.label)
-        reached = None if state is None else state.cursor
-        began_at, spent = reached, 0
+        reached = began_at = None if state is None else state.cursor
+        spent = 0
         while self.pages is None or spent < self.pages:
-            key = self._next_key(reached)
-            spent += _PAGES_PER_DESCENT
+            key = self._look(reached)
             if key is None:
                 self._remember(None, began_at)
                 return outcome
-            bound = self._bound(key)
-            spent += _PAGES_PER_DESCENT + (self.walk.rule.rows + 1) // _ENTRIES_PER_PAGE
-            if bound is not None:
-                outcome = outcome.plus(self._trim(key, bound, budget=_left(budget, outcome), reached=reached))
+            spent += key.pages
+            if key.bound is not None:
+                result = self._trim(key.values, key.bound, budget=_left(budget, outcome), reached=reached)
+                outcome = outcome.plus(result)
+                spent += _PAGES_PER_BATCH * (result.batches + 1) + _PAGES_PER_DELETE * result.rows
                 if not outcome.is_done:
                     return outcome
-            reached = key
+            reached = key.values
         self._remember(reached, began_at)
         return outcome
 
-    def _next_key(self, reached: Values | None) -> Values | None:
+    def _look(self, reached: Values | None) -> _Key | None:
+        with self.shift.session.reading() as connection:
+            before = self.shift.session.dialect.pages_read(connection, self.walk.table.name)
+            values = self._next_key(connection, reached)
+            if values is None:
+                return None
+            bound = self._bound(connection, values)
+            after_look = self.shift.session.dialect.pages_read(connection, self.walk.table.name)
+        if before is None or after_look is None:
+            pages = 2 * _PAGES_PER_DESCENT + (self.walk.rule.rows + 1) // _ENTRIES_PER_PAGE
+        else:
+            pages = after_look - before
+        return _Key(values, bound, pages)
+
+    def _next_key(self, connection: Connection, reached: Values | None) -> Values | None:
         per = self.walk.per
         if not per:
             return () if reached is None else None
-        with self.shift.session.reading() as connection:
-            found = connection.execute(
-                select(*per).where(after(per, reached)).order_by(*per).limit(1)
-            ).one_or_none()
+        ahead = select(*per).where(after(per, reached)).order_by(*per).limit(1)
+        found = connection.execute(ahead).one_or_none()
         return None if found is None else tuple(found)
 
-    def _bound(self, key: Values) -> Values | None:
+    def _bound(self, connection: Connection, key: Values) -> Values | None:
         """The newest row of the key that is one too many."""
         order = self.walk.order
         newest_first = (
@@ -75,8 +99,7 @@ class CapSweep:
             .where(equal(self.walk.per, key), order[0].is_not(None))
             .order_by(*(column.desc() for column in order))
         )
-        with self.shift.session.reading() as connection:
-            found = connection.execute(newest_first.offset(self.walk.rule.rows).limit(1)).one_or_none()
+        found = connection.execute(newest_first.offset(self.walk.rule.rows).limit(1)).one_or_none()
         return None if found is None else tuple(found)
 
     def _trim(
