@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -91,21 +92,48 @@ def load_entries(request: DispatchRequest, groups: Rows, capacity: Capacity) -> 
     room = {group.id: _room(capacity, group.id, request.limit) for group in groups}
     open_groups = [group for group in groups if room[group.id] > 0]
     share = _share(request, len(open_groups))
+    shares = {group.id: min(share, room[group.id]) for group in open_groups}
+    entries = yield from _load_shares(request, open_groups, shares)
+    larger = _larger_shares(request, entries, shares, room=room)
+    if larger:
+        deep = [group for group in open_groups if group.id in larger]
+        shallow = [entry for entry in entries if entry.manifest_group_id not in larger]
+        entries = shallow + (yield from _load_shares(request, deep, larger))
+    return ReadyWork(entries, {group.id: group for group in groups}, capacity)
+
+
+def _load_shares(request: DispatchRequest, groups: Rows, shares: dict[int, int]) -> Operation[Rows]:
     entries: Rows = []
     for name, is_enabled in (("load_ready", True), ("load_triggered", False)):
-        rows = [
-            {"group_id": group.id, "share": min(share, room[group.id])}
-            for group in open_groups
-            if group.is_enabled is is_enabled
-        ]
         entries += yield batch(
             name,
-            rows,
+            [
+                {"group_id": group.id, "share": shares[group.id]}
+                for group in groups
+                if group.is_enabled is is_enabled
+            ],
             owner=request.owner,
             trains=list(request.trains),
             min_age_seconds=request.min_age_seconds,
         )
-    return ReadyWork(entries, {group.id: group for group in groups}, capacity)
+    return entries
+
+
+def _larger_shares(
+    request: DispatchRequest, entries: Rows, shares: dict[int, int], *, room: dict[int, int]
+) -> dict[int, int]:
+    """Pass on what other groups leave unused to those that have more than their share."""
+    missing = request.limit - len(entries)
+    if missing <= 0:
+        return {}
+    loaded = Counter(entry.manifest_group_id for entry in entries)
+    most = request.limit if request.worker_id else request.per_group
+    larger = {
+        group_id: min(share + missing, room[group_id], most)
+        for group_id, share in shares.items()
+        if loaded[group_id] == share
+    }
+    return {group_id: share for group_id, share in larger.items() if share > shares[group_id]}
 
 
 def measure_capacity(request: DispatchRequest, groups: Rows) -> Operation[Capacity]:
@@ -178,8 +206,21 @@ def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
 
 
 def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
-    """Return what was claimed and not begun, untouched."""
-    return len((yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)))
+    """Return what was claimed and not begun, untouched, and say that it is there again."""
+    found = yield statement("find_manifests_of_entries", ids=list(ids))
+    manifest_ids = [row.id for row in found]
+    if manifest_ids:
+        yield statement("lock_manifests", ids=manifest_ids)
+    yield statement("lock_entries", ids=list(ids))
+    rows = yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)
+    cancelled = [row.id for row in rows if row.is_cancelled]
+    if cancelled:
+        yield statement("release_keys", holder_ids=cancelled)
+    if manifest_ids:
+        yield statement("release_entries", manifest_ids=manifest_ids)
+    for owner in {row.owner for row in rows}:
+        yield statement("notify", payload=f"work:{owner}")
+    return len(rows) - len(cancelled)
 
 
 def _lock_manifests(entries: Rows) -> Operation[dict[int, Row]]:
@@ -203,7 +244,7 @@ def _hold_blocked(entries: Rows, manifests: dict[int, Row]) -> Operation[set[int
 def _is_blocked(entry: Row, manifest: Row | None) -> bool:
     if manifest is None:
         return False
-    may_run = manifest.is_enabled or entry.origin == "trigger"
+    may_run = manifest.is_open or entry.origin == "trigger"
     return manifest.active_run_id is not None or not may_run
 
 

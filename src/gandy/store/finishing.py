@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
@@ -44,7 +44,8 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     manifests = yield from _lock_manifests(ends)
     rows = yield batch("end_runs", [_ended(end, manifests, rules.retention) for end in ends])
     finished = {row.id: row.bucket for row in rows}
-    settled = [end for end in ends if end.id in finished]
+    overruled = {row.id for row in rows if row.is_overruled}
+    settled = [_overruled(end) if end.id in overruled else end for end in ends if end.id in finished]
     retries, parks = _decide(settled, manifests)
     yield from _record_on_manifests(settled, parks)
     retried = yield from _queue_retries(retries, manifests)
@@ -59,6 +60,11 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         parked=parked,
         exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
     )
+
+
+def _overruled(end: RunEnd) -> RunEnd:
+    """An operator's cancellation stands, however the run came to its end."""
+    return replace(end, state=TrainState.CANCELLED, ended_by=EndedBy.OPERATOR)
 
 
 def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:
@@ -125,7 +131,7 @@ def _decide(
     retries: list[tuple[RunEnd, Retry]] = []
     parks: list[tuple[RunEnd, Park]] = []
     for end in settled:
-        if end.state is not TrainState.FAILED:
+        if end.state is not TrainState.FAILED or _is_manifest_gone(end, manifests):
             continue
         match aftermath(end, _policy(end, manifests)):
             case Retry() as retry:
@@ -137,6 +143,10 @@ def _decide(
             case unknown:
                 assert_never(unknown)
     return retries, parks
+
+
+def _is_manifest_gone(end: RunEnd, manifests: Mapping[int, Row]) -> bool:
+    return end.manifest_id is not None and end.manifest_id not in manifests
 
 
 def _record_on_manifests(settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]) -> Operation[None]:
@@ -155,7 +165,9 @@ def _record_on_manifests(settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd
     if not rows:
         return
     recorded = yield batch("record_manifest_ends", rows)
-    yield statement("release_entries", manifest_ids=[row["manifest_id"] for row in rows])
+    released = yield statement("release_entries", manifest_ids=[row["manifest_id"] for row in rows])
+    for owner in {row.owner for row in released if row.is_ready}:
+        yield statement("notify", payload=f"work:{owner}")
     for owner in {row.owner for row in recorded if row.is_due}:
         yield statement("notify", payload=f"manager:{owner}")
 
@@ -173,7 +185,7 @@ def _queue_retries(
                 "failures": retry.failures,
                 "losses": retry.losses,
                 "lone_losses": retry.lone_losses,
-                "is_open": end.manifest_id is None or manifests[end.manifest_id].is_enabled,
+                "is_open": end.manifest_id is None or manifests[end.manifest_id].is_open,
             }
             for end, retry in retries
         ],

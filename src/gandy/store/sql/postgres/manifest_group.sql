@@ -1,16 +1,17 @@
 -- name: ensure_groups
 -- Finds or makes groups by name; the ids never change.
-WITH wanted AS (
+WITH wanted AS MATERIALIZED (
     SELECT DISTINCT name FROM unnest(%(name)s::text[]) AS w(name)
+), found AS MATERIALIZED (
+    SELECT g.id, g.name, g.priority FROM wanted JOIN gandy.manifest_group g ON g.owner = %(owner)s AND g.name = wanted.name
 ), made AS (
-    INSERT INTO gandy.manifest_group (owner, name)
-    SELECT %(owner)s, name FROM wanted
-    ON CONFLICT (owner, name) DO NOTHING
-    RETURNING id, name, priority
+    INSERT INTO gandy.manifest_group AS g (owner, name)
+    SELECT %(owner)s, name FROM wanted WHERE name NOT IN (SELECT name FROM found) ORDER BY name
+    -- made by another since this statement began: only an update can see that one
+    ON CONFLICT (owner, name) DO UPDATE SET name = excluded.name
+    RETURNING g.id, g.name, g.priority
 )
-SELECT id, name, priority FROM made
-UNION ALL
-SELECT g.id, g.name, g.priority FROM gandy.manifest_group g JOIN wanted USING (name) WHERE g.owner = %(owner)s;
+SELECT id, name, priority FROM found UNION ALL SELECT id, name, priority FROM made;
 
 -- name: ready_groups
 -- Loose index scan: one probe per group that has ready work, whatever the queue's length.

@@ -1,11 +1,12 @@
 -- name: lock_idle_manifests
 -- Never waits: a manifest that another holds is claimed by the other, or next time.
-SELECT id, external_id, active_run_id, is_enabled FROM gandy.manifest
+SELECT id, external_id, active_run_id, is_enabled AND orphaned_at IS NULL AS is_open FROM gandy.manifest
 WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: lock_manifests
 -- In the order of ids, before any run of theirs is touched.
-SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds, is_enabled
+SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds,
+       is_enabled AND orphaned_at IS NULL AS is_open
 FROM gandy.manifest WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: record_manifest_ends

@@ -145,7 +145,7 @@ RETURNING m.id;
 -- name: regate_entries
 -- What waits for its manifest, and what no longer does; the caller holds the manifests' locks.
 UPDATE gandy.work_queue q SET gate = CASE
-    WHEN m.active_run_id IS NOT NULL OR NOT (m.is_enabled OR q.origin = 'trigger') THEN 'manifest'
+    WHEN m.active_run_id IS NOT NULL OR NOT (q.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL) THEN 'manifest'
     WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
 FROM gandy.manifest m
 WHERE q.manifest_id = m.id AND m.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued' AND q.gate <> 'train';

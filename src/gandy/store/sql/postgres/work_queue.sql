@@ -62,11 +62,12 @@ WITH claim AS MATERIALIZED (
     RETURNING q.*
 ), run AS (
     INSERT INTO gandy.metadata_live (
-        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, rank, due_at,
+        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank, due_at,
         attempt, input, created_at, start_time, deadline_at, worker_id, fence)
     SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
            CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
-           d.manifest_id, d.manifest_group_id, d.origin, d.rank, d.due_at, d.attempt, d.input, claim.now, claim.now,
+           d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
+           claim.now, claim.now,
            claim.now + make_interval(
                secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)),
            %(worker_id)s, claim.fence
@@ -93,33 +94,49 @@ WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued' AND gate <> 'manifest';
 UPDATE gandy.work_queue q SET gate = CASE WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
 FROM gandy.manifest m
 WHERE q.manifest_id = ANY(%(manifest_ids)s::bigint[]) AND q.status = 'queued' AND q.gate = 'manifest'
-  AND m.id = q.manifest_id AND m.active_run_id IS NULL AND (m.is_enabled OR q.origin = 'trigger')
-RETURNING q.id;
+  AND m.id = q.manifest_id AND m.active_run_id IS NULL
+  AND (q.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL)
+RETURNING q.id, q.owner, q.gate = 'open' AS is_ready;
+
+-- name: find_manifests_of_entries
+-- Whose locks are needed before these entries' runs are touched.
+SELECT DISTINCT manifest_id AS id FROM gandy.work_queue
+WHERE id = ANY(%(ids)s::bigint[]) AND manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: put_back_entries
--- What was claimed and not begun goes back untouched; its run never was.
+-- What was claimed and not begun goes back untouched, its key too; where another entry of its manifest waits, that serves.
+-- What an operator cancelled meanwhile does not come back.
 WITH undone AS (
     DELETE FROM gandy.metadata_live r
     WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s AND r.train_state = 'in_progress'
-    RETURNING r.id, r.manifest_id
+    RETURNING r.id, r.manifest_id, coalesce(r.cancellation_reason, '') = 'operator' AS is_cancelled
 ), idle AS (
     UPDATE gandy.manifest m SET active_run_id = NULL FROM undone u WHERE m.id = u.manifest_id AND m.active_run_id = u.id
+), key AS (
+    INSERT INTO gandy.unique_key (owner, key, holder_id, held_until)
+    SELECT q.owner, q.unique_key, q.id, 'start' FROM undone u JOIN gandy.work_queue q ON q.id = u.id
+    WHERE q.unique_key IS NOT NULL AND NOT u.is_cancelled ORDER BY q.unique_key
+    ON CONFLICT DO NOTHING
 )
-UPDATE gandy.work_queue q SET status = 'queued', gate = 'open', dispatched_at = NULL, metadata_id = NULL
+UPDATE gandy.work_queue q SET
+    (status, reason) = (SELECT CASE WHEN u.is_cancelled THEN 'cancelled' WHEN count(*) = 0 THEN 'queued' ELSE 'skipped' END,
+                               CASE WHEN count(*) > 0 AND NOT u.is_cancelled THEN 'already_queued' END
+                        FROM gandy.work_queue w WHERE w.manifest_id = q.manifest_id AND w.status = 'queued'),
+    gate = 'open', dispatched_at = NULL, metadata_id = NULL
 FROM undone u WHERE q.id = u.id AND q.status = 'dispatched'
-RETURNING q.id;
+RETURNING q.id, q.owner, u.is_cancelled;
 
 -- name: queue_retries
 -- The next attempt of failed runs: the run's own input, the same instant; an entry that already waits serves instead.
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
-    unique_key, retry_of, created_at)
+    unique_key, retry_of, parent_id, created_at)
 SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT r.is_open THEN 'manifest' WHEN r.delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy.now() + make_interval(secs => r.delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, r.failures, r.losses, r.lone_losses,
-       q.unique_key, q.id, gandy.now()
+       q.unique_key, q.id, q.parent_id, gandy.now()
 FROM unnest(%(id)s::bigint[], %(delay_seconds)s::float8[], %(failures)s::int[], %(losses)s::int[],
             %(lone_losses)s::int[], %(is_open)s::bool[])
      AS r(id, delay_seconds, failures, losses, lone_losses, is_open)
@@ -129,7 +146,7 @@ RETURNING id, retry_of;
 
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
-UPDATE gandy.work_queue SET status = 'cancelled'
+UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
 WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued'
 RETURNING id, manifest_id, unique_key;
 

@@ -1,10 +1,12 @@
 -- name: lock_idle_manifests
 -- Differs by necessity: the transaction already holds the file's write lock.
-SELECT id, external_id, active_run_id, is_enabled FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+SELECT id, external_id, active_run_id, is_enabled AND orphaned_at IS NULL AS is_open
+FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: lock_manifests
 -- Differs by necessity: the transaction already holds the file's write lock.
-SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds, is_enabled
+SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds,
+       is_enabled AND orphaned_at IS NULL AS is_open
 FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: record_manifest_ends

@@ -115,7 +115,8 @@ RETURNING id;
 -- name: regate_entries
 -- What waits for its manifest, and what no longer does.
 UPDATE work_queue SET gate = CASE
-    WHEN m.active_run_id IS NOT NULL OR NOT (m.is_enabled OR work_queue.origin = 'trigger') THEN 'manifest'
+    WHEN m.active_run_id IS NOT NULL OR NOT (work_queue.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL)
+        THEN 'manifest'
     WHEN work_queue.scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
 FROM manifest m
 WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:ids))

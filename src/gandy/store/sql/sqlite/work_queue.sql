@@ -50,11 +50,11 @@ UPDATE sequence SET value = value + 1 WHERE name = 'fence' AND :worker_id IS NOT
 UPDATE work_queue SET status = 'dispatched', dispatched_at = gandy_now(), metadata_id = id
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
 INSERT INTO metadata (
-    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, origin, rank, due_at,
+    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank, due_at,
     attempt, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
-       d.manifest_id, d.manifest_group_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
+       d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
        gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
@@ -81,41 +81,59 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' AND gate <
 UPDATE work_queue SET gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
 WHERE manifest_id IN (SELECT value FROM json_each(:manifest_ids)) AND status = 'queued' AND gate = 'manifest'
   AND EXISTS (SELECT 1 FROM manifest m WHERE m.id = work_queue.manifest_id AND m.active_run_id IS NULL
-              AND (m.is_enabled OR work_queue.origin = 'trigger'))
-RETURNING id;
+              AND (work_queue.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL))
+RETURNING id, owner, gate = 'open' AS is_ready;
+
+-- name: find_manifests_of_entries
+-- Whose entries these are.
+SELECT DISTINCT manifest_id AS id FROM work_queue
+WHERE id IN (SELECT value FROM json_each(:ids)) AND manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: put_back_entries
--- What was claimed and not begun goes back untouched; its run never was.
-UPDATE manifest SET active_run_id = NULL
-WHERE active_run_id IN (
-    SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
-    AND worker_id = :worker_id AND train_state = 'in_progress');
-UPDATE work_queue SET status = 'queued', gate = 'open', dispatched_at = NULL, metadata_id = NULL
+-- What was claimed and not begun goes back untouched, its key too; where another entry of its manifest waits, that serves.
+-- What an operator cancelled meanwhile does not come back.
+INSERT INTO unique_key (owner, key, holder_id, held_until)
+SELECT q.owner, q.unique_key, q.id, 'start' FROM metadata r JOIN work_queue q ON q.id = r.id
+WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.worker_id = :worker_id AND r.train_state = 'in_progress'
+  AND q.unique_key IS NOT NULL AND coalesce(r.cancellation_reason, '') <> 'operator'
+ON CONFLICT DO NOTHING;
+UPDATE manifest SET active_run_id = NULL FROM metadata r
+WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.worker_id = :worker_id AND r.train_state = 'in_progress'
+  AND manifest.id = r.manifest_id AND manifest.active_run_id = r.id;
+UPDATE work_queue SET
+    (status, reason) = (SELECT CASE WHEN count(*) = 0 THEN 'queued' ELSE 'skipped' END,
+                               CASE WHEN count(*) > 0 THEN 'already_queued' END
+                        FROM work_queue w WHERE w.manifest_id = work_queue.manifest_id AND w.status = 'queued'),
+    gate = 'open', dispatched_at = NULL, metadata_id = NULL
 WHERE status = 'dispatched' AND id IN (
     SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
-    AND worker_id = :worker_id AND train_state = 'in_progress');
+    AND worker_id = :worker_id AND train_state = 'in_progress' AND coalesce(cancellation_reason, '') <> 'operator');
+UPDATE work_queue SET status = 'cancelled', dispatched_at = NULL, metadata_id = NULL
+WHERE status = 'dispatched' AND id IN (
+    SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
+    AND worker_id = :worker_id AND train_state = 'in_progress' AND cancellation_reason = 'operator');
 DELETE FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
     AND worker_id = :worker_id AND train_state = 'in_progress'
-RETURNING id;
+RETURNING id, owner, coalesce(cancellation_reason, '') = 'operator' AS is_cancelled;
 
 -- name: queue_retries
 -- The next attempt of failed runs: the run's own input, the same instant; an entry that already waits serves instead.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
-    unique_key, retry_of, created_at)
+    unique_key, retry_of, parent_id, created_at)
 SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT :is_open THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy_later(:delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, :failures, :losses, :lone_losses,
-       q.unique_key, q.id, gandy_now()
+       q.unique_key, q.id, q.parent_id, gandy_now()
 FROM work_queue q WHERE q.id = :id
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
-UPDATE work_queue SET status = 'cancelled'
+UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued'
 RETURNING id, manifest_id, unique_key;
 
