@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.server import Server
+    from benchmarks.spikes.layout.schema import Layout
 
 LAYOUTS = 4
 
@@ -29,15 +30,15 @@ def main() -> None:
     jobs, rounds, history = (5_000, 3, 50_000) if quick else (20_000, 7, 1_000_000)
     with running_server() as server:
         say(f"## PostgreSQL {server.version}, {jobs:,} jobs a round, {rounds} rounds")
-        desks = prepare(server)
+        desks = prepare(server, "layout", main_contestants())
         for number, (title, load) in enumerate(loads(jobs).items()):
             throughput(title, desks[:LAYOUTS] if number else desks, load, rounds=rounds)
-        aside(desks[:3], history)
+        aside(prepare(server, "history", main_contestants()[:3]), history)
 
 
-def prepare(server: Server) -> list[Desk]:
+def prepare(server: Server, prefix: str, layouts: Sequence[Layout]) -> list[Desk]:
     """A database for each layout."""
-    desks = [Desk(server, layout, f"layout_{number}") for number, layout in enumerate(main_contestants())]
+    desks = [Desk(server, layout, f"{prefix}_{number}") for number, layout in enumerate(layouts)]
     for desk in desks:
         desk.create()
         warm_up(desk)
