@@ -104,8 +104,11 @@ CREATE INDEX ix_manifest_depends_on ON gandy.manifest (depends_on_manifest_id)
 CREATE INDEX ix_manifest_group ON gandy.manifest (manifest_group_id, id);
 CREATE INDEX ix_manifest_batch ON gandy.manifest (owner, batch, id);
 CREATE INDEX ix_manifest_name ON gandy.manifest (name, id);
-CREATE INDEX ix_manifest_orphaned ON gandy.manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
-CREATE INDEX ix_manifest_completed ON gandy.manifest (completed_at) WHERE completed_at IS NOT NULL;
+CREATE INDEX ix_manifest_orphaned ON gandy.manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
+-- Declared ones stay until they are orphaned, so they need not be passed over here.
+CREATE INDEX ix_manifest_completed ON gandy.manifest (completed_at, id)
+    WHERE completed_at IS NOT NULL AND origin = 'runtime';
+CREATE INDEX ix_manifest_keep_last ON gandy.manifest (id) WHERE keep_last IS NOT NULL;
 
 CREATE TABLE gandy.work_queue (
     id                  bigint PRIMARY KEY DEFAULT nextval('gandy.attempt_id'),
@@ -135,6 +138,7 @@ CREATE TABLE gandy.work_queue (
     scheduled_at        timestamptz NOT NULL,
     created_at          timestamptz NOT NULL DEFAULT gandy.now(),
     dispatched_at       timestamptz,
+    settled_at          timestamptz,             -- when it was skipped or cancelled
     metadata_id         bigint,
     dead_letter_id      bigint,
     -- the policy of a job that has no manifest, and what its attempts left behind
@@ -147,6 +151,7 @@ CREATE TABLE gandy.work_queue (
     lone_losses         integer NOT NULL DEFAULT 0,   -- the same, alone in a process of its own
     unique_key          text,
     retry_of            bigint,                  -- the attempt before this one
+    parent_id           bigint,                  -- the run that this one repeats
     CHECK (status <> 'skipped' OR reason IS NOT NULL)
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
@@ -165,7 +170,8 @@ CREATE INDEX ix_work_queue_future ON gandy.work_queue (scheduled_at) WHERE statu
 CREATE INDEX ix_work_queue_unknown_train ON gandy.work_queue (owner, train_name)
     WHERE status = 'queued' AND gate = 'train';
 CREATE INDEX ix_work_queue_dispatched ON gandy.work_queue (dispatched_at) WHERE status = 'dispatched';
-CREATE INDEX ix_work_queue_settled ON gandy.work_queue (created_at, id) WHERE status IN ('skipped', 'cancelled');
+CREATE INDEX ix_work_queue_settled ON gandy.work_queue (status, coalesce(settled_at, created_at), id)
+    WHERE status IN ('skipped', 'cancelled');
 CREATE INDEX ix_work_queue_dead_letter ON gandy.work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status = 'queued';
 
@@ -314,6 +320,7 @@ CREATE UNIQUE INDEX ix_dead_letter_unique_awaiting ON gandy.dead_letter (manifes
 CREATE INDEX ix_dead_letter_manifest ON gandy.dead_letter (manifest_id, id) WHERE manifest_id IS NOT NULL;
 CREATE INDEX ix_dead_letter_awaiting ON gandy.dead_letter (owner, train_name, id) WHERE status = 'awaiting_intervention';
 CREATE INDEX ix_dead_letter_resolved ON gandy.dead_letter (resolved_at, id) WHERE status <> 'awaiting_intervention';
+CREATE INDEX ix_dead_letter_retry ON gandy.dead_letter (retry_metadata_id) WHERE retry_metadata_id IS NOT NULL;
 
 -- The lease belongs to the worker: one row renewed, not one per run.
 CREATE TABLE gandy.worker (
@@ -367,6 +374,7 @@ CREATE TABLE gandy.service_state (
     updated_at timestamptz NOT NULL DEFAULT gandy.now(),
     PRIMARY KEY (owner, key)
 );
+CREATE INDEX ix_service_state_updated ON gandy.service_state (updated_at, key);
 
 -- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
 CREATE VIEW gandy.manifest_dispatch AS

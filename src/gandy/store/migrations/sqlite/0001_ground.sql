@@ -99,8 +99,11 @@ CREATE INDEX ix_manifest_depends_on ON manifest (depends_on_manifest_id)
 CREATE INDEX ix_manifest_group ON manifest (manifest_group_id, id);
 CREATE INDEX ix_manifest_batch ON manifest (owner, batch, id);
 CREATE INDEX ix_manifest_name ON manifest (name, id);
-CREATE INDEX ix_manifest_orphaned ON manifest (orphaned_at) WHERE orphaned_at IS NOT NULL;
-CREATE INDEX ix_manifest_completed ON manifest (completed_at) WHERE completed_at IS NOT NULL;
+CREATE INDEX ix_manifest_orphaned ON manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
+-- Declared ones stay until they are orphaned, so they need not be passed over here.
+CREATE INDEX ix_manifest_completed ON manifest (completed_at, id)
+    WHERE completed_at IS NOT NULL AND origin = 'runtime';
+CREATE INDEX ix_manifest_keep_last ON manifest (id) WHERE keep_last IS NOT NULL;
 
 CREATE TABLE work_queue (
     id                  INTEGER PRIMARY KEY AUTOINCREMENT,  -- becomes the run's id
@@ -130,6 +133,7 @@ CREATE TABLE work_queue (
     scheduled_at        TEXT NOT NULL CHECK (scheduled_at LIKE '____-__-__T__:__:__.______Z'),
     created_at          TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
     dispatched_at       TEXT CHECK (dispatched_at LIKE '____-__-__T__:__:__.______Z'),
+    settled_at          TEXT CHECK (settled_at LIKE '____-__-__T__:__:__.______Z'),  -- when it was skipped or cancelled
     metadata_id         INTEGER,
     dead_letter_id      INTEGER,
     -- the policy of a job that has no manifest, and what its attempts left behind
@@ -142,6 +146,7 @@ CREATE TABLE work_queue (
     lone_losses         INTEGER NOT NULL DEFAULT 0,   -- the same, alone in a process of its own
     unique_key          TEXT,
     retry_of            INTEGER,                  -- the attempt before this one
+    parent_id           INTEGER,                  -- the run that this one repeats
     CHECK (status <> 'skipped' OR reason IS NOT NULL)
 ) STRICT;
 
@@ -159,7 +164,8 @@ CREATE INDEX ix_work_queue_future ON work_queue (scheduled_at) WHERE status = 'q
 CREATE INDEX ix_work_queue_unknown_train ON work_queue (owner, train_name)
     WHERE status = 'queued' AND gate = 'train';
 CREATE INDEX ix_work_queue_dispatched ON work_queue (dispatched_at) WHERE status = 'dispatched';
-CREATE INDEX ix_work_queue_settled ON work_queue (created_at, id) WHERE status IN ('skipped', 'cancelled');
+CREATE INDEX ix_work_queue_settled ON work_queue (status, coalesce(settled_at, created_at), id)
+    WHERE status IN ('skipped', 'cancelled');
 CREATE INDEX ix_work_queue_dead_letter ON work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status = 'queued';
 
@@ -256,6 +262,7 @@ CREATE UNIQUE INDEX ix_dead_letter_unique_awaiting ON dead_letter (manifest_id)
 CREATE INDEX ix_dead_letter_manifest ON dead_letter (manifest_id, id) WHERE manifest_id IS NOT NULL;
 CREATE INDEX ix_dead_letter_awaiting ON dead_letter (owner, train_name, id) WHERE status = 'awaiting_intervention';
 CREATE INDEX ix_dead_letter_resolved ON dead_letter (resolved_at, id) WHERE status <> 'awaiting_intervention';
+CREATE INDEX ix_dead_letter_retry ON dead_letter (retry_metadata_id) WHERE retry_metadata_id IS NOT NULL;
 
 -- The lease belongs to the worker: one row renewed, not one per run.
 CREATE TABLE worker (
@@ -309,6 +316,7 @@ CREATE TABLE service_state (
     updated_at TEXT NOT NULL CHECK (updated_at LIKE '____-__-__T__:__:__.______Z'),
     PRIMARY KEY (owner, key)
 ) STRICT;
+CREATE INDEX ix_service_state_updated ON service_state (updated_at, key);
 
 -- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
 CREATE VIEW manifest_dispatch AS

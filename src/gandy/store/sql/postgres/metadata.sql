@@ -9,6 +9,7 @@ RETURNING id, fence, start_time AS started_at;
 
 -- name: end_runs
 -- Moves runs out of the live partition, guarded by the claim that owned them, into the partition of the day they die.
+-- Whatever else ends a run that an operator cancelled: it is cancelled.
 WITH clock AS MATERIALIZED (
     SELECT gandy.now() AS now, since, until FROM gandy.history_horizon WHERE is_only
 ), ended AS MATERIALIZED (
@@ -26,7 +27,9 @@ WITH clock AS MATERIALIZED (
     RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
         r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,
         r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,
-        e.train_state, e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
+        CASE WHEN e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' THEN 'cancelled'
+             ELSE e.train_state END AS train_state,
+        e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' AS is_overruled, e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
         coalesce(r.cancellation_reason, e.cancellation_reason) AS cancellation_reason,
         e.progress_done, e.progress_total, e.now, e.keep_until,
         CASE WHEN e.keep_for_seconds >= 86400 AND (e.keep_until AT TIME ZONE 'UTC')::date >= e.since
@@ -44,4 +47,4 @@ WITH clock AS MATERIALIZED (
         cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence
     FROM gone
 )
-SELECT id, bucket::text AS bucket FROM gone;
+SELECT id, bucket::text AS bucket, is_overruled FROM gone;

@@ -11,11 +11,14 @@ RETURNING id, fence, start_time AS started_at;
 
 -- name: end_runs
 -- Differs by necessity: one table, so the run is updated in place, guarded by the claim that owned it.
+-- Whatever else ends a run that an operator cancelled: it is cancelled.
 UPDATE metadata SET
-    train_state = :train_state, output = :output, junctions = :junctions, failure_junction = :failure_junction,
+    train_state = CASE WHEN :train_state = 'failed' AND coalesce(cancellation_reason, '') = 'operator' THEN 'cancelled'
+                       ELSE :train_state END,
+    output = :output, junctions = :junctions, failure_junction = :failure_junction,
     failure_exception = :failure_exception, failure_reason = :failure_reason, stack_trace = :stack_trace,
     cancellation_reason = coalesce(cancellation_reason, :cancellation_reason), end_time = gandy_now(),
     keep_until = gandy_later(:keep_for_seconds), progress_done = :progress_done, progress_total = :progress_total,
     currently_running_junction = NULL
 WHERE id = :id AND train_state IN ('pending', 'in_progress') AND worker_id IS :worker_id AND fence IS :fence
-RETURNING id, NULL AS bucket;
+RETURNING id, NULL AS bucket, train_state <> :train_state AS is_overruled;

@@ -1,0 +1,148 @@
+"""Cancelling what waits and what runs: every write is conditional, and the result says what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
+from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.statements import statement
+from gandy.store.triggers import lock_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.model.run import RetentionSpans
+    from gandy.store.statements import Operation, Row, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class CancelResult:
+    """What became of jobs that were to be cancelled."""
+
+    cancelled: tuple[int, ...] = ()  #: they had not begun, and never will
+    asked: tuple[int, ...] = ()  #: they run, and their workers are told to stop them
+    over: tuple[int, ...] = ()  #: they had ended before
+    unknown: tuple[int, ...] = ()
+
+    def plus(self, other: CancelResult) -> CancelResult:
+        """Add up the parts of a long cancellation."""
+        return CancelResult(
+            self.cancelled + other.cancelled,
+            self.asked + other.asked,
+            self.over + other.over,
+            self.unknown + other.unknown,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWalk:
+    """Where a walk over the jobs of a group stands."""
+
+    group_id: int
+    after: int
+    until: int
+
+
+def cancel_jobs(ids: Sequence[int], retention: RetentionSpans) -> Operation[CancelResult]:
+    """Cancel jobs wherever they stand: in the queue, pending, or in progress."""
+    wanted = list(ids)
+    manifests = [row.id for row in (yield statement("find_manifests_of_jobs", ids=wanted))]
+    if manifests:
+        yield statement("lock_manifests", ids=manifests)
+    entries: dict[int, str] = {row.id: row.status for row in (yield statement("lock_entries", ids=wanted))}
+    dropped = yield from _drop([job_id for job_id in wanted if entries.get(job_id) == "queued"])
+    rest = [job_id for job_id in wanted if job_id not in dropped]
+    live = (yield statement("lock_live_runs", ids=rest)) if rest else []
+    stopped, asked = yield from _stop(live, retention)
+    yield from _wake_managers(manifests)
+    gone = [job_id for job_id in rest if job_id not in {*stopped, *asked}]
+    over = {*entries, *(yield from _kept([job_id for job_id in gone if job_id not in entries]))}
+    return CancelResult(
+        cancelled=tuple(job_id for job_id in wanted if job_id in dropped or job_id in stopped),
+        asked=tuple(job_id for job_id in wanted if job_id in asked),
+        over=tuple(job_id for job_id in gone if job_id in over),
+        unknown=tuple(job_id for job_id in gone if job_id not in over),
+    )
+
+
+def find_manifest_jobs(external_id: str, *, owner: str | None = None) -> Operation[tuple[str, list[int]]]:
+    """Hold a manifest and name its owner, its run and its waiting entry: no third can come meanwhile."""
+    manifest = yield from lock_manifest(external_id, owner=owner)
+    waiting = yield statement("find_waiting", manifest_id=manifest.id)
+    running = [] if manifest.active_run_id is None else [manifest.active_run_id]
+    return manifest.owner, [*running, *(row.id for row in waiting)]
+
+
+def begin_group_walk(group_id: int) -> Operation[GroupWalk]:
+    """Start a walk over what is there now; what comes later is not part of it."""
+    until: int = (yield statement("newest_job"))[0].id
+    return GroupWalk(group_id, 0, until)
+
+
+def next_group_jobs(walk: GroupWalk, limit: int) -> Operation[list[int]]:
+    """Find the next jobs of a walk."""
+    rows = yield statement(
+        "find_group_jobs", group_id=walk.group_id, after=walk.after, until=walk.until, limit=limit
+    )
+    return [row.id for row in rows]
+
+
+def find_groups_named(name: str, owner: str | None) -> Operation[Rows]:
+    """Find the groups of that name, of one application or of all."""
+    return (yield statement("find_groups_named", name=name, owner=owner))
+
+
+def _drop(ids: list[int]) -> Operation[set[int]]:
+    """Cancel entries that wait, and free the keys that they hold."""
+    rows = (yield statement("cancel_entries", ids=ids)) if ids else []
+    keyed = [row.id for row in rows if row.unique_key is not None]
+    if keyed:
+        yield statement("release_keys", holder_ids=keyed)
+    return {row.id for row in rows}
+
+
+def _stop(live: Rows, retention: RetentionSpans) -> Operation[tuple[set[int], set[int]]]:
+    """End what nobody has begun; ask the workers of the others."""
+    if not live:
+        return set(), set()
+    yield statement("request_cancellations", ids=[row.id for row in live])
+    stopped: set[int] = set()
+    pending = sorted((row for row in live if row.state == TrainState.PENDING), key=attrgetter("owner"))
+    for owner, rows in groupby(pending, key=attrgetter("owner")):
+        # a cancelled run writes no letter, so that their bound does not matter here
+        rules = FinishRules(owner, retention, max_awaiting_letters_per_train=0)
+        result = yield from finish_runs([_end(row) for row in rows], rules)
+        stopped.update(result.finished)
+    asked = {row.id for row in live if row.state == TrainState.IN_PROGRESS}
+    for run_id in sorted(asked):
+        yield statement("notify", payload=f"cancel:{run_id}")
+    return stopped, asked
+
+
+def _end(row: Row) -> RunEnd:
+    return RunEnd(
+        id=row.id,
+        train=row.train,
+        worker_id=row.worker_id,
+        fence=row.fence,
+        state=TrainState.CANCELLED,
+        ended_by=EndedBy.OPERATOR,
+        manifest_id=row.manifest_id,
+        failure=Failure(None, "Cancelled", "cancelled by an operator before it began"),
+        unique_key=row.unique_key,
+    )
+
+
+def _wake_managers(manifest_ids: list[int]) -> Operation[None]:
+    rows = (yield statement("look_at_manifests", ids=manifest_ids)) if manifest_ids else []
+    for owner in sorted({row.owner for row in rows}):
+        yield statement("notify", payload=f"manager:{owner}")
+
+
+def _kept(ids: list[int]) -> Operation[set[int]]:
+    rows = (yield statement("find_kept_runs", ids=ids)) if ids else []
+    return {row.id for row in rows}
