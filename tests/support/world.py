@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.rows import dict_row
+from psycopg.types.string import TextLoader
 
 from gandy.admin.manifest_manager.cycle import CycleRequest
-from gandy.admin.manifest_manager.running import Record, run_cycle
+from gandy.admin.manifest_manager.train import ManifestManagerTrain
+from gandy.admin.running import Record, run_in_transaction
 from gandy.clock import ManualClock
 from gandy.model.declaration import Declarations, ManifestDeclaration
 from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
@@ -21,6 +23,7 @@ from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionS
 from gandy.store.dispatching import DispatchRequest, dispatch, open_due
 from gandy.store.drivers.opening import open_database
 from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.manifests import try_lock_cycle
 from gandy.store.seeding import seed
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ SPANS = RetentionSpans(timedelta(days=7), timedelta(days=30), timedelta(days=30)
 FIRST_SETTINGS = ManifestManagerSettings()
 
 
-def manifest(external_id: str = "report", **options: Any) -> ManifestDeclaration:
+def manifest(external_id: str = "report", **options: Any) -> ManifestDeclaration:  # noqa: ANN401 any field of it
     """Declare a manifest that only says what the test is about."""
     given: dict[str, Any] = {
         "train": "MakeReport",
@@ -68,24 +71,32 @@ class World:
         declared = Declarations(owner=owner, groups=groups, manifests=manifests, batches=batches)
         return await self.database.run(seed(declared))
 
-    async def cycle(self, *, trusts_leases: bool = False, **settings: Any) -> CycleResult:
+    async def cycle(self, *, trusts_leases: bool = False, **settings: Any) -> CycleResult:  # noqa: ANN401 any setting
         """Run one cycle; it must get the lock."""
         request = CycleRequest(
             settings=replace(self.settings, **settings),
             retention=RetentionSettings(),
             trusts_leases=trusts_leases,
         )
-        result = await run_cycle(self.database, request, Record(owner=OWNER, keep_for=timedelta(minutes=30)))
+        result = await run_in_transaction(
+            self.database,
+            ManifestManagerTrain,
+            request,
+            record=Record(owner=OWNER, keep_for=timedelta(minutes=30)),
+            lock=try_lock_cycle if request.settings.advisory_lock else None,
+        )
         assert result is not None
         return result
 
-    async def claim(self, *, worker_id: str = WORKER, limit: int = 1_000) -> list[ClaimedRun]:
-        """Turn whatever is ready into runs of a worker."""
+    async def claim(
+        self, *trains: str, worker_id: str | None = WORKER, limit: int = 1_000
+    ) -> list[ClaimedRun]:
+        """Turn what is ready, of these trains or of all, into runs of a worker."""
         await self.database.run(open_due())
-        trains = [row["train_name"] for row in self.rows("SELECT DISTINCT train_name FROM work_queue")]
+        known = [row["train_name"] for row in self.rows("SELECT DISTINCT train_name FROM work_queue")]
         request = DispatchRequest(
             owner=OWNER,
-            trains=trains,
+            trains=trains or known,
             limit=limit,
             per_group=limit,
             default_timeout_seconds=1200.0,
@@ -140,6 +151,7 @@ class World:
         with psycopg.connect(
             self.url, options="-c search_path=gandy -c timezone=UTC", row_factory=dict_row
         ) as link:
+            link.adapters.register_loader("date", TextLoader)  # a bucket may be infinite
             cursor = link.execute(query.replace("?", "%s").encode(), parameters)
             return cursor.fetchall() if cursor.description else []
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.admin.manifest_manager.repair import repair_hints
 from gandy.store.drivers.opening import migrate
 from tests.support.world import open_world
 
@@ -29,4 +30,7 @@ async def world(migrated_url: str) -> AsyncIterator[World]:
     """An open database whose clock only the test moves."""
     opened = await open_world(migrated_url)
     yield opened
+    # A hint that has to be repaired is a bug, whatever the test was about.
+    repair = await repair_hints(opened.database, page=100_000, is_asked_for=True)
     await opened.database.close()
+    assert repair.repaired == 0

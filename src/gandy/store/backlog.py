@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.store.service_state import recall, remember
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation
 
 _KEY: Final = "manifest_manager.backlog"
+#: Cycles that are further apart do not belong together: nobody evaluated in between.
+_LONGEST_GAP: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,13 @@ class Backlog:
         return view._replace(deferred_since=max(due_at, self.since))
 
 
-def recall_backlog() -> Operation[Backlog | None]:
-    """Read the stretch that the last cycle left."""
+def recall_backlog(now: datetime) -> Operation[Backlog | None]:
+    """Read the stretch that the last cycle left, if it goes on now."""
     found = yield from recall(_KEY)
     if found is None:
         return None
-    return Backlog(datetime.fromisoformat(found["since"]), datetime.fromisoformat(found["until"]))
+    backlog = Backlog(datetime.fromisoformat(found["since"]), datetime.fromisoformat(found["until"]))
+    return backlog if now - backlog.until <= _LONGEST_GAP else None
 
 
 def keep_backlog(now: datetime, *, since: datetime | None, is_behind: bool) -> Operation[None]:

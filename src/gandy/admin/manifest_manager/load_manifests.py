@@ -12,9 +12,9 @@ async def load_manifests(request: CycleRequest, transaction: Transaction) -> Loa
     """Load what is due by its own instant or by a parent's success, of each group its share."""
     await transaction.run(wake_dependents())
     due = await transaction.run(load_due(request.settings.max_entries_per_cycle))
-    backlog = await transaction.run(recall_backlog()) if due.views else None
     # Read after the manifests: none of them is due only later.
     now = await transaction.run(read_now())
+    backlog = await transaction.run(recall_backlog(now)) if due.views else None
     views = due.views if backlog is None else tuple(backlog.mark(view) for view in due.views)
     since = None if backlog is None else backlog.since
     return LoadedManifests(now, views, due.unreadable, due.left_over, since)

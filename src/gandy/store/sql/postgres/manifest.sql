@@ -92,7 +92,12 @@ WITH decided AS MATERIALIZED (
         scheduled_at, created_at)
     SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, origin,
            CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN scheduled_at > now.now THEN 'time' ELSE 'open' END,
-           due_at, scheduled_at, now.now
+           -- an event has no instant of its own: two within one microsecond are two occurrences
+           CASE WHEN origin = 'dependent' THEN due_at + (
+               SELECT count(*) FROM gandy.work_queue q WHERE q.manifest_id = moved.id AND q.attempt = 1
+               AND q.due_at >= moved.due_at AND q.due_at < moved.due_at + interval '1 millisecond')
+               * interval '1 microsecond' ELSE due_at END,
+           scheduled_at, now.now
     FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
     ON CONFLICT DO NOTHING
     RETURNING manifest_id AS id, id AS entry_id
@@ -109,7 +114,7 @@ RETURNING m.id;
 
 -- name: extend_skips
 -- Consecutive instants with one reason are one row.
-UPDATE gandy.work_queue q SET due_until = d.due_until, occurrences = q.occurrences + d.occurrences
+UPDATE gandy.work_queue q SET due_until = d.due_until, occurrences = q.occurrences + d.occurrences, settled_at = gandy.now()
 FROM unnest(%(manifest_id)s::bigint[], %(due_until)s::timestamptz[], %(occurrences)s::bigint[], %(reason)s::text[])
      AS d(manifest_id, due_until, occurrences, reason)
 JOIN gandy.manifest m ON m.id = d.manifest_id

@@ -59,11 +59,16 @@ INSERT INTO work_queue (
     scheduled_at, created_at)
 SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, :origin,
        CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN :scheduled_at > gandy_now() THEN 'time' ELSE 'open' END,
-       :due_at, :scheduled_at, gandy_now()
+       -- an event has no instant of its own: two within one microsecond are two occurrences
+       CASE WHEN :origin = 'dependent' THEN gandy_later(0.000001 * (
+           SELECT count(*) FROM work_queue q WHERE q.manifest_id = :id AND q.attempt = 1
+           AND q.due_at >= :due_at AND q.due_at < gandy_later(0.001))) ELSE :due_at END,
+       :scheduled_at, gandy_now()
 FROM manifest WHERE id = :id AND :due_at IS NOT NULL AND changes() = 1
 ON CONFLICT DO NOTHING;
 SELECT m.id, q.id AS entry_id, m.owner
-FROM manifest m LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued' AND q.due_at = :due_at AND q.attempt = 1
+FROM manifest m LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued' AND q.attempt = 1
+    AND q.due_at >= :due_at AND q.origin = :origin
 WHERE m.id = :id AND m.next_scheduled_run IS :next_cursor AND m.next_look_at IS :next_look;
 
 -- name: step_back
@@ -75,7 +80,7 @@ RETURNING id;
 
 -- name: extend_skips
 -- Consecutive instants with one reason are one row.
-UPDATE work_queue SET due_until = :due_until, occurrences = occurrences + :occurrences
+UPDATE work_queue SET due_until = :due_until, occurrences = occurrences + :occurrences, settled_at = gandy_now()
 WHERE id = (SELECT last_skip_id FROM manifest WHERE id = :manifest_id) AND status = 'skipped' AND reason = :reason
 RETURNING manifest_id;
 

@@ -1,0 +1,48 @@
+"""The slow pass over all manifests: a hint that is wrong is set right and counted, for it is a bug."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gandy.rules.hints import missing_look
+from gandy.store.manifests import load_page, read_now, set_looks
+from gandy.store.service_state import recall, remember, take_turn
+
+if TYPE_CHECKING:
+    from gandy.store.drivers.database import Runner
+    from gandy.store.statements import Operation
+
+_log = logging.getLogger("gandy.manifest_manager")
+_TURN: Final = "manifest_manager.repair_turn"
+_PLACE: Final = "manifest_manager.repair_place"
+REPAIR_EVERY_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """How many manifests were looked at, and how many hints were wrong."""
+
+    looked_at: int = 0
+    repaired: int = 0
+
+
+async def repair_hints(database: Runner, *, page: int, is_asked_for: bool = False) -> RepairResult:
+    """Look at the next page, at most once a minute over all servers."""
+    return await database.run(_repair(page, is_asked_for=is_asked_for))
+
+
+def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
+    if not is_asked_for and not (yield from take_turn(_TURN, every_seconds=REPAIR_EVERY_SECONDS)):
+        return RepairResult()
+    place = yield from recall(_PLACE)
+    found = yield from load_page(place or 0, page)
+    now = yield from read_now()
+    wrong = [(view, look) for view in found.views if (look := missing_look(view, now)) is not None]
+    for view, look in wrong:
+        _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
+    repaired = yield from set_looks(wrong)
+    is_end = len(found.views) < page
+    yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
+    return RepairResult(len(found.views), repaired)

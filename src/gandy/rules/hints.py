@@ -1,0 +1,30 @@
+"""Whether the manager will look at a manifest in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gandy.rules.due import determine
+from gandy.rules.retry import is_exhausted
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gandy.model.manifest import DispatchView
+
+
+def missing_look(view: DispatchView, now: datetime) -> datetime | None:
+    """Return the instant of the look that is missing, or would come too late; an early one does no harm."""
+    needed = needed_look(view, now)
+    if needed is None or (view.next_look_at is not None and view.next_look_at <= needed):
+        return None
+    return needed
+
+
+def needed_look(view: DispatchView, now: datetime) -> datetime | None:
+    """Return when the manifest needs a look; None: not before something changes."""
+    is_spent = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
+    if is_spent and not view.has_awaiting_dead_letter:
+        return now
+    decision = determine(view, now)
+    return now if decision.has_verdict else decision.next_look_at

@@ -1,0 +1,95 @@
+"""Running a manifest because somebody asks for it, and removing one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from gandy.errors import (
+    ManifestDeclaredError,
+    ManifestInUseError,
+    ManifestNotFoundError,
+    ManifestOwnedElsewhereError,
+    TriggerInputConflictError,
+)
+from gandy.store.statements import statement
+
+if TYPE_CHECKING:
+    from gandy.store.statements import Operation, Row
+
+_AT_ONCE: Final = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """The entry that will run; its id is the run's."""
+
+    id: int
+    external_id: str
+    scheduled_at: datetime
+    is_new: bool  #: False: it was waiting already, and runs at the earlier of the two instants
+
+
+def trigger(
+    external_id: str, *, delay: timedelta = _AT_ONCE, input_json: str | None = None, owner: str | None = None
+) -> Operation[Triggered]:
+    """Queue a manifest, switched off or not; where an entry waits, that entry serves."""
+    manifest = yield from lock_manifest(external_id, owner=owner)
+    seconds = delay.total_seconds()
+    text = manifest.properties if input_json is None else input_json
+    rows = yield statement("queue_trigger", manifest_id=manifest.id, input=text, delay_seconds=seconds)
+    is_new = bool(rows)
+    if not rows:
+        waiting = yield statement("find_waiting", manifest_id=manifest.id)
+        if input_json is not None and not _same_json(waiting[0].input, input_json):
+            raise TriggerInputConflictError(external_id, waiting[0].id)
+        is_off = not (manifest.is_enabled and manifest.is_group_enabled)
+        rows = yield statement("hasten_entry", id=waiting[0].id, delay_seconds=seconds, is_off=is_off)
+    yield statement("notify", payload=f"{'later' if delay else 'work'}:{manifest.owner}")
+    return Triggered(rows[0].id, external_id, rows[0].scheduled_at, is_new)
+
+
+def trigger_group(owner: str, name: str) -> Operation[tuple[Triggered, ...]]:
+    """Queue every manifest of a group."""
+    members = yield statement("list_group_members", owner=owner, name=name)
+    triggered: list[Triggered] = []
+    for member in members:
+        triggered.append((yield from trigger(member.external_id)))  # noqa: PERF401 a comprehension cannot yield
+    return tuple(triggered)
+
+
+def remove_manifest(external_id: str, *, owner: str | None = None) -> Operation[bool]:
+    """Remove a manifest with what waits for it; False: it still runs, and goes when it has ended."""
+    manifest = yield from lock_manifest(external_id, owner=owner)
+    if manifest.origin == "declared" and not manifest.is_orphaned:
+        raise ManifestDeclaredError(external_id)
+    found = (yield statement("find_hindrances", manifest_id=manifest.id))[0]
+    if found.dependent is not None:
+        raise ManifestInUseError(external_id, f"{found.dependent!r} depends on it; remove that first")
+    if found.letter_id is not None:
+        raise ManifestInUseError(
+            external_id, f"dead letter {found.letter_id} waits for a person; requeue or acknowledge it first"
+        )
+    yield statement("cancel_waiting", manifest_id=manifest.id)
+    if found.active_run_id is not None:
+        yield statement("orphan_manifest", manifest_id=manifest.id)
+        return False
+    yield statement("forget_letters", manifest_id=manifest.id)
+    yield statement("delete_manifest", manifest_id=manifest.id)
+    return True
+
+
+def lock_manifest(external_id: str, *, owner: str | None = None) -> Operation[Row]:
+    """Find a manifest and hold its row; one of another owner is refused where an owner asks."""
+    rows = yield statement("lock_manifest", external_id=external_id)
+    if not rows:
+        raise ManifestNotFoundError(external_id)
+    if owner is not None and rows[0].owner != owner:
+        raise ManifestOwnedElsewhereError(external_id, rows[0].owner)
+    return rows[0]
+
+
+def _same_json(stored: str | None, given: str) -> bool:
+    return bool(json.loads("null" if stored is None else stored) == json.loads(given))
