@@ -114,9 +114,7 @@ def test_odd_rows_between_the_samples_are_never_deleted_early(sqlite: Ground) ->
     value=st.datetimes(min_value=ago(days=2).replace(tzinfo=None), max_value=NOW.replace(tzinfo=None)),
     form=st.sampled_from(FORMS),
 )
-def test_no_text_is_taken_early_and_none_more_than_a_second_late(
-    value: datetime, form: str
-) -> None:
+def test_no_text_is_taken_early_and_none_more_than_a_second_late(value: datetime, form: str) -> None:
     text, cutoff = value.strftime(form), NOW - timedelta(days=1)
     statement = is_before(literal(text, String), form_of_texts([text], "at"), cutoff)
     compiled = statement.compile(dialect=sqlite_dialect.dialect(), compile_kwargs={"literal_binds": True})

@@ -1,0 +1,23 @@
+-- The tables that Django 5.2 makes for contenttypes, auth, sessions and admin.
+CREATE TABLE django_migrations (id {key}, app varchar(255) NOT NULL, name varchar(255) NOT NULL, applied {instant} NOT NULL);
+CREATE TABLE django_content_type (id {key}, app_label varchar(100) NOT NULL, model varchar(100) NOT NULL);
+CREATE UNIQUE INDEX django_content_type_app_label_model_76bd3d3b_uniq ON django_content_type (app_label, model);
+CREATE TABLE auth_permission (id {key}, content_type_id bigint NOT NULL REFERENCES django_content_type (id) DEFERRABLE INITIALLY DEFERRED, codename varchar(100) NOT NULL, name varchar(255) NOT NULL);
+CREATE UNIQUE INDEX auth_permission_content_type_id_codename_01ab375a_uniq ON auth_permission (content_type_id, codename);
+CREATE INDEX auth_permission_content_type_id_2f476e4b ON auth_permission (content_type_id);
+CREATE TABLE auth_group (id {key}, name varchar(150) NOT NULL UNIQUE);
+CREATE TABLE auth_group_permissions (id {key}, group_id bigint NOT NULL REFERENCES auth_group (id) DEFERRABLE INITIALLY DEFERRED, permission_id bigint NOT NULL REFERENCES auth_permission (id) DEFERRABLE INITIALLY DEFERRED);
+CREATE UNIQUE INDEX auth_group_permissions_group_id_permission_id_0cd325b0_uniq ON auth_group_permissions (group_id, permission_id);
+CREATE INDEX auth_group_permissions_permission_id_84c5c92e ON auth_group_permissions (permission_id);
+CREATE TABLE auth_user (id {key}, password varchar(128) NOT NULL, last_login {instant}, is_superuser {flag} NOT NULL, username varchar(150) NOT NULL UNIQUE, last_name varchar(150) NOT NULL, email varchar(254) NOT NULL, is_staff {flag} NOT NULL, is_active {flag} NOT NULL, date_joined {instant} NOT NULL, first_name varchar(150) NOT NULL);
+CREATE TABLE auth_user_groups (id {key}, user_id bigint NOT NULL REFERENCES auth_user (id) DEFERRABLE INITIALLY DEFERRED, group_id bigint NOT NULL REFERENCES auth_group (id) DEFERRABLE INITIALLY DEFERRED);
+CREATE UNIQUE INDEX auth_user_groups_user_id_group_id_94350c0c_uniq ON auth_user_groups (user_id, group_id);
+CREATE INDEX auth_user_groups_group_id_97559544 ON auth_user_groups (group_id);
+CREATE TABLE auth_user_user_permissions (id {key}, user_id bigint NOT NULL REFERENCES auth_user (id) DEFERRABLE INITIALLY DEFERRED, permission_id bigint NOT NULL REFERENCES auth_permission (id) DEFERRABLE INITIALLY DEFERRED);
+CREATE UNIQUE INDEX auth_user_user_permissions_user_id_permission_id_14a6b632_uniq ON auth_user_user_permissions (user_id, permission_id);
+CREATE INDEX auth_user_user_permissions_permission_id_1fbb5f2c ON auth_user_user_permissions (permission_id);
+CREATE TABLE django_admin_log (id {key}, object_id text, object_repr varchar(200) NOT NULL, action_flag smallint NOT NULL CHECK (action_flag >= 0), change_message text NOT NULL, content_type_id bigint REFERENCES django_content_type (id) DEFERRABLE INITIALLY DEFERRED, user_id bigint NOT NULL REFERENCES auth_user (id) DEFERRABLE INITIALLY DEFERRED, action_time {instant} NOT NULL);
+CREATE INDEX django_admin_log_content_type_id_c4bce8eb ON django_admin_log (content_type_id);
+CREATE INDEX django_admin_log_user_id_c564eba6 ON django_admin_log (user_id);
+CREATE TABLE django_session (session_key varchar(40) NOT NULL PRIMARY KEY, session_data text NOT NULL, expire_date {instant} NOT NULL);
+CREATE INDEX django_session_expire_date_a5c62663 ON django_session (expire_date);
