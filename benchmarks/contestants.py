@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.process import Launch
 
 CONTESTANTS = {
+    "gandy": Launch("benchmarks.gandy_contestant"),
     "t1": Launch("benchmarks.ceilings.one_table"),
     "t3m": Launch("benchmarks.ceilings.fused"),
     "t3m by COPY": Launch("benchmarks.ceilings.fused_by_copy"),

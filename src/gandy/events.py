@@ -130,6 +130,11 @@ class EventBus:
 
         return unsubscribe
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens, so that nothing is built for nobody."""
+        return bool(self._deliveries)
+
     def emit(self, event: Event) -> None:
         """Tell every subscriber; one that raises is logged and changes nothing for the others."""
         for deliver in self._deliveries:

@@ -139,7 +139,9 @@ class WorkerSettings:
         default_is="the number of CPUs",
     )
     prefetch: int = _setting(
-        whole_number(minimum=0, maximum=100_000), 100, "How many runs a worker claims beyond its free slots."
+        whole_number(minimum=0, maximum=100_000),
+        400,
+        "The most runs that a worker claims beyond its free slots; fewer where its runs take long.",
     )
     lease_for: timedelta = _setting(
         span(minimum=timedelta(seconds=1)),

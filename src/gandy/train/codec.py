@@ -41,6 +41,7 @@ class PayloadCodec(Generic[Value]):
         self.declared = declared
         self._train = train
         self._part = part
+        self._is_nothing = declared in (None, type(None))
 
     @cached_property
     def adapter(self) -> TypeAdapter[Value]:
@@ -68,6 +69,8 @@ class PayloadCodec(Generic[Value]):
 
     def encode(self, value: Value, *, limit: int = MAX_PAYLOAD_BYTES) -> str:
         """Return the JSON text to store; it is proven to decode again."""
+        if value is None and self._is_nothing:
+            return "null"
         try:
             raw = self.adapter.dump_json(value, round_trip=True, warnings="error")
             if self.has_secrets:

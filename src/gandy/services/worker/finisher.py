@@ -18,7 +18,7 @@ from gandy.store.logs import keep_logs, settle_logs
 from gandy.train.hooks import HookEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
@@ -45,6 +45,7 @@ class Finisher:
         batch: int,
         hooks: Hooks,
         events: EventBus,
+        on_drained: Callable[[], None],
     ) -> None:
         self._session = session
         self._rules = rules
@@ -53,6 +54,8 @@ class Finisher:
         self._events = events
         self._waiting: list[FinishedRun] = []
         self._writing = 0
+        self._on_drained = on_drained
+        self._has_hooks = any(hooks.wants(name) for name in ("completed", "failed", "cancelled"))
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -99,6 +102,7 @@ class Finisher:
                 await self._write_persistently(taken)
                 self._writing = 0
                 self._room.set()
+            self._on_drained()
 
     async def _write_persistently(self, taken: Sequence[FinishedRun]) -> None:
         pause = FIRST_PAUSE
@@ -158,10 +162,11 @@ class Finisher:
         if result.refused:
             _log.warning("%d ends refused: their runs were given to others", len(result.refused))
             self._events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
-        for finished in taken:
-            if finished.claimed.id in result.finished:
-                self._events.emit(_finished_event(finished))
-                await tell_hooks(self._hooks, finished)
+        if self._events.is_heard or self._has_hooks:
+            for finished in taken:
+                if finished.claimed.id in result.finished:
+                    self._events.emit(_finished_event(finished))
+                    await tell_hooks(self._hooks, finished)
         parked = set(result.parked)
         for finished in taken:
             if finished.claimed.id in parked:

@@ -21,6 +21,7 @@ from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
 from gandy.services.worker.finisher import Finisher
 from gandy.services.worker.lease import LeaseKeeper
+from gandy.services.worker.pace import Pace
 from gandy.services.worker.parts import dispatch_request, finish_rules, runner_parts
 from gandy.store.dispatching import claim_pending, dispatch, next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
@@ -62,6 +63,7 @@ class Worker:
             batch=settings.worker.finish_batch,
             hooks=parts.hooks,
             events=parts.events,
+            on_drained=self._look_for_idleness,
         )
         self._attendant = Attendant(
             parts.database, self._runner, reports=self._reports, finisher=self._finisher
@@ -73,10 +75,11 @@ class Worker:
         self._pending = parts.wakeups.event("pending")
         self._pending.set()
         self._low = asyncio.Event()
-        self._taken = 0
-        self._low_water = max(1, settings.worker.prefetch // 2)
+        self._pace = Pace(slots=settings.worker.slots, most=settings.worker.prefetch)
+        self._claim_in_flight: asyncio.Future[int] | None = None
         self._id = ""
         self._is_claiming = True
+        self._is_until_idle = False
         self._idle = asyncio.Event()
         self._lease: LeaseKeeper | None = None
         self._reborn: asyncio.Future[None] | None = None
@@ -93,6 +96,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
         """Work until told to stop, or until nothing is left to do."""
+        self._is_until_idle = until_idle
         await self._persistently(self._register)
         self._parts.wakeups.call("cancel", self._attendant.look)
         loops = [asyncio.create_task(loop) for loop in self._loops()]
@@ -133,13 +137,11 @@ class Worker:
     async def _slot(self, queue: asyncio.Queue[ClaimedRun]) -> None:
         while True:
             claimed = await queue.get()
-            self._taken += 1
-            if queue.qsize() < self._low_water:
+            begun = self._pace.begin()
+            if queue.qsize() < self._pace.low_water:
                 self._low.set()
-            if not self._taken % YIELD_EVERY:
-                await asyncio.sleep(
-                    0
-                )  # a row of jobs that never wait must not keep claims and ends from moving
+            if not begun % YIELD_EVERY:
+                await asyncio.sleep(0)  # jobs that never wait must not keep claims and ends from moving
             self._attendant.begin(claimed)
             finished = await self._runner.run(claimed, self._id)
             self._attendant.end(claimed.id)
@@ -150,7 +152,7 @@ class Worker:
         """Claim before the slots run dry; sleep only when the queue has nothing more."""
         while True:
             wanted = self._wanted()
-            claimed = await self._try(self._claim(wanted)) if wanted and self._is_claiming else None
+            claimed = await self._try(self._claim_whole(wanted)) if wanted and self._is_claiming else None
             if not wanted or (claimed is not None and claimed >= wanted):
                 await wait_for_wake(self._low, self._settings.poll_every.total_seconds())
             else:
@@ -159,11 +161,16 @@ class Worker:
 
     def _wanted(self) -> int:
         """How many to claim: the free slots and a batch beyond, once the buffer runs low."""
-        if self._ready.qsize() >= self._low_water:
+        self._pace.measure()
+        held = self._ready.qsize()
+        if held >= self._pace.low_water:
             return 0
-        return (
-            self._settings.slots - len(self._runner.running) + self._settings.prefetch - self._ready.qsize()
-        )
+        return self._settings.slots - len(self._runner.running) + self._pace.ahead - held
+
+    async def _claim_whole(self, limit: int) -> int:
+        """A claim that has begun comes to its end: what it committed must be known to somebody."""
+        self._claim_in_flight = asyncio.ensure_future(self._claim(limit))
+        return await asyncio.shield(self._claim_in_flight)
 
     async def _claim(self, limit: int) -> int:
         request = dispatch_request(self._parts, limit, self._id)
@@ -184,6 +191,11 @@ class Worker:
         )
         if claimed == 0 and not busy:
             self._idle.set()
+
+    def _look_for_idleness(self) -> None:
+        """Ask the queue once more when all ends are written: it may be the last question."""
+        if self._is_until_idle:
+            self._wake.set()
 
     async def _open_for_ever(self) -> None:
         """Let in what comes due, at its instant."""
@@ -251,16 +263,21 @@ class Worker:
         claiming, opening, _finishing, *_ = loops
         claiming.cancel()
         opening.cancel()
+        if self._claim_in_flight is not None:
+            await asyncio.wait((self._claim_in_flight,), timeout=FLUSH_SECONDS)
         unbegun = self._take_unbegun()
-        if unbegun:
-            await self._within(FLUSH_SECONDS, self._ends.run(put_back(unbegun, self._id)))
+        is_clean = not unbegun or await self._within(
+            FLUSH_SECONDS, self._claims.run(put_back(unbegun, self._id))
+        )
         await self._until_quiet(self._settings.shutdown_grace.total_seconds())
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
         await self._until_quiet(INTERRUPT_SECONDS)
         await self._until_quiet(FLUSH_SECONDS, is_quiet=lambda: not self._finisher.unwritten)
         if self._lease is not None:
             self._lease.stop()
-        await self._within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
+        if is_clean and not self._runner.running and not self._finisher.unwritten:
+            # else the lease runs out, and whoever finds that gives the rest to others
+            await self._within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
         for loop in loops:
             loop.cancel()
         await asyncio.wait(loops, timeout=FLUSH_SECONDS)
@@ -278,12 +295,14 @@ class Worker:
                 while not quiet():  # noqa: ASYNC110 runs and ends come and go by many ways; this is the end anyway
                     await asyncio.sleep(0.01)
 
-    async def _within(self, seconds: float, work: Coroutine[object, object, object]) -> None:
-        """Do it if the database answers in time."""
+    async def _within(self, seconds: float, work: Coroutine[object, object, object]) -> bool:
+        """Do it if the database answers in time, and say whether it did."""
         try:
             await asyncio.wait_for(work, seconds)
         except (TimeoutError, GandyError) as error:
             _log.warning("not done before the end: %s", str(error) or "the database did not answer in time")
+            return False
+        return True
 
     async def _try(self, work: Awaitable[T]) -> T | None:
         """Do it, or say why not and let the loop go on."""
