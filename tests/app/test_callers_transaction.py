@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, closing
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from gandy.errors import BorrowedConnectionError, RowConflictError
+from gandy.store.drivers.opening import migrate
+from tests.app import lenders
+from tests.app.lenders import Lent, LentAsync
+from tests.app.shop import double, make_shop
+
+SyncLender: TypeAlias = Callable[[str], AbstractContextManager[Lent]]
+AsyncLender: TypeAlias = Callable[[str], AbstractAsyncContextManager[LentAsync]]
+
+BOTH: list[SyncLender] = [
+    lenders.sqlalchemy_connection,
+    lenders.sqlalchemy_session,
+    lenders.django_connection,
+]
+ON_SQLITE: list[SyncLender] = [lenders.plain_sqlite, lenders.sqlite_between_begin_and_commit]
+ON_POSTGRES: list[SyncLender] = [lenders.plain_psycopg]
+ASYNC: list[AsyncLender] = [
+    lenders.async_psycopg,
+    lenders.sqlalchemy_async_connection,
+    lenders.sqlalchemy_async_session,
+]
+
+
+def queued(url: str) -> list[str]:
+    """The inputs that somebody else sees in the queue."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(lenders.path_of(url))) as connection:
+            return [row[0] for row in connection.execute("SELECT input FROM work_queue ORDER BY id")]
+    with psycopg.connect(url) as postgres:
+        return [row[0] for row in postgres.execute("SELECT input::text FROM gandy.work_queue ORDER BY id")]
+
+
+@pytest.fixture
+def migrated_sqlite(sqlite_url: str) -> str:
+    migrate(sqlite_url)
+    return sqlite_url
+
+
+def enqueue_and_end(lender: SyncLender, url: str) -> None:
+    app = make_shop(url)
+    with lender(url) as lent:
+        job = app.sync.enqueue(double, 21, connection=lent.connection)
+        assert job.id > 0
+        assert queued(url) == []
+        lent.rollback()
+        assert queued(url) == []
+
+        app.sync.enqueue_many(double, [1, 2], connection=lent.connection)
+        lent.commit()
+        assert queued(url) == ["1", "2"]
+
+
+@pytest.mark.parametrize("lender", BOTH)
+def test_work_is_queued_when_the_callers_transaction_commits(lender: SyncLender, migrated_url: str) -> None:
+    enqueue_and_end(lender, migrated_url)
+
+
+@pytest.mark.parametrize("lender", ON_SQLITE)
+def test_work_is_queued_with_a_transaction_of_sqlite3(lender: SyncLender, migrated_sqlite: str) -> None:
+    if lender is lenders.sqlite_between_begin_and_commit:
+        app = make_shop(migrated_sqlite)
+        with lender(migrated_sqlite) as lent:
+            app.sync.enqueue(double, 21, connection=lent.connection)
+            lent.rollback()
+        with lender(migrated_sqlite) as lent:
+            app.sync.enqueue(double, 5, connection=lent.connection)
+            assert queued(migrated_sqlite) == []
+            lent.commit()
+        assert queued(migrated_sqlite) == ["5"]
+    else:
+        enqueue_and_end(lender, migrated_sqlite)
+
+
+@pytest.mark.parametrize("lender", ON_POSTGRES)
+def test_work_is_queued_with_a_transaction_of_psycopg(lender: SyncLender, postgres_url: str) -> None:
+    migrate(postgres_url)
+    enqueue_and_end(lender, postgres_url)
+
+
+@pytest.mark.parametrize("lender", ASYNC)
+async def test_work_is_queued_with_an_awaited_transaction(lender: AsyncLender, postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    async with lender(postgres_url) as lent:
+        await app.enqueue(double, 21, connection=lent.connection)
+        assert queued(postgres_url) == []
+        await lent.rollback()
+        assert queued(postgres_url) == []
+
+        await app.enqueue(double, 4, connection=lent.connection)
+        await lent.commit()
+        assert queued(postgres_url) == ["4"]
+
+
+async def test_the_async_face_takes_a_sync_connection_too(migrated_url: str) -> None:
+    app = make_shop(migrated_url)
+    with lenders.sqlalchemy_connection(migrated_url) as lent:
+        await app.enqueue(double, 3, connection=lent.connection)
+        lent.commit()
+
+    assert queued(migrated_url) == ["3"]
+
+
+async def test_a_job_of_the_callers_transaction_has_a_result_like_any_other(migrated_url: str) -> None:
+    app = make_shop(migrated_url)
+    with lenders.sqlalchemy_session(migrated_url) as lent:
+        job = await app.enqueue(double, 21, connection=lent.connection)
+        lent.commit()
+
+    async with app.running(services=("worker",)):
+        assert await job.result(timeout=20) == 42
+
+
+def test_a_connection_that_commits_by_itself_commits_the_whole_job(migrated_sqlite: str) -> None:
+    app = make_shop(migrated_sqlite)
+    with closing(sqlite3.connect(lenders.path_of(migrated_sqlite), isolation_level=None)) as connection:
+        app.sync.enqueue(double, 8, connection=connection)
+        assert not connection.in_transaction
+
+    assert queued(migrated_sqlite) == ["8"]
+
+
+def test_a_psycopg_connection_that_commits_by_itself_commits_the_whole_job(postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        app.sync.enqueue(double, 8, connection=connection)
+        assert queued(postgres_url) == ["8"]
+
+        with connection.transaction(force_rollback=True):
+            app.sync.enqueue(double, 9, connection=connection)
+        assert queued(postgres_url) == ["8"]
+
+
+def test_the_callers_own_rows_keep_their_shape(migrated_sqlite: str) -> None:
+    app = make_shop(migrated_sqlite)
+    with closing(sqlite3.connect(lenders.path_of(migrated_sqlite))) as connection:
+        connection.row_factory = sqlite3.Row
+        app.sync.enqueue(double, 8, connection=connection)
+
+        assert connection.row_factory is sqlite3.Row
+        assert dict(connection.execute("SELECT 1 AS one").fetchone()) == {"one": 1}
+
+
+def test_the_callers_own_postgres_rows_keep_their_shape(postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    with psycopg.connect(postgres_url, row_factory=dict_row) as connection:
+        app.sync.enqueue(double, 8, connection=connection)
+
+        assert connection.execute("SELECT '{\"a\": 1}'::json AS it").fetchone() == {"it": {"a": 1}}
+
+
+def test_a_refused_job_leaves_the_callers_work_alone(migrated_sqlite: str) -> None:
+    app = make_shop(migrated_sqlite)
+    with closing(sqlite3.connect(lenders.path_of(migrated_sqlite))) as connection:
+        connection.execute("CREATE TABLE mine (id INTEGER)")
+        connection.execute("INSERT INTO mine VALUES (1)")
+        connection.execute(
+            "CREATE TEMP TRIGGER refuse BEFORE INSERT ON work_queue BEGIN SELECT raise(ABORT, 'no'); END"
+        )
+        with pytest.raises((sqlite3.IntegrityError, RowConflictError)):
+            app.sync.enqueue(double, 8, connection=connection)
+        connection.commit()
+
+        assert connection.execute("SELECT id FROM mine").fetchall() == [(1,)]
+    assert queued(migrated_sqlite) == []
+
+
+def test_what_is_no_connection_is_refused_with_the_kinds_that_are(migrated_sqlite: str) -> None:
+    app = make_shop(migrated_sqlite)
+    with pytest.raises(BorrowedConnectionError, match="psycopg 3 connection"):
+        app.sync.enqueue(double, 1, connection="sqlite3")
+
+
+def test_a_connection_to_another_kind_of_database_is_refused(migrated_sqlite: str, postgres_url: str) -> None:
+    app = make_shop(migrated_sqlite)
+    with (
+        psycopg.connect(postgres_url) as connection,
+        pytest.raises(BorrowedConnectionError, match=r"leads to PostgreSQL, .* in SQLite"),
+    ):
+        app.sync.enqueue(double, 1, connection=connection)
+
+
+def test_a_database_without_tables_is_refused(database_url: str) -> None:
+    app = make_shop(database_url)
+    lender: Any = lenders.plain_sqlite if database_url.startswith("sqlite") else lenders.plain_psycopg
+    with lender(database_url) as lent, pytest.raises(BorrowedConnectionError, match="no Gandy tables"):
+        app.sync.enqueue(double, 1, connection=lent.connection)
+
+
+async def test_an_async_connection_is_for_the_async_face(postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    for lender in ASYNC:
+        async with lender(postgres_url) as lent:
+            with pytest.raises(BorrowedConnectionError, match="is async"):
+                app.sync.enqueue(double, 1, connection=lent.connection)
