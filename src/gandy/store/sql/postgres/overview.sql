@@ -1,0 +1,79 @@
+-- name: count_waiting
+-- What waits, by the gate that holds it; every count ends at the limit, whoever's entries they are.
+SELECT 'open' AS gate, count(*) AS entries, count(*) AS looked_at FROM (
+    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open' LIMIT %(limit)s) q
+UNION ALL
+SELECT 'time', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
+    SELECT owner FROM gandy.work_queue WHERE status = 'queued' AND gate = 'time' LIMIT %(limit)s) q
+UNION ALL
+SELECT 'manifest', count(*) FILTER (WHERE q.owner = %(owner)s AND q.gate = 'manifest'), count(*) FROM (
+    SELECT owner, gate FROM gandy.work_queue WHERE status = 'queued' AND manifest_id IS NOT NULL LIMIT %(limit)s) q
+UNION ALL
+SELECT 'train', count(*), count(*) FROM (
+    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q;
+
+-- name: list_unknown_trains
+-- Work that no live worker knows how to do.
+SELECT q.train_name AS train, count(*) AS entries FROM (
+    SELECT train_name FROM gandy.work_queue
+    WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q
+GROUP BY q.train_name ORDER BY q.train_name LIMIT 20;
+
+-- name: list_queue_heads
+-- Of each group that has ready work, the entry that goes next: how long it has waited is how far behind we are.
+SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
+    SELECT g.name, g.max_active_jobs, g.is_enabled,
+           (SELECT q.scheduled_at FROM gandy.work_queue q
+            WHERE q.owner = g.owner AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
+            ORDER BY q.rank DESC, q.id LIMIT 1) AS scheduled_at
+    FROM gandy.manifest_group g WHERE g.owner = %(owner)s ORDER BY g.name LIMIT %(limit)s) h
+WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
+
+-- name: count_live_runs
+-- What is under way; the live partition is small.
+SELECT r.train_state AS state, count(*) AS runs FROM (
+    SELECT train_state FROM gandy.metadata_live WHERE owner = %(owner)s LIMIT %(limit)s) r
+GROUP BY r.train_state;
+
+-- name: list_live_runs
+-- What runs now, the longest first.
+SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
+       r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
+FROM gandy.metadata_live r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'
+ORDER BY r.id LIMIT %(limit)s;
+
+-- name: count_recent_ends
+-- The newest runs, counted by the minute in which they ended; older ones are not looked at.
+WITH newest AS MATERIALIZED (
+    SELECT id, owner, name, train_state, end_time FROM gandy.metadata ORDER BY id DESC LIMIT %(limit)s)
+SELECT date_trunc('minute', n.end_time) AS at,
+       count(*) FILTER (WHERE n.train_state = 'completed') AS completed,
+       count(*) FILTER (WHERE n.train_state = 'failed') AS failed,
+       count(*) FILTER (WHERE n.train_state = 'cancelled') AS cancelled,
+       (SELECT count(*) FROM newest) AS looked_at,
+       (SELECT min(o.end_time) FROM newest o) AS oldest_at
+FROM newest n
+WHERE n.owner = %(owner)s AND n.end_time >= %(since)s AND n.name <> ALL (%(own_trains)s::text[])
+GROUP BY 1 ORDER BY 1;
+
+-- name: count_all_awaiting_letters
+-- What waits for a person, counted up to the limit.
+SELECT count(*) AS letters FROM (
+    SELECT 1 FROM gandy.dead_letter WHERE owner = %(owner)s AND status = 'awaiting_intervention' LIMIT %(limit)s) l;
+
+-- name: list_lost_workers
+-- Workers that ended without saying so: not noticed yet, or within the last hour.
+(SELECT id, host, pid, state, last_seen_at FROM gandy.worker
+ WHERE owner = %(owner)s AND state IN ('running', 'draining') AND lease_expires_at <= gandy.now()
+ ORDER BY lease_expires_at LIMIT 20)
+UNION ALL
+(SELECT id, host, pid, state, last_seen_at FROM gandy.worker
+ WHERE owner = %(owner)s AND state IN ('stopped', 'lost') AND state = 'lost' AND last_seen_at > gandy.now() - interval '1 hour'
+ ORDER BY last_seen_at DESC LIMIT 20);
+
+-- name: find_most_overdue
+-- The manifest that has waited longest for its look; a healthy manager leaves none.
+SELECT m.external_id, m.next_look_at FROM gandy.manifest m
+WHERE m.next_look_at IS NOT NULL AND m.next_look_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
+ORDER BY m.next_look_at LIMIT 1;

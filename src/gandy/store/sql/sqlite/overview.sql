@@ -1,0 +1,85 @@
+-- name: count_waiting
+-- What waits, by the gate that holds it; every count ends at the limit, whoever's entries they are.
+SELECT 'open' AS gate, count(*) AS entries, count(*) AS looked_at FROM (
+    SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'open' LIMIT :limit) q
+UNION ALL
+SELECT 'time', coalesce(sum(q.owner = :owner), 0), count(*) FROM (
+    SELECT owner FROM work_queue WHERE status = 'queued' AND gate = 'time' AND scheduled_at > '' LIMIT :limit) q
+UNION ALL
+SELECT 'manifest', coalesce(sum(q.owner = :owner AND q.gate = 'manifest'), 0), count(*) FROM (
+    SELECT owner, gate FROM work_queue WHERE status = 'queued' AND manifest_id > 0 LIMIT :limit) q
+UNION ALL
+SELECT 'train', count(*), count(*) FROM (
+    SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q;
+
+-- name: list_unknown_trains
+-- Work that no live worker knows how to do.
+SELECT q.train_name AS train, count(*) AS entries FROM (
+    SELECT train_name FROM work_queue
+    WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q
+GROUP BY q.train_name ORDER BY q.train_name LIMIT 20;
+
+-- name: list_queue_heads
+-- Of each group that has ready work, the entry that goes next: how long it has waited is how far behind we are.
+SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
+    SELECT g.name, g.max_active_jobs, g.is_enabled,
+           (SELECT q.scheduled_at FROM work_queue q
+            WHERE q.owner = g.owner AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
+            ORDER BY q.rank DESC, q.id LIMIT 1) AS scheduled_at
+    FROM manifest_group g WHERE g.owner = :owner ORDER BY g.name LIMIT :limit) h
+WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
+
+-- name: count_live_runs
+-- What is under way.
+SELECT r.state, count(*) AS runs FROM (
+    SELECT train_state AS state FROM metadata
+    WHERE train_state = 'pending' AND train_state <> 'completed' AND owner = :owner
+    UNION ALL
+    SELECT train_state FROM metadata
+    WHERE train_state = 'in_progress' AND train_state <> 'completed' AND owner = :owner LIMIT :limit) r
+GROUP BY r.state;
+
+-- name: list_live_runs
+-- What runs now, the longest first.
+SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
+       r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
+FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.owner = :owner AND r.train_state = 'in_progress' AND r.train_state <> 'completed'
+ORDER BY r.id LIMIT :limit;
+
+-- name: count_recent_ends
+-- The newest runs, counted by the minute in which they ended; older ones are not looked at.
+WITH newest AS MATERIALIZED (
+    SELECT id, owner, name, train_state, end_time FROM metadata ORDER BY id DESC LIMIT :limit)
+SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
+       sum(n.train_state = 'completed') AS completed,
+       sum(n.train_state = 'failed') AS failed,
+       sum(n.train_state = 'cancelled') AS cancelled,
+       (SELECT count(*) FROM newest) AS looked_at,
+       (SELECT min(o.end_time) FROM newest o) AS oldest_at
+FROM newest n
+WHERE n.owner = :owner AND n.end_time >= :since AND n.name NOT IN (SELECT value FROM json_each(:own_trains))
+GROUP BY 1 ORDER BY 1;
+
+-- name: count_all_awaiting_letters
+-- What waits for a person, counted up to the limit.
+SELECT count(*) AS letters FROM (
+    SELECT 1 FROM dead_letter WHERE owner = :owner AND status = 'awaiting_intervention' LIMIT :limit) l;
+
+-- name: list_lost_workers
+-- Workers that ended without saying so: not noticed yet, or within the last hour.
+SELECT * FROM (
+    SELECT id, host, pid, state, last_seen_at FROM worker
+    WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at <= gandy_now()
+    ORDER BY lease_expires_at LIMIT 20)
+UNION ALL
+SELECT * FROM (
+    SELECT id, host, pid, state, last_seen_at FROM worker
+    WHERE owner = :owner AND state IN ('stopped', 'lost') AND state = 'lost' AND last_seen_at > gandy_later(-3600)
+    ORDER BY last_seen_at DESC LIMIT 20);
+
+-- name: find_most_overdue
+-- The manifest that has waited longest for its look; a healthy manager leaves none.
+SELECT m.external_id, m.next_look_at FROM manifest m
+WHERE m.next_look_at IS NOT NULL AND m.next_look_at <= gandy_later(-:patience_seconds)
+ORDER BY m.next_look_at LIMIT 1;

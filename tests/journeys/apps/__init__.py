@@ -1,0 +1,3 @@
+"""Applications that the journeys run in processes of their own."""
+
+from __future__ import annotations

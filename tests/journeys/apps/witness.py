@@ -1,0 +1,77 @@
+"""Jobs that witness their own execution: each appends to a file when it begins and when it ends.
+
+The settings come from the environment, scaled down so that a journey takes seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from gandy import Gandy, Run
+
+app = Gandy("journey")
+app.group("three", max_active_jobs=3)
+
+
+class Job(BaseModel):
+    """One job of a journey."""
+
+    number: int
+    milliseconds: float = 3.0
+
+
+def _note(word: str, job: Job, run: Run) -> None:
+    line = f"{word} {job.number} {run.attempt} {run.fence} {os.getpid()}\n"
+    with Path(os.environ["WITNESS"]).open("a", encoding="ascii") as witness:
+        witness.write(line)
+
+
+@app.train(retry_delay=timedelta(milliseconds=100))
+async def tick_off(job: Job, run: Run) -> int:
+    """Take a few milliseconds."""
+    _note("begin", job, run)
+    await asyncio.sleep(job.milliseconds / 1000)
+    _note("end", job, run)
+    return job.number
+
+
+@app.train(group="three", retry_delay=timedelta(milliseconds=100))
+async def share_three_places(job: Job, run: Run) -> int:
+    """Take one of three places, or shout: the places are file locks, so the jobs themselves witness a fourth."""
+    places = [Path(f"{os.environ['WITNESS']}.place{n}").open("w") for n in range(3)]  # noqa: SIM115 closed below
+    try:
+        if not any(_taken(place.fileno()) for place in places):
+            _note("fourth", job, run)
+        await asyncio.sleep(job.milliseconds / 1000)
+        _note("end", job, run)
+    finally:
+        for place in places:
+            place.close()
+    return job.number
+
+
+@app.train(retry_delay=timedelta(milliseconds=100))
+def hog(job: Job, run: Run) -> int:
+    """Keep the interpreter busy in pure Python, in a thread, without ever waiting."""
+    _note("begin", job, run)
+    until = time.monotonic() + job.milliseconds / 1000
+    count = 0
+    while time.monotonic() < until:
+        count += 1
+    _note("end", job, run)
+    return count
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
