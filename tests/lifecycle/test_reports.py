@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import Contract, Table, audit, expires, keep_last, older_than, plan
+from gandy.lifecycle.database.dialect import TableSize
+from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.reports.audit import UNBOUNDED
+from gandy.lifecycle.state.growth import Measured, record_size
 from tests.lifecycle.ground import NOW, Ground, ago
 from tests.support import postgres_found
 
@@ -50,12 +53,16 @@ def test_growth_is_told_since_the_last_audit(ground: Ground) -> None:
 
 def test_what_the_audit_remembers_is_bounded(ground: Ground) -> None:
     ground.run("CREATE TABLE event (id {key}, at {instant})")
-    for day in range(120):
-        audit([], ground.url, clock=ManualClock(NOW + timedelta(days=day)))
+    audit([], ground.url, clock=ManualClock(NOW))
+    with open_target(ground.url) as session, session.writing() as connection:
+        for day in range(1, 120):
+            record_size(connection, "event", Measured(NOW + timedelta(days=day), TableSize(day, None)))
 
-    counts = ground.rows("SELECT count(*) FROM gandy_lifecycle_audit WHERE table_name LIKE '%event'")
+    kept = ground.rows(
+        "SELECT count(*), min(rows), max(rows) FROM gandy_lifecycle_audit WHERE table_name = 'event'"
+    )
 
-    assert counts == [(100,)]
+    assert kept == [(100, 20, 119)]
 
 
 def test_a_plan_reads_only_and_makes_no_tables(ground: Ground) -> None:
@@ -93,7 +100,8 @@ def test_pgbench_is_audited_and_planned(postgres: Ground) -> None:
     pgbench = postgres_found.newest().programs / "pgbench"
     subprocess.run([pgbench, "-q", "-i", postgres.url], check=True, capture_output=True)
     postgres.run(
-        "INSERT INTO pgbench_history SELECT 1, 1, n, 0, now() - n * interval '1 h' FROM generate_series(1, 99) n"
+        "INSERT INTO pgbench_history SELECT 1, 1, n, 0, now() - n * interval '1 h'"
+        " FROM generate_series(1, 99) AS n"
     )
     contract = Contract(
         "bench",

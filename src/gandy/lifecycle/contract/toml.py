@@ -14,6 +14,7 @@ from gandy.lifecycle.contract.fields import Fields
 from gandy.lifecycle.contract.tables import (
     DEFAULT_BUDGET,
     DEFAULT_EVERY,
+    ChildMode,
     Contract,
     Table,
     Throttle,
@@ -235,7 +236,10 @@ def _database(fields: Fields, section: Mapping[str, object]) -> tuple[str | None
 
 def _children(fields: Fields, entry: Mapping[str, object]) -> dict[str, str]:
     values = _section(fields, entry, "children")
-    return {child: fields.text("children", mode) for child, mode in values.items()}
+    for child, mode in values.items():
+        fields.reference("children", child)
+        fields.choice("children", mode, ChildMode)
+    return {child: str(mode) for child, mode in values.items()}
 
 
 def _throttle(fields: Fields, entry: Mapping[str, object]) -> Throttle:

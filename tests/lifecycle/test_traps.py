@@ -1,0 +1,157 @@
+"""Ways in which hand-written deletion jobs went wrong; those not here stand with the rule they are about."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from sqlalchemy import create_engine
+
+from gandy.clock import ManualClock
+from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
+from gandy.lifecycle.advisor.survey import survey
+from gandy.lifecycle.database.target import open_target
+from gandy.lifecycle.selection.statements import delete_keys, delete_range, keys_in, nth_row
+from gandy.lifecycle.selection.walks import AgeWalk
+from gandy.sweep import Pace
+from tests.lifecycle.ground import NOW, ago
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.elements import ClauseElement
+
+    from gandy.lifecycle.selection.walks import Selection
+    from tests.lifecycle.ground import Ground
+
+LEASES = Table("lease", [expires("expires_at")])
+
+
+def make(ground: Ground, rows: int, table: str = "lease") -> None:
+    ground.run(f"CREATE TABLE {table} (id {{key}}, expires_at {{instant}})")
+    ground.run(f"CREATE INDEX {table}_by_expiry ON {table} (expires_at)")
+    ground.fill(table, [(n, ago(seconds=rows - n + 1)) for n in range(rows)])
+
+
+def selection_of(ground: Ground) -> Selection:
+    with open_target(ground.url) as session:
+        [rule] = survey(session, Contract("app", [LEASES]), NOW).rules
+    [walk] = rule.walks
+    assert isinstance(walk, AgeWalk)
+    return walk.frozen_at(NOW)
+
+
+def test_no_delete_takes_its_rows_from_a_limited_sub_select(postgres: Ground) -> None:
+    """`IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` deleted 20 of 20 rows under one plan."""
+    make(postgres, 3)
+    selection = selection_of(postgres)
+    end = (ago(seconds=1), 2)
+
+    for statement in (
+        delete_range(selection, None, end),
+        delete_keys(selection, [(1,), (2,)]),
+        keys_in(selection, None, end),
+    ):
+        text = rendered(statement)
+        assert "SKIP LOCKED" not in text
+        assert "LIMIT" not in text
+        assert "SELECT" not in text.removeprefix("SELECT")
+
+
+def test_the_delete_itself_asks_whether_the_row_is_dead(postgres: Ground) -> None:
+    """A lease renewed while the sweep waits was deleted, because only the sub-select tested the expiry."""
+    make(postgres, 3)
+    selection = selection_of(postgres)
+
+    for statement in (delete_range(selection, None, (ago(seconds=1), 2)), delete_keys(selection, [(1,)])):
+        text = rendered(statement)
+        assert "lease.expires_at <=" in text
+
+
+def test_every_batch_is_committed_on_its_own(ground: Ground) -> None:
+    """All batches in one transaction bound nothing."""
+    make(ground, 50)
+    seen: list[int] = []
+    contract = Contract("app", [LEASES], batch=Pace(start=10, largest=10))
+    by = Attendance(clock=ManualClock(NOW), pruned=lambda *_: seen.append(len(ground.ids("lease"))))
+
+    run_contracts([contract], ground.url, attendance=by)
+
+    assert seen == [40, 30, 20, 10, 0]
+
+
+def test_one_poison_row_does_not_stop_twelve_tables(ground: Ground) -> None:
+    names = [f"t{number}" for number in range(12)]
+    for name in names:
+        make(ground, 20, name)
+    ground.run("CREATE TABLE held (id {key}, t0_id bigint)")
+    guard = {
+        "postgresql": (
+            "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$",
+            "CREATE TRIGGER g BEFORE DELETE ON t0 FOR EACH ROW WHEN (OLD.id = 7) EXECUTE FUNCTION no()",
+        ),
+        "sqlite": (
+            "CREATE TRIGGER g BEFORE DELETE ON t0 WHEN OLD.id = 7 BEGIN SELECT RAISE(ABORT, 'no'); END",
+        ),
+    }
+    ground.run(*guard[ground.kind])
+
+    for _ in range(2):
+        ground.sweep(*(Table(name, [expires("expires_at")]) for name in names))
+
+    assert [len(ground.ids(name)) for name in names] == [1, *[0] * 11]
+
+
+def test_one_tick_sweeps_as_many_batches_as_there_is_work_for(ground: Ground) -> None:
+    """One batch per tick caps the sweep below the arrival rate, in silence."""
+    make(ground, 1_000)
+    contract = Contract("app", [LEASES], batch=Pace(start=10, largest=10))
+
+    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert report.rules[0].batches == 100
+    assert ground.ids("lease") == []
+
+
+def test_a_walk_does_not_wade_through_what_it_deleted_while_a_snapshot_is_held(postgres: Ground) -> None:
+    """Batches that restart at the head of the index slow down as they go."""
+    make(postgres, 20_000)
+    with closing(postgres.connect()) as old_snapshot:
+        old_snapshot.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        old_snapshot.execute("SELECT count(*) FROM lease")
+        postgres.run("DELETE FROM lease WHERE id < 18000")
+        selection = selection_of(postgres)
+        cursor = (ago(seconds=20_000 - 17_999 + 1), 17_999)
+
+        from_the_cursor = buffers(postgres, nth_row(selection, cursor, 100))
+        from_the_head = buffers(postgres, nth_row(selection, None, 100))
+
+    assert from_the_cursor <= 20
+    assert from_the_head > 10 * from_the_cursor
+
+
+def rendered(statement: ClauseElement, *, literal_binds: bool = False) -> str:
+    dialect = create_engine("postgresql+psycopg://").dialect
+    return str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": literal_binds}))
+
+
+def buffers(postgres: Ground, statement: ClauseElement) -> int:
+    text = rendered(statement, literal_binds=True)
+    with closing(postgres.connect()) as connection:
+        connection.execute("SET enable_seqscan = off")
+        connection.execute("SET enable_bitmapscan = off")
+        [[[plan]]] = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}").fetchall()
+    return int(plan["Plan"]["Shared Hit Blocks"]) + int(plan["Plan"]["Shared Read Blocks"])
+
+
+def test_a_sweep_of_old_rows_is_not_confused_by_rows_of_the_same_instant(ground: Ground) -> None:
+    ground.run("CREATE TABLE event (id {key}, at {instant})", "CREATE INDEX by_age ON event (at)")
+    ground.fill(
+        "event", [(n, ago(days=2)) for n in range(500)] + [(n, ago(hours=1)) for n in range(500, 600)]
+    )
+    contract = Contract(
+        "app", [Table("event", [older_than("at", keep_for="1d")])], batch=Pace(start=7, largest=7)
+    )
+
+    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert report.counts == {"event": 500}
+    assert ground.ids("event") == list(range(500, 600))
