@@ -1,0 +1,245 @@
+"""What is going on, and above all what needs a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from gandy.store import overview, workers
+from gandy.store.manifests import read_now
+
+if TYPE_CHECKING:
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Operation, Row, Rows
+
+#: Gandy's own trains, as they are named in the history.
+OWN_TRAINS: Final = (
+    "ManifestManagerTrain",
+    "JobDispatcherTrain",
+    "MetadataCleanupTrain",
+    "DeadLetterCleanupTrain",
+    "TableMaintenanceTrain",
+)
+CHART_MINUTES: Final = 60
+_SHOWN_RUNS: Final = 12
+_MINUTE: Final = timedelta(minutes=1)
+_PATIENCE: Final = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A number; where counting ended early it is at least that."""
+
+    value: int
+    is_at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRun:
+    """A run that goes on now."""
+
+    id: int
+    train: str
+    manifest: str | None
+    attempt: int
+    start_time: datetime
+    running_for: timedelta
+    junction: str | None
+    progress_done: int | None
+    progress_total: int | None
+    worker_id: str | None
+    cancellation_requested: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinuteCount:
+    """How many runs ended in one minute."""
+
+    at: datetime
+    completed: int
+    failed: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """The last hour by the minute, as far back as the newest runs tell."""
+
+    minutes: tuple[MinuteCount, ...]
+    is_cut: bool  #: more runs ended within the hour than are looked at
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """Something that needs a person: what, how bad, and the page that says more."""
+
+    kind: str
+    said: str
+    place: str
+    is_urgent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What is going on now."""
+
+    now: datetime
+    running: Count
+    pending: Count
+    ready: Count
+    later: Count
+    held: Count
+    unknown: Count
+    awaiting_letters: Count
+    workers: int
+    slots: int
+    busy: int
+    longest_wait: timedelta | None
+    live_runs: tuple[LiveRun, ...]
+    concerns: tuple[Concern, ...]
+
+
+class Home:
+    """Looks at everything, at a cost that does not follow what is stored."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self._owner = owner
+
+    async def overview(self) -> Overview:
+        """Say what is going on now."""
+        return await self._database.read(self._overview())
+
+    async def throughput(self) -> Throughput:
+        """Count the runs of the last hour by the minute in which they ended."""
+        return await self._database.read(self._throughput())
+
+    def _overview(self) -> Operation[Overview]:
+        owner = self._owner
+        now = yield from read_now()
+        waiting = {row.gate: _counted(row) for row in (yield from overview.count_waiting(owner))}
+        live = {row.state: row.runs for row in (yield from overview.count_live_runs(owner))}
+        at_work = yield from workers.live_workers(owner)
+        heads = yield from overview.list_queue_heads(owner)
+        letters = _up_to((yield from overview.count_awaiting_letters(owner)))
+        runs = yield from overview.list_live_runs(owner, _SHOWN_RUNS)
+        return Overview(
+            now=now,
+            running=_up_to(live.get("in_progress", 0)),
+            pending=_up_to(live.get("pending", 0)),
+            ready=waiting["open"],
+            later=waiting["time"],
+            held=waiting["manifest"],
+            unknown=waiting["train"],
+            awaiting_letters=letters,
+            workers=len(at_work),
+            slots=sum(row.slots for row in at_work),
+            busy=sum(row.busy for row in at_work),
+            longest_wait=max((now - row.scheduled_at for row in heads), default=None),
+            live_runs=tuple(_live_run(row, now) for row in runs),
+            concerns=(yield from self._concerns(now, letters, heads, has_workers=bool(at_work))),
+        )
+
+    def _concerns(
+        self, now: datetime, letters: Count, heads: Rows, *, has_workers: bool
+    ) -> Operation[tuple[Concern, ...]]:
+        found = [*_letter_concerns(letters), *_wait_concerns(now, heads, has_workers=has_workers)]
+        for worker in (yield from overview.list_lost_workers(self._owner)):
+            said = f"worker {worker.id} on {worker.host} (pid {worker.pid}) ended without saying so"
+            found.append(Concern(kind="lost worker", said=said, place="/workers", is_urgent=False))
+        for row in (yield from overview.list_unknown_trains(self._owner)):
+            said = f"no live worker knows {row.train}; {row.entries} entries wait for one"
+            found.append(Concern(kind="unknown train", said=said, place="/queue", is_urgent=True))
+        late = yield from overview.find_most_overdue(_PATIENCE)
+        if late is not None:
+            said = f"{late.external_id} was to be looked at {_ago(now - late.next_look_at)}; is a manifest-manager up?"
+            found.append(
+                Concern(kind="behind", said=said, place=f"/manifests/{late.external_id}", is_urgent=True)
+            )
+        return tuple(sorted(found, key=lambda concern: not concern.is_urgent))
+
+    def _throughput(self) -> Operation[Throughput]:
+        now = yield from read_now()
+        first = now.replace(second=0, microsecond=0) - (CHART_MINUTES - 1) * _MINUTE
+        rows = yield from overview.count_recent_ends(self._owner, since=first, own_trains=OWN_TRAINS)
+        is_cut = bool(rows) and rows[0].looked_at >= overview.SAMPLED and rows[0].oldest_at > first
+        since = rows[0].oldest_at if is_cut else first
+        ended = {row.at: row for row in rows}
+        minutes = tuple(
+            _minute(first + index * _MINUTE, ended)
+            for index in range(CHART_MINUTES)
+            if first + index * _MINUTE >= since
+        )
+        return Throughput(minutes=minutes, is_cut=is_cut, since=since)
+
+
+def _letter_concerns(letters: Count) -> list[Concern]:
+    if not letters.value:
+        return []
+    many = f"{letters.value}{' or more' if letters.is_at_least else ''}"
+    said = f"{many} dead letter{'' if letters.value == 1 else 's'} wait{'s' if letters.value == 1 else ''} for a decision"
+    return [Concern(kind="dead letters", said=said, place="/dead-letters", is_urgent=True)]
+
+
+def _wait_concerns(now: datetime, heads: Rows, *, has_workers: bool) -> list[Concern]:
+    late = [row for row in heads if row.is_enabled and now - row.scheduled_at > _PATIENCE]
+    if not late:
+        return []
+    if not has_workers:
+        said = f"no worker is up, and work has waited {_ago(now - late[0].scheduled_at, past='')}"
+        return [Concern(kind="no worker", said=said, place="/workers", is_urgent=True)]
+    return [
+        Concern(
+            kind="lag",
+            said=f"group {row.name}: the next entry has waited {_ago(now - row.scheduled_at, past='')}"
+            + (f"; its cap is {row.max_active_jobs}" if row.max_active_jobs else ""),
+            place=f"/groups/{row.name}",
+            is_urgent=False,
+        )
+        for row in late
+    ]
+
+
+def _ago(span: timedelta, past: str = " ago") -> str:
+    seconds = int(span.total_seconds())
+    said = (
+        f"{seconds} s"
+        if seconds < 120
+        else f"{seconds // 60} min"
+        if seconds < 7200
+        else f"{seconds // 3600} h"
+    )  # noqa: PLR2004, E501
+    return f"{said}{past}"
+
+
+def _counted(row: Row) -> Count:
+    return Count(value=int(row.entries), is_at_least=row.looked_at >= overview.COUNTED)
+
+
+def _up_to(found: int) -> Count:
+    return Count(value=found, is_at_least=found >= overview.COUNTED)
+
+
+def _live_run(row: Row, now: datetime) -> LiveRun:
+    return LiveRun(
+        id=row.id,
+        train=row.train,
+        manifest=row.manifest,
+        attempt=row.attempt,
+        start_time=row.start_time,
+        running_for=max(now - row.start_time, timedelta(0)),
+        junction=row.currently_running_junction,
+        progress_done=row.progress_done,
+        progress_total=row.progress_total,
+        worker_id=row.worker_id,
+        cancellation_requested=row.cancellation_requested,
+    )
+
+
+def _minute(at: datetime, ended: dict[datetime, Row]) -> MinuteCount:
+    row = ended.get(at)
+    if row is None:
+        return MinuteCount(at=at, completed=0, failed=0, cancelled=0)
+    return MinuteCount(at=at, completed=row.completed, failed=row.failed, cancelled=row.cancelled)

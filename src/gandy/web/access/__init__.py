@@ -1,0 +1,3 @@
+"""Who asks, and whether they may."""
+
+from __future__ import annotations

@@ -1,0 +1,94 @@
+"""Routes that say what they do: one that does not cannot be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+from typing_extensions import override
+
+from gandy.errors import UndeclaredRouteError
+from gandy.web.access.gate import Access, Gate
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class GuardedRoute(APIRoute):
+    """Passes the gate before the request's body is read."""
+
+    access: ClassVar[Access]
+
+    @override
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def guarded(request: Request) -> Response:
+            gate: Gate = request.app.state.gate
+            request.state.visitor = await gate.admit(request, self.access)
+            return await handle(request)
+
+        return guarded
+
+
+class OpenRoute(GuardedRoute):
+    """Answers anybody."""
+
+    access = Access.OPEN
+
+
+class ReadingRoute(GuardedRoute):
+    """Answers whoever may look."""
+
+    access = Access.READS
+
+
+class ChangingRoute(GuardedRoute):
+    """Answers whoever may change something."""
+
+    access = Access.CHANGES
+
+
+class _UndeclaredRoute(APIRoute):
+    """What the framework's own decorators make here."""
+
+    def __init__(self, path: str, *_arguments: object, **_options: object) -> None:
+        raise UndeclaredRouteError(path)
+
+
+class Routes(APIRouter):
+    """Collects the routes of one module."""
+
+    def __init__(self, prefix: str = "", *, tag: str | None = None) -> None:
+        """A tag puts the routes into the OpenAPI document under that name; pages have none."""
+        super().__init__(
+            prefix=prefix,
+            tags=None if tag is None else [tag],
+            include_in_schema=tag is not None,
+            route_class=_UndeclaredRoute,
+        )
+
+    def open_to_all(
+        self, path: str, *, method: str = "GET", **options: Any  # noqa: ANN401 the framework's own
+    ) -> Callable[[Endpoint], Endpoint]:
+        """Declare what needs no token."""
+        return self._declare(path, method, OpenRoute, options)
+
+    def reads(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
+        """Declare what changes nothing."""
+        return self._declare(path, "GET", ReadingRoute, options)
+
+    def changes(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
+        """Declare what changes something."""
+        return self._declare(path, "POST", ChangingRoute, options)
+
+    def _declare(
+        self, path: str, method: str, route: type[GuardedRoute], options: dict[str, Any]
+    ) -> Callable[[Endpoint], Endpoint]:
+        def declare(endpoint: Endpoint) -> Endpoint:
+            self.add_api_route(path, endpoint, methods=[method], route_class_override=route, **options)
+            return endpoint
+
+        return declare

@@ -1,0 +1,32 @@
+"""Somebody who asks, and how that is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gandy.model.operator import Operator
+from gandy.web.access.tokens import Role
+
+if TYPE_CHECKING:
+    from gandy.model.operator import Face
+    from gandy.web.access.sessions import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """Who asks; a session is there where a browser asks for pages."""
+
+    role: Role
+    name: str
+    known_by: Literal["bearer", "session", "machine"]
+    session: Session | None = None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether more than looking is allowed."""
+        return self.role is Role.OPERATOR
+
+    def at(self, face: Face) -> Operator:
+        """Stand at the desk."""
+        return Operator(self.name, face)

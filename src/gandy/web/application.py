@@ -1,0 +1,57 @@
+"""The whole of it as one ASGI application."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Mount
+
+from gandy.web import problems
+from gandy.web.access.gate import Gate
+from gandy.web.assets import Assets
+from gandy.web.hardening import Hardening
+from gandy.web.pages import PAGES
+from gandy.web.rendering import Rendering
+from gandy.web.routers import ROUTERS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from gandy.settings import WebSettings
+    from gandy.web.parts import PartsSource
+
+Lifespan = "Callable[[Any], AbstractAsyncContextManager[None]]"
+
+
+def create_web(
+    name: str, parts: PartsSource, *, settings: WebSettings, lifespan: Callable[..., Any] | None = None
+) -> FastAPI:
+    """Make the dashboard and the REST interface of an application; `parts` is asked with every request."""
+    gate = Gate(settings)
+    rendering = Rendering(gate, name)
+    app = FastAPI(
+        title="Gandy",
+        summary=f"The job scheduler of {name}",
+        version="1",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        routes=routes(),
+        middleware=[Middleware(Hardening)],
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.gate = gate
+    app.state.parts = parts
+    app.state.rendering = rendering
+    problems.install(app, rendering)
+    return app
+
+
+def routes() -> list[BaseRoute]:
+    """Every route: the pages, the REST interface, and the files that pages load."""
+    found: list[BaseRoute] = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
+    return [*found, Mount("/static", Assets(), name="static")]

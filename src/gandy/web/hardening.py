@@ -1,0 +1,70 @@
+"""What every answer carries and every request is held to, whatever the route."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST_BODY: Final = 2 * 1_048_576  # the largest input, escaped, and its frame
+_TOO_LARGE: Final = f"the request body is larger than {LARGEST_BODY} bytes; keep the data elsewhere and refer to it"
+
+HEADERS: Final = {
+    # No inline script, no inline style, nothing from elsewhere, no frame around us.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Hardening:
+    """Adds the headers; refuses bodies that are too large before and while they arrive."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        await self._app(scope, _limited(scope, receive), _with_headers(send))
+
+
+def _limited(scope: Scope, receive: Receive) -> Receive:
+    announced = Headers(scope=scope).get("content-length", "0")
+    arrived = 0
+
+    async def limited() -> Message:
+        nonlocal arrived
+        message = await receive()
+        arrived += len(message.get("body", b""))
+        if arrived > LARGEST_BODY or (announced.isdigit() and int(announced) > LARGEST_BODY):
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _TOO_LARGE)
+        return message
+
+    return limited
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sending

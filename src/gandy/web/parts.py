@@ -1,0 +1,59 @@
+"""What the faces work with: an open application, seen from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends, Request
+
+from gandy.model.operator import Operator
+from gandy.settings import Settings
+from gandy.store.drivers.database import Database
+from gandy.train.registry import Registry
+from gandy.web.access.visitor import Visitor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebParts:
+    """An application that is open."""
+
+    owner: str
+    database: Database
+    registry: Registry
+    settings: Settings
+
+
+#: Gives the parts when a request comes; a mounted dashboard is made before its application is open.
+PartsSource: TypeAlias = Callable[[], WebParts]
+
+
+async def _parts(request: Request) -> WebParts:
+    source: PartsSource = request.app.state.parts
+    return source()
+
+
+async def _visitor(request: Request) -> Visitor:
+    visitor: Visitor = request.state.visitor
+    return visitor
+
+
+async def _operator(request: Request) -> Operator:
+    return (await _visitor(request)).at("api" if is_api(request) else "dashboard")
+
+
+def is_api(request: Request) -> bool:
+    """Whether a program asks, rather than somebody at a browser."""
+    return path_of(request).startswith("/api/")
+
+
+def path_of(request: Request) -> str:
+    """The path as the routes name it, wherever the whole is mounted."""
+    path: str = request.scope["path"]
+    return path.removeprefix(request.scope.get("root_path", ""))
+
+
+Parts: TypeAlias = Annotated[WebParts, Depends(_parts)]
+CurrentVisitor: TypeAlias = Annotated[Visitor, Depends(_visitor)]
+CurrentOperator: TypeAlias = Annotated[Operator, Depends(_operator)]

@@ -1,0 +1,78 @@
+"""Listening: the dashboard as one of the services of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+from typing_extensions import override
+
+from gandy.errors import HostNeedsTokenError, PortTakenError
+from gandy.web.access.origin import is_loopback
+from gandy.web.access.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp
+
+    from gandy.settings import WebSettings
+
+_log = logging.getLogger("gandy.web")
+
+
+class WebService:
+    """Serves an ASGI application until it is told to stop."""
+
+    def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
+        if not is_loopback(settings.host) and not Tokens.of(settings).are_set:
+            raise HostNeedsTokenError(settings.host)
+        self._settings = settings
+        self._server = _Server(
+            uvicorn.Config(
+                app,
+                lifespan="off",  # the application is open already
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=2,
+            )
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until the event is set."""
+        listening = _listen(self._settings)
+        host, port = listening.getsockname()[:2]
+        _log.info("the dashboard is at http://%s:%d/", f"[{host}]" if ":" in host else host, port)
+        serving = asyncio.create_task(self._server.serve([listening]), name="gandy-web-server")
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            self._server.should_exit = True
+            await serving
+            listening.close()
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the process, which has other services to end."""
+
+    @override
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listen(settings: WebSettings) -> socket.socket:
+    """Take the port here: the server itself would end the process where it cannot have it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family)
+    except OSError as error:
+        raise PortTakenError(settings.host, settings.port, str(error)) from error

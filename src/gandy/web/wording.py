@@ -1,0 +1,124 @@
+"""Values as a person reads them on a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from markupsafe import Markup, escape
+
+_MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+_TEN_SECONDS: Final = timedelta(seconds=10)
+_SECOND: Final = timedelta(seconds=1)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_KILO: Final = 1024
+_THOUSAND: Final = 1000
+
+
+def span(value: timedelta | float | None) -> str:
+    """Write a duration in its two largest units."""
+    if value is None:
+        return "–"
+    length = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    if length < timedelta(0):
+        return f"-{span(-length)}"
+    if length < _SECOND:
+        return f"{length / _MILLISECOND:.0f} ms" if length >= _MILLISECOND else f"{length / _MILLISECOND:.2f} ms"
+    if length < _TEN_SECONDS:
+        return f"{length / _SECOND:.1f} s"
+    return _in_two_units(length)
+
+
+def _in_two_units(length: timedelta) -> str:
+    if length < _MINUTE:
+        return f"{length // _SECOND} s"
+    if length < _HOUR:
+        return f"{length // _MINUTE} min {length % _MINUTE // _SECOND} s"
+    if length < _DAY:
+        return f"{length // _HOUR} h {length % _HOUR // _MINUTE} min"
+    return f"{length // _DAY} d {length % _DAY // _HOUR} h"
+
+
+def instant(value: datetime | None) -> Markup:
+    """Write an instant in UTC; the page's script says beside it how long ago that is."""
+    if value is None:
+        return Markup('<span class="none">–</span>')
+    at = value.astimezone(UTC)
+    exact = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, exact, f"{at:%Y-%m-%d %H:%M:%S}")
+
+
+def pretty(value: object) -> str:
+    """Write JSON on several lines."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value)
+
+
+def size(value: float | None) -> str:
+    """Write a number of bytes."""
+    if value is None:
+        return "–"
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < _KILO:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _KILO
+    return f"{amount:.1f} TiB"
+
+
+def number(value: float | None) -> str:
+    """Write a number with its thousands apart."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}".replace(",", "\u202f") if value == int(value) else f"{value:,.1f}".replace(",", "\u202f")
+
+
+def words(value: object) -> str:
+    """Write an identifier of ours as words."""
+    return str(value).replace("_", " ")
+
+
+def state(value: object) -> Markup:
+    """Write a state as a badge; its word says it, the colour only helps."""
+    text = str(value)
+    return Markup('<span class="state state-{}">{}</span>').format(text.replace("_", "-"), words(text))
+
+
+def shown(value: object) -> Markup:
+    """Write whatever a field holds."""
+    match value:
+        case None | "":
+            return Markup('<span class="none">–</span>')
+        case bool():
+            return Markup("yes") if value else Markup("no")
+        case datetime():
+            return instant(value)
+        case timedelta():
+            return escape(span(value))
+        case Mapping() | list() | tuple():
+            return Markup("<code>{}</code>").format(json.dumps(value, default=_plain, ensure_ascii=False))
+        case _:
+            return escape(str(value))
+
+
+FILTERS: Final[Mapping[str, Callable[..., object]]] = {
+    "span": span,
+    "instant": instant,
+    "pretty": pretty,
+    "size": size,
+    "number": number,
+    "words": words,
+    "state": state,
+    "shown": shown,
+}
