@@ -14,9 +14,12 @@ from gandy.app.manifests import NOT_GIVEN, input_value, refuse_bad_id
 from gandy.app.opening import opened
 from gandy.app.running import services_running, work
 from gandy.app.sync import SyncGandy
+from gandy.app.web import make_asgi
+from gandy.app.ticking import tick
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
+from gandy.store.seeding import seed
 from gandy.store.triggers import remove_manifest
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
@@ -30,10 +33,13 @@ if TYPE_CHECKING:
     from gandy.app.job import Job
     from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.app.opening import OpenApp
+    from gandy.app.web import ASGIApplication
+    from gandy.app.ticking import Ticked
     from gandy.clock import ManualClock
     from gandy.settings import LoadedSettings, Settings
     from gandy.store.drivers.database import Database
     from gandy.store.runs import JobView
+    from gandy.store.seeding import SeedResult
     from gandy.store.statements import Operation
     from gandy.train.typed import (
         AsyncRunFirst,
@@ -149,6 +155,10 @@ class Gandy(Declaring):
         async with self:
             yield
 
+    def asgi(self) -> ASGIApplication:
+        """Give the dashboard with its REST interface: `web.mount("/gandy", app.asgi())`, or serve it alone."""
+        return make_asgi(self, lambda: self._require("the dashboard"))
+
     @asynccontextmanager
     async def running(self, services: Iterable[str] | None = None) -> AsyncIterator[Self]:
         """Be open and run services in this process: `async with app.running(services=("worker",)): ...`."""
@@ -161,6 +171,14 @@ class Gandy(Declaring):
         Returns how many jobs were parked meanwhile.
         """
         return await work(self._require("app.work()"), stop, until_idle=until_idle)
+
+    async def seed(self) -> SeedResult:
+        """Write what is declared, as the manifest-manager service does at its start."""
+        return await self._require("app.seed()").database.run(seed(self.declarations))
+
+    async def tick(self, service: str) -> Ticked:
+        """Run exactly one cycle of a service, and say what it did."""
+        return await tick(self._require("app.tick()"), service)
 
     @property
     def database(self) -> Database:

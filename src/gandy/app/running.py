@@ -6,8 +6,10 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from gandy.app.web import make_web
 from gandy.errors import UnknownServiceError
 from gandy.services.dispatcher import DispatcherParts, DispatcherService
+from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
 from gandy.services.supervisor import Supervisor
 from gandy.services.wakeups import Wakeups
 from gandy.services.worker.parts import WorkerParts
@@ -52,9 +54,25 @@ def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> Service:
     )
 
 
+def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerService:
+    """Make the service that seeds what is declared and queues what is due."""
+    return ManifestManagerService(
+        ManifestManagerParts(
+            owner=app.name,
+            database=app.database,
+            settings=app.settings,
+            declarations=app.declarations,
+            events=app.events,
+            wakeups=wakeups,
+        )
+    )
+
+
 SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
+    "manifest-manager": make_manifest_manager,
     "dispatcher": make_dispatcher,
     "worker": make_worker,
+    "web": make_web,
 }
 
 

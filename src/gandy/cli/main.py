@@ -24,6 +24,10 @@ class LazyCommand(NamedTuple):
 COMMANDS: Mapping[str, LazyCommand] = {
     "config": LazyCommand("gandy.cli.config:config", "Show the settings."),
     "demo": LazyCommand("gandy.cli.demo:demo", "Run a lively demo on a database of its own."),
+    "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
+    "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change what is scheduled."),
+    "sync": LazyCommand("gandy.cli.sync:sync", "Seed what the application declares."),
+    "tick": LazyCommand("gandy.cli.tick:tick", "Run exactly one cycle of a service."),
     "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
     "up": LazyCommand("gandy.cli.up:up", "Run services in one process."),
     "work": LazyCommand("gandy.cli.work:work", "Claim runs and execute them; evaluates no schedule."),

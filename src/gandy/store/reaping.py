@@ -43,6 +43,7 @@ class ParkedManifest:
 
     letter_id: int
     manifest_id: int
+    manifest: str
     run_id: int
     train: str
     reason: str
@@ -88,6 +89,11 @@ def reap_overaged(*, stale_after: timedelta, grace: timedelta, rules: ReapRules)
     return (yield from _fail(found, rules, by=EndedBy.AGE, failure=failure))
 
 
+def ask_database() -> Operation[None]:
+    """Find out whether the database answers."""
+    yield statement("ping")
+
+
 def next_lease_end() -> Operation[float | None]:
     """Say in how many seconds the first lease runs out if it is not renewed."""
     rows = yield statement("next_lease_end")
@@ -98,7 +104,10 @@ def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifes
     """Write the letters of manifests that used up their attempts."""
     ids = sorted(manifest_ids)
     rows = (yield statement("park_manifests", ids=ids)) if ids else []
-    return tuple(ParkedManifest(row.id, row.manifest_id, row.run_id, row.train, row.reason) for row in rows)
+    return tuple(
+        ParkedManifest(row.id, row.manifest_id, row.manifest, row.run_id, row.train, row.reason)
+        for row in rows
+    )
 
 
 def _fail(found: Rows, rules: ReapRules, *, by: EndedBy, failure: Failure) -> Operation[Reaped]:

@@ -1,0 +1,45 @@
+"""One cycle of a service, because somebody asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gandy.app.running import make_manifest_manager
+from gandy.errors import UnknownServiceError
+from gandy.services.wakeups import Wakeups
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from gandy.app.opening import OpenApp
+
+Ticked: TypeAlias = "dict[str, object]"
+
+
+async def tick(app: OpenApp, service: str) -> Ticked:
+    """Seed as the service would, run exactly one cycle and say what it did."""
+    if service not in TICKS:
+        raise UnknownServiceError(service, known=tuple(TICKS))
+    return await TICKS[service](app)
+
+
+async def _tick_manifest_manager(app: OpenApp) -> Ticked:
+    manager = make_manifest_manager(app, Wakeups(app.database, app.name))
+    seeded = await manager.seed()
+    result = await manager.tick()
+    if result is None:
+        return {"is_leader": False, "seeded": asdict(seeded)}
+    return {
+        "is_leader": True,
+        "seeded": asdict(seeded),
+        **result.counts,
+        "lateness": result.lateness,
+        "next_look": result.next_look,
+        "dead_letters": [asdict(letter) for letter in result.parked],
+    }
+
+
+TICKS: Final[Mapping[str, Callable[[OpenApp], Awaitable[Ticked]]]] = {
+    "manifest-manager": _tick_manifest_manager,
+}

@@ -1,0 +1,92 @@
+"""`gandy groups`: manifests that share a cap, a priority and a switch."""
+
+from __future__ import annotations
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import confirm, example, json_option, yes_option
+from gandy.cli.output import emit_record, emit_rows
+from gandy.cli.session import Session, with_session
+from gandy.desk.groups import GroupChanges, GroupDesk
+from gandy.desk.operators import local_operator
+
+_COLUMNS = ("name", "owner", "priority", "max_active_jobs", "active", "manifests", "is_enabled")
+
+
+@click.group(epilog=example("gandy groups set etl --max-active 4"))
+def groups() -> None:
+    """Show and change groups of manifests."""
+
+
+@groups.command("list", epilog=example("gandy groups list --json"))
+@click.option("--prefix", default="", help="Only names that begin so.")
+@click.option("--after", default="", metavar="NAME", help="Only names that come after this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def list_groups(call: Call, *, prefix: str, after: str, limit: int, as_json: bool) -> None:
+    """List groups by name."""
+    found = with_session(call, lambda session: _desk(session).list(prefix=prefix, after=after, limit=limit))
+    emit_rows(found, _COLUMNS, as_json=as_json)
+
+
+@groups.command(epilog=example("gandy groups show etl"))
+@click.argument("name")
+@json_option
+@pass_call
+def show(call: Call, name: str, *, as_json: bool) -> None:
+    """Show one group with the values in force."""
+    emit_record(with_session(call, lambda session: _desk(session).show(name)), as_json=as_json)
+
+
+@groups.command("set", epilog=example("gandy groups set etl --disable --reason 'maintenance'"))
+@click.argument("name")
+@click.option("--max-active", type=click.IntRange(min=1), help="The most runs at once.")
+@click.option("--priority", type=click.IntRange(0, 31), help="0 to 31, higher first.")
+@click.option("--enable/--disable", "is_enabled", default=None, help="Switch all its manifests.")
+@click.option("--reason", help="Why, for those who ask later.")
+@json_option
+@pass_call
+def set_values(
+    call: Call,
+    name: str,
+    *,
+    max_active: int | None,
+    priority: int | None,
+    is_enabled: bool | None,
+    reason: str | None,
+    as_json: bool,
+) -> None:
+    """Set values over the declared ones; no deploy undoes them."""
+    changes = GroupChanges(
+        max_active_jobs=max_active, priority=priority, is_enabled=is_enabled, reason=reason
+    )
+    emit_record(with_session(call, lambda session: _desk(session).set(name, changes)), as_json=as_json)
+
+
+@groups.command(epilog=example("gandy groups reset etl"))
+@click.argument("name")
+@json_option
+@pass_call
+def reset(call: Call, name: str, *, as_json: bool) -> None:
+    """Clear everything that was set."""
+    emit_record(with_session(call, lambda session: _desk(session).reset(name)), as_json=as_json)
+
+
+@groups.command(epilog=example("gandy groups trigger etl --yes"))
+@click.argument("name")
+@yes_option
+@json_option
+@pass_call
+def trigger(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
+    """Queue every manifest of the group now."""
+    confirm(f"Queue every manifest of group {name}?", yes=yes)
+    triggered = with_session(call, lambda session: _desk(session).trigger(name))
+    emit_rows(triggered, ("external_id", "id", "scheduled_at", "is_new"), as_json=as_json)
+
+
+def _desk(session: Session) -> GroupDesk:
+    return GroupDesk(session.database, local_operator("cli"), owner=session.owner)

@@ -1,0 +1,84 @@
+"""The options of `gandy manifests set`, and what they say together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gandy.cli.options import duration, json_input
+from gandy.desk.changes import ManifestChanges
+from gandy.model import exclusion_json
+from gandy.model.schedule import Interval, MisfirePolicy
+from gandy.rules.calendar.zones import zone
+from gandy.rules.schedules import cron
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+
+    from gandy.model.schedule import Cron
+
+Command = TypeVar("Command", bound="Callable[..., object]")
+
+_OPTIONS = (
+    click.option("--cron", "expression", metavar="EXPRESSION", help="Five fields, or six with seconds."),
+    click.option("--every", type=duration, metavar="D", help="A fixed rate instead of a cron."),
+    click.option("--timezone", default=None, help="The zone of --cron, UTC by default."),
+    click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input."),
+    click.option("--group", help="The group that it belongs to."),
+    click.option("--priority", type=click.IntRange(0, 31), help="0 to 31, higher first."),
+    click.option("--max-retries", type=click.IntRange(min=0), help="Attempts before it is parked."),
+    click.option("--retry/--no-retry", "is_retried", default=None, help="Whether a failure is tried again."),
+    click.option("--retry-delay", type=duration, metavar="D", help="The first pause before a retry."),
+    click.option("--timeout", type=duration, metavar="D", help="How long a run may take."),
+    click.option("--variance", type=duration, metavar="D", help="The longest jitter."),
+    click.option("--exclude", "exclusions", type=json_input, metavar="JSON", help="A list of exclusions."),
+    click.option("--misfire", type=click.Choice(list(MisfirePolicy)), help="What becomes of missed ones."),
+    click.option("--misfire-threshold", type=duration, metavar="D", help="How late is missed."),
+    click.option("--keep-for", type=duration, metavar="D", help="How long its runs are kept."),
+    click.option("--keep-last", type=click.IntRange(min=1), help="At most so many of its runs."),
+)
+
+
+def setting_options(command: Command) -> Command:
+    """Give a command every option that overrides a declared value."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
+    """Read the options; what was not given stays as it is."""
+    misfire, exclusions = given["misfire"], given["exclusions"]
+    return ManifestChanges(
+        schedule=_schedule(given["expression"], given["every"], given["timezone"]),
+        input_json=given["input_json"],
+        group=given["group"],
+        priority=given["priority"],
+        max_retries=given["max_retries"],
+        is_retried=given["is_retried"],
+        retry_delay=given["retry_delay"],
+        timeout=given["timeout"],
+        variance=given["variance"],
+        exclusions=None if exclusions is None else exclusion_json.from_json(exclusions),
+        misfire_policy=None if misfire is None else MisfirePolicy(misfire),
+        misfire_threshold=given["misfire_threshold"],
+        keep_for=given["keep_for"],
+        keep_last=given["keep_last"],
+    )
+
+
+def _schedule(
+    expression: str | None, every: timedelta | None, timezone: str | None
+) -> Cron | Interval | None:
+    if expression is not None and every is not None:
+        raise click.UsageError("--cron and --every exclude each other")
+    if expression is not None:
+        return cron(expression, timezone or "UTC")
+    if every is not None:
+        zone(timezone or "UTC")
+        return Interval(every, timezone or "UTC")
+    if timezone is not None:
+        raise click.UsageError("--timezone belongs to --cron or --every")
+    return None

@@ -1,0 +1,202 @@
+"""`gandy manifests`: what is scheduled, when it runs and why it did not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.manifest_settings import changes_of, setting_options
+from gandy.cli.options import confirm, duration, example, json_input, json_option, yes_option
+from gandy.cli.output import emit_record, emit_rows, say
+from gandy.cli.session import Session, with_session
+from gandy.desk.explain import explain_manifest
+from gandy.desk.manifests import ManifestDesk
+from gandy.desk.operators import local_operator
+from gandy.desk.preview import preview_manifest
+from gandy.model.schedule import ScheduleType
+from gandy.store.views import ManifestFilter
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gandy.desk.explain import Explanation
+
+_COLUMNS = ("external_id", "train", "group", "schedule", "state", "next_scheduled_run", "failure_count")
+_VERDICT_COLUMNS = ("due_at", "due_until", "occurrences", "verdict", "origin", "attempt", "entry_id")
+_LISTS = ("holding_back", "what_to_do", "verdicts")
+
+
+@click.group(epilog=example("gandy manifests explain report"))
+def manifests() -> None:
+    """Show and change what is scheduled."""
+
+
+@manifests.command("list", epilog=example("gandy manifests list --prefix sync- --disabled"))
+@click.option("--prefix", default="", help="Only external ids that begin so.")
+@click.option("--group", help="Only manifests of this group.")
+@click.option("--train", help="Only manifests of this train.")
+@click.option("--type", "schedule_type", type=click.Choice(list(ScheduleType)), help="Only this kind.")
+@click.option("--enabled/--disabled", "is_enabled", default=None, help="Only those switched on, or off.")
+@click.option("--after", default="", metavar="ID", help="Only ids that come after this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def list_manifests(
+    call: Call,
+    *,
+    prefix: str,
+    group: str | None,
+    train: str | None,
+    schedule_type: str | None,
+    is_enabled: bool | None,
+    after: str,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List manifests by external id."""
+    found = with_session(
+        call,
+        lambda session: _desk(session).list(
+            ManifestFilter(
+                owner=session.owner,
+                prefix=prefix,
+                group=group,
+                train=train,
+                schedule_type=schedule_type,
+                is_enabled=is_enabled,
+                after=after,
+                limit=limit,
+            )
+        ),
+    )
+    emit_rows(found, _COLUMNS, as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests show report --json"))
+@click.argument("external_id", metavar="ID")
+@json_option
+@pass_call
+def show(call: Call, external_id: str, *, as_json: bool) -> None:
+    """Show one manifest with the values in force."""
+    emit_record(with_session(call, lambda session: _desk(session).show(external_id)), as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests trigger report --delay 30m"))
+@click.argument("external_id", metavar="ID")
+@click.option("--delay", type=duration, default="0s", metavar="D", help="Not before so long from now.")
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of its own input.")
+@json_option
+@pass_call
+def trigger(call: Call, external_id: str, *, delay: timedelta, text: str | None, as_json: bool) -> None:
+    """Queue it now or later, enabled or not."""
+    triggered = with_session(
+        call, lambda session: _desk(session).trigger(external_id, delay=delay, input_json=text)
+    )
+    emit_record(triggered, as_json=as_json)
+    if not triggered.is_new:
+        say("It was waiting already, and runs at the earlier of the two instants.")
+
+
+@manifests.command("set", epilog=example("gandy manifests set report --cron '0 4 * * *' --timeout 2h"))
+@click.argument("external_id", metavar="ID")
+@setting_options
+@json_option
+@pass_call
+def set_values(call: Call, /, external_id: str, *, as_json: bool, **given: object) -> None:
+    """Set values over the declared ones; no deploy undoes them."""
+    changes = changes_of(given)
+    emit_record(with_session(call, lambda session: _desk(session).set(external_id, changes)), as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests reset report"))
+@click.argument("external_id", metavar="ID")
+@json_option
+@pass_call
+def reset(call: Call, external_id: str, *, as_json: bool) -> None:
+    """Clear everything that was set, a pause included."""
+    emit_record(with_session(call, lambda session: _desk(session).reset(external_id)), as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests enable report"))
+@click.argument("external_id", metavar="ID")
+@json_option
+@pass_call
+def enable(call: Call, external_id: str, *, as_json: bool) -> None:
+    """Switch it on."""
+    emit_record(with_session(call, lambda session: _desk(session).enable(external_id)), as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests disable report --reason 'the source is down'"))
+@click.argument("external_id", metavar="ID")
+@click.option("--reason", help="Why, for those who ask later.")
+@json_option
+@pass_call
+def disable(call: Call, external_id: str, *, reason: str | None, as_json: bool) -> None:
+    """Switch it off; a deploy does not switch it on again."""
+    detail = with_session(call, lambda session: _desk(session).disable(external_id, reason))
+    emit_record(detail, as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests delete extract-7 --yes"))
+@click.argument("external_id", metavar="ID")
+@yes_option
+@pass_call
+def delete(call: Call, external_id: str, *, yes: bool) -> None:
+    """Remove a manifest that was made at run time or is no longer declared."""
+    confirm(f"Remove manifest {external_id}?", yes=yes)
+    is_gone = with_session(call, lambda session: _desk(session).delete(external_id))
+    say("Removed." if is_gone else "It still runs; no new runs, and it goes when it has ended.")
+
+
+@manifests.command(epilog=example("gandy manifests preview report --count 20"))
+@click.argument("external_id", metavar="ID")
+@click.option(
+    "--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="So many instants."
+)
+@json_option
+@pass_call
+def preview(call: Call, external_id: str, *, count: int, as_json: bool) -> None:
+    """List the next instants: jitter applied, exclusions and changes of the clocks marked."""
+    found = with_session(call, lambda session: preview_manifest(session.database, external_id, count))
+    emit_rows(found, ("local", "due_at", "scheduled_at", "note"), as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests explain report"))
+@click.argument("external_id", metavar="ID")
+@json_option
+@pass_call
+def explain(call: Call, external_id: str, *, as_json: bool) -> None:
+    """Say on one screen why it did or did not run, and what to do."""
+    explanation = with_session(call, lambda session: explain_manifest(session.database, external_id))
+    if as_json:
+        emit_record(explanation, as_json=True)
+    else:
+        _print(explanation)
+
+
+def _print(explanation: Explanation) -> None:
+    shown = {name: getattr(explanation, name) for name in explanation.__slots__ if name not in _LISTS}
+    emit_record(shown, as_json=False)
+    for title, lines in (
+        ("Holding it back", explanation.holding_back or ("nothing",)),
+        ("What to do", explanation.what_to_do),
+    ):
+        if lines:
+            click.echo(f"\n{title}:")
+            for line in lines:
+                click.echo(f"  - {line}")
+    click.echo("\nLast verdicts:")
+    emit_rows(explanation.verdicts, _VERDICT_COLUMNS, as_json=False)
+    for verdict in explanation.verdicts:
+        if verdict.error:
+            click.echo(f"  entry {verdict.entry_id}: {verdict.error}")
+
+
+def _desk(session: Session) -> ManifestDesk:
+    return ManifestDesk(
+        session.database, local_operator("cli"), owner=session.owner, registry=session.registry
+    )

@@ -1,0 +1,79 @@
+"""What an operator may set over the declared values of a manifest, checked before it is stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from gandy.errors import OverrideError
+from gandy.model import exclusion_json
+from gandy.rules.priority import checked
+from gandy.store.declared import schedule_to_json
+
+if TYPE_CHECKING:
+    from gandy.model.exclusion import Exclusion
+    from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestChanges:
+    """None leaves a value as it is."""
+
+    schedule: Cron | Interval | Manual | None = None
+    input_json: str | None = None
+    group: str | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    is_retried: bool | None = None
+    retry_delay: timedelta | None = None
+    timeout: timedelta | None = None
+    variance: timedelta | None = None
+    exclusions: tuple[Exclusion, ...] | None = None
+    misfire_policy: MisfirePolicy | None = None
+    misfire_threshold: timedelta | None = None
+    keep_for: timedelta | None = None
+    keep_last: int | None = None
+
+
+def override_values(changes: ManifestChanges) -> dict[str, object]:
+    """Write the given values as they are stored; nothing given is a mistake."""
+    values: dict[str, object | None] = {
+        "schedule": None if changes.schedule is None else schedule_to_json(changes.schedule),
+        "input": None if changes.input_json is None else json.loads(changes.input_json),
+        "group": changes.group,
+        "priority": None if changes.priority is None else checked(changes.priority),
+        "max_retries": _at_least(changes.max_retries, 0, "max_retries"),
+        "is_retried": changes.is_retried,
+        "retry_delay": _seconds(changes.retry_delay, "retry_delay"),
+        "timeout": _seconds(changes.timeout, "timeout", is_zero_allowed=False),
+        "variance": _seconds(changes.variance, "variance"),
+        "exclusions": None
+        if changes.exclusions is None
+        else json.loads(exclusion_json.to_json(changes.exclusions)),
+        "misfire_policy": changes.misfire_policy,
+        "misfire_threshold": _seconds(changes.misfire_threshold, "misfire_threshold"),
+        "keep_for": _seconds(changes.keep_for, "keep_for"),
+        "keep_last": _at_least(changes.keep_last, 1, "keep_last"),
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    if changes.input_json is not None:  # null is an input, too
+        given["input"] = json.loads(changes.input_json)
+    if not given:
+        raise OverrideError("set", "nothing to set; name at least one value")
+    return given
+
+
+def _seconds(span: timedelta | None, name: str, *, is_zero_allowed: bool = True) -> float | None:
+    if span is None:
+        return None
+    if span < timedelta(0) or (span == timedelta(0) and not is_zero_allowed):
+        raise OverrideError(name, f"cannot be {span}")
+    return span.total_seconds()
+
+
+def _at_least(value: int | None, least: int, name: str) -> int | None:
+    if value is not None and value < least:
+        raise OverrideError(name, f"must be at least {least}, not {value}")
+    return value

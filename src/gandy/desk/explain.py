@@ -1,0 +1,152 @@
+"""Why a manifest did or did not run, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003 the faces read it at run time
+from typing import TYPE_CHECKING
+
+from gandy.desk.manifests import describe_schedule, describe_state
+from gandy.rules.guards import guard_of
+from gandy.store.views import picture_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Row
+    from gandy.store.views import ManifestPicture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictLine:
+    """What was decided about one instant, or about several in a row."""
+
+    due_at: datetime
+    due_until: datetime | None
+    occurrences: int
+    verdict: str
+    origin: str
+    attempt: int
+    entry_id: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One screen about one manifest."""
+
+    external_id: str
+    train: str
+    schedule: str
+    state: str
+    group: str
+    now: datetime
+    next_instant: datetime | None
+    next_look: datetime | None
+    holding_back: tuple[str, ...]
+    what_to_do: tuple[str, ...]
+    failure_count: int
+    max_retries: int
+    active_run_id: int | None
+    last_successful_run: datetime | None
+    dead_letter_id: int | None
+    verdicts: tuple[VerdictLine, ...]
+
+
+async def explain_manifest(database: Database, external_id: str) -> Explanation:
+    """Put together what decides about a manifest now, and what was decided lately."""
+    picture = await database.read(picture_manifest(external_id))
+    row = picture.row
+    reasons = tuple(_reasons(picture))
+    return Explanation(
+        external_id=row.external_id,
+        train=row.name,
+        schedule=describe_schedule(row, row.parent),
+        state=describe_state(row, is_active=row.active_run_id is not None),
+        group=row.group_name,
+        now=row.now,
+        next_instant=row.next_scheduled_run,
+        next_look=row.next_look_at,
+        holding_back=tuple(reason for reason, _ in reasons),
+        what_to_do=tuple(advice for _, advice in reasons if advice),
+        failure_count=row.failure_count,
+        max_retries=row.max_retries,
+        active_run_id=row.active_run_id,
+        last_successful_run=row.last_successful_run,
+        dead_letter_id=row.letter_id,
+        verdicts=tuple(_line(verdict) for verdict in picture.verdicts),
+    )
+
+
+def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
+    """Name what holds it back, each with what a person could do."""
+    row = picture.row
+    yield from _switches(row)
+    if picture.problem is not None:
+        yield (
+            f"its schedule cannot be read: {picture.problem}",
+            "correct the schedule where it is declared or set",
+        )
+    if row.letter_id is not None:
+        yield (
+            f"it waits for a person since {row.dead_lettered_at:%Y-%m-%d %H:%M}Z: {row.letter_reason}",
+            f"gandy dead-letters requeue {row.letter_id}, or acknowledge it",
+        )
+    if row.active_run_id is not None:
+        yield f"run {row.active_run_id} is going on", f"gandy runs show {row.active_run_id}"
+    if row.waiting_id is not None:
+        yield f"entry {row.waiting_id} ({row.waiting_origin}) {_waits_for(row)}", None
+    yield from _parent_reasons(row)
+    if row.completed_at is not None:
+        yield f"it ran once and was finished at {row.completed_at:%Y-%m-%d %H:%M}Z", None
+    if guard_of(picture.view) is None and row.schedule_type == "none":
+        yield "it has no schedule", f"gandy manifests trigger {row.external_id}"
+
+
+def _switches(row: Row) -> Iterator[tuple[str, str | None]]:
+    if row.orphaned_at is not None:
+        yield "the application no longer declares it", "declare it again, or let it be removed"
+    if not row.is_enabled:
+        why = f": {row.disabled_reason}" if row.disabled_reason else ""
+        yield f"it is disabled{why}", f"gandy manifests enable {row.external_id}"
+    if not row.is_group_enabled:
+        why = f": {row.group_disabled_reason}" if row.group_disabled_reason else ""
+        yield f"its group {row.group_name} is disabled{why}", f"gandy groups set {row.group_name} --enable"
+
+
+def _parent_reasons(row: Row) -> Iterator[tuple[str, str | None]]:
+    if row.schedule_type == "dormant_dependent":
+        yield f"it runs only when a run of {row.parent} activates it", None
+    if row.schedule_type != "dependent":
+        return
+    if not row.is_parent_enabled:
+        yield f"its parent {row.parent} is disabled", f"gandy manifests enable {row.parent}"
+    if row.parent_success_count <= row.parent_success_seen:
+        yield f"{row.parent} has not succeeded since it was last queued", None
+
+
+def _waits_for(row: Row) -> str:
+    match row.waiting_gate:
+        case "time":
+            return f"waits for {row.waiting_until_at:%Y-%m-%d %H:%M:%S}Z"
+        case "manifest":
+            return "waits for the run before it, or for being enabled"
+        case "train":
+            return "waits for a worker that knows its train"
+        case _:
+            return "is ready for a worker"
+
+
+def _line(verdict: Row) -> VerdictLine:
+    skipped = verdict.status == "skipped"
+    return VerdictLine(
+        due_at=verdict.due_at,
+        due_until=verdict.due_until,
+        occurrences=verdict.occurrences,
+        verdict=f"skipped: {verdict.reason}" if skipped else verdict.status,
+        origin=verdict.origin,
+        attempt=verdict.attempt,
+        entry_id=verdict.id,
+        error=verdict.error,
+    )

@@ -1,0 +1,280 @@
+"""What a person may ask of manifests; every change is kept in the trail, in its own transaction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from gandy.desk.changes import ManifestChanges, override_values
+from gandy.store.audit import Deed, record_deed
+from gandy.store.overriding import override_manifest
+from gandy.store.triggers import lock_manifest, remove_manifest, trigger
+from gandy.store.views import list_manifests, picture_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.model.operator import Operator
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Operation, Row
+    from gandy.store.triggers import Triggered
+    from gandy.store.views import ManifestFilter, ManifestPicture
+    from gandy.train.registry import Registry
+
+T = TypeVar("T")
+Json: TypeAlias = Any  # whatever an application's types look like as JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestSummary:
+    """A manifest in a listing."""
+
+    external_id: str
+    train: str
+    group: str
+    schedule: str
+    state: str
+    next_scheduled_run: datetime | None
+    last_successful_run: datetime | None
+    failure_count: int
+    success_count: int
+    priority: int
+    has_overrides: bool
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestDetail:
+    """Everything that is kept of a manifest; the values are those in force."""
+
+    external_id: str
+    train: str
+    owner: str
+    origin: str
+    group: str
+    batch: str | None
+    schedule: str
+    state: str
+    input: Json
+    priority: int
+    max_retries: int
+    retry: bool
+    retry_delay: timedelta | None
+    timeout: timedelta | None
+    variance: timedelta
+    exclusions: Json
+    misfire_policy: str
+    misfire_threshold: timedelta
+    keep_for: timedelta | None
+    keep_last: int | None
+    next_scheduled_run: datetime | None
+    last_successful_run: datetime | None
+    completed_at: datetime | None
+    failure_count: int
+    success_count: int
+    active_run_id: int | None
+    last_run_id: int | None
+    waiting_entry_id: int | None
+    dead_letter_id: int | None
+    parent: str | None
+    dependents: tuple[str, ...]
+    disabled_reason: str | None
+    orphaned_at: datetime | None
+    overrides: Json
+
+
+class ManifestDesk:
+    """Reads and changes manifests in the name of somebody."""
+
+    def __init__(
+        self,
+        database: Database,
+        operator: Operator,
+        *,
+        owner: str | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        """Take an owner to refuse other applications' manifests, and trains to check inputs by."""
+        self._database = database
+        self._operator = operator
+        self._owner = owner
+        self._registry = registry
+
+    async def list(self, wanted: ManifestFilter) -> tuple[ManifestSummary, ...]:
+        """List manifests by external id."""
+        return tuple(_summary(row) for row in await self._database.read(list_manifests(wanted)))
+
+    async def show(self, external_id: str) -> ManifestDetail:
+        """Show one manifest."""
+        return self._detail(await self._database.read(picture_manifest(external_id)))
+
+    async def trigger(
+        self, external_id: str, *, delay: timedelta = timedelta(0), input_json: str | None = None
+    ) -> Triggered:
+        """Queue it now or later, switched off or not; an input is checked where its train is known."""
+        detail = {"delay": delay.total_seconds(), "has_input": input_json is not None}
+
+        def operation() -> Operation[Triggered]:
+            manifest = yield from lock_manifest(external_id, owner=self._owner)
+            self._check_input(manifest.train, input_json)
+            triggered = yield from trigger(external_id, delay=delay, input_json=input_json)
+            deed = Deed(owner=manifest.owner, action="trigger manifest", subject=external_id, detail=detail)
+            yield from record_deed(self._operator, deed)
+            return triggered
+
+        return await self._database.run(operation())
+
+    async def set(self, external_id: str, changes: ManifestChanges) -> ManifestDetail:
+        """Set values over the declared ones; they win until they are cleared."""
+        values = override_values(changes)
+        if changes.input_json is not None:
+            self._check_input((await self.show(external_id)).train, changes.input_json)
+        await self._override("set manifest", external_id, values)
+        return await self.show(external_id)
+
+    async def reset(self, external_id: str) -> ManifestDetail:
+        """Clear every override, a pause among them."""
+        await self._override("reset manifest", external_id, None)
+        return await self.show(external_id)
+
+    async def enable(self, external_id: str) -> ManifestDetail:
+        """Switch it on; what came due meanwhile gets its one verdict."""
+        await self._override("enable manifest", external_id, {"is_enabled": True})
+        return await self.show(external_id)
+
+    async def disable(self, external_id: str, reason: str | None = None) -> ManifestDetail:
+        """Switch it off; no deploy switches it on again."""
+        await self._override("disable manifest", external_id, {"is_enabled": False}, reason=reason)
+        return await self.show(external_id)
+
+    async def delete(self, external_id: str) -> bool:
+        """Remove it; False: it still runs, and goes when it has ended."""
+
+        def operation() -> Operation[bool]:
+            manifest = yield from lock_manifest(external_id, owner=self._owner)
+            is_gone = yield from remove_manifest(external_id)
+            deed = Deed(owner=manifest.owner, action="delete manifest", subject=external_id)
+            yield from record_deed(self._operator, deed)
+            return is_gone
+
+        return await self._database.run(operation())
+
+    async def _override(
+        self,
+        action: str,
+        external_id: str,
+        values: Mapping[str, object] | None,
+        *,
+        reason: str | None = None,
+    ) -> None:
+        def operation() -> Operation[None]:
+            owner = yield from override_manifest(external_id, values, owner=self._owner, reason=reason)
+            # An input may hold a secret: that it was set is enough.
+            shown = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
+            detail = {**shown, **({"reason": reason} if reason else {})}
+            deed = Deed(owner=owner, action=action, subject=external_id, detail=detail)
+            yield from record_deed(self._operator, deed)
+
+        await self._database.run(operation())
+
+    def _check_input(self, train: str, text: str | None) -> None:
+        if text is not None and self._registry is not None and train in self._registry:
+            self._registry.get(train).input.decode(text)
+
+    def _detail(self, picture: ManifestPicture) -> ManifestDetail:
+        row = picture.row
+        return ManifestDetail(
+            external_id=row.external_id,
+            train=row.name,
+            owner=row.owner,
+            origin=row.origin,
+            group=row.group_name,
+            batch=row.batch,
+            schedule=describe_schedule(row, row.parent),
+            state=describe_state(row, is_active=row.active_run_id is not None),
+            input=self._shown_input(row),
+            priority=row.priority,
+            max_retries=row.max_retries,
+            retry=row.is_retried,
+            retry_delay=_span(row.retry_delay_seconds),
+            timeout=_span(row.timeout_seconds),
+            variance=timedelta(seconds=row.variance_seconds),
+            exclusions=json.loads(row.exclusions),
+            misfire_policy=row.misfire_policy,
+            misfire_threshold=timedelta(seconds=row.misfire_threshold_seconds),
+            keep_for=_span(row.keep_for_seconds),
+            keep_last=row.keep_last,
+            next_scheduled_run=row.next_scheduled_run,
+            last_successful_run=row.last_successful_run,
+            completed_at=row.completed_at,
+            failure_count=row.failure_count,
+            success_count=row.success_count,
+            active_run_id=row.active_run_id,
+            last_run_id=row.last_run_id,
+            waiting_entry_id=row.waiting_id,
+            dead_letter_id=row.letter_id,
+            parent=row.parent,
+            dependents=picture.dependents,
+            disabled_reason=row.disabled_reason,
+            orphaned_at=row.orphaned_at,
+            overrides=json.loads(row.overrides),
+        )
+
+    def _shown_input(self, row: Row) -> Json:
+        if row.properties is None:
+            return None
+        text = row.properties
+        if self._registry is not None and row.name in self._registry:
+            text = self._registry.get(row.name).input.masked(text)
+        return json.loads(text)
+
+
+def describe_schedule(row: Row, parent: str | None = None) -> str:
+    """Say in a few words when a manifest runs."""
+    match row.schedule_type:
+        case "cron":
+            return f"cron {row.cron_expression} ({row.timezone})"
+        case "interval":
+            return f"every {timedelta(seconds=row.interval_seconds)}"
+        case "once":
+            return "once"
+        case "dependent":
+            return f"after {parent}" if parent else "after its parent"
+        case "dormant_dependent":
+            return f"when {parent} activates it" if parent else "when its parent activates it"
+        case _:
+            return "only when triggered"
+
+
+def describe_state(row: Row, *, is_active: bool) -> str:
+    """Say in a word or two what a manifest is up to."""
+    if row.orphaned_at is not None:
+        return "orphaned"
+    if not row.is_enabled:
+        return "disabled"
+    if not row.is_group_enabled:
+        return "group disabled"
+    return "active" if is_active else "enabled"
+
+
+def _summary(row: Row) -> ManifestSummary:
+    return ManifestSummary(
+        external_id=row.external_id,
+        train=row.train,
+        group=row.group_name,
+        schedule=describe_schedule(row),
+        state=describe_state(row, is_active=row.is_active),
+        next_scheduled_run=row.next_scheduled_run,
+        last_successful_run=row.last_successful_run,
+        failure_count=row.failure_count,
+        success_count=row.success_count,
+        priority=row.priority,
+        has_overrides=row.has_overrides,
+        owner=row.owner,
+    )
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

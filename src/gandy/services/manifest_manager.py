@@ -1,0 +1,194 @@
+"""When the ManifestManager runs: at the next due instant, when something changed, and every few seconds."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Literal
+
+from gandy.admin.manifest_manager.cycle import CycleRequest
+from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hints
+from gandy.admin.manifest_manager.train import ManifestManagerTrain
+from gandy.admin.running import Record, run_in_transaction
+from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, GandyError
+from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
+from gandy.services.lease_watch import LeaseWatch
+from gandy.services.polling import Poller
+from gandy.store.manifests import try_lock_cycle
+from gandy.store.seeding import seed
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from gandy.admin.manifest_manager.cycle import CycleResult
+    from gandy.events import EventBus
+    from gandy.model.declaration import Declarations
+    from gandy.services.wakeups import Wakeups
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.store.seeding import SeedResult
+
+_log = logging.getLogger("gandy.manifest_manager")
+
+SERVICE: Final = "manifest-manager"
+#: A look that stays due although nothing could be decided is not asked for without end.
+_SHORTEST_PAUSE: Final = timedelta(milliseconds=200)
+_NOW: Final = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestManagerParts:
+    """What the application gives to its manifest manager."""
+
+    owner: str
+    database: Database
+    settings: Settings
+    declarations: Declarations
+    events: EventBus
+    wakeups: Wakeups
+    on_timed_out: Callable[[int], None] | None = None  #: stops a run of this very process at once
+
+
+class ManifestManagerService:
+    """Seeds at its start, then evaluates; any number of servers may do so at once."""
+
+    def __init__(self, parts: ManifestManagerParts) -> None:
+        self._parts = parts
+        self._wake = parts.wakeups.event("manager")
+        self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
+        self._is_seeded = False
+        self._repaired_at = monotonic()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run cycles until told to stop."""
+        poll_every = self._parts.settings.manifest_manager.poll_every
+        poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
+        try:
+            await poller.run(stop)
+        finally:
+            await self._watch.close()
+
+    async def seed(self) -> SeedResult:
+        """Write what the application declares."""
+        result = await self._parts.database.run(seed(self._parts.declarations))
+        self._is_seeded = True
+        return result
+
+    async def tick(self) -> CycleResult | None:
+        """Run exactly one cycle because a person asks for it; silent workers are watched and read again."""
+        result = await self._run(is_asked_for=True)
+        if result is not None and result.silent_workers and await self._watch.confirm():
+            return await self._run(is_asked_for=True)
+        return result
+
+    async def _cycle(self) -> timedelta | None:
+        if not self._is_seeded:
+            await self._seed_at_start()
+        result = await self._run(is_asked_for=False)
+        await self._repair()
+        if result is None:
+            return None
+        self._watch_leases(result)
+        return self._pause(result)
+
+    async def _seed_at_start(self) -> None:
+        """Seed; a declaration that is refused is no reason not to evaluate what is there already."""
+        try:
+            await self.seed()
+        except (DatabaseBusyError, DatabaseUnreachableError):
+            raise
+        except GandyError as error:
+            self._is_seeded = True
+            _log.error("nothing was seeded: %s", error)
+
+    async def _run(self, *, is_asked_for: bool) -> CycleResult | None:
+        parts, begun = self._parts, monotonic()
+        settings = parts.settings.manifest_manager
+        request = CycleRequest(
+            settings=settings, retention=parts.settings.retention, trusts_leases=self._watch.is_trusted
+        )
+        record = Record(
+            owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
+        )
+        try:
+            result = await run_in_transaction(
+                parts.database,
+                ManifestManagerTrain,
+                request,
+                record=record,
+                lock=try_lock_cycle if settings.advisory_lock else None,
+            )
+        except Exception as error:
+            self._tell("failed", begun, error=str(error))
+            raise
+        if result is None:
+            self._tell("skipped", begun)
+        else:
+            self._tell_result(result, begun)
+        return result
+
+    def _tell_result(self, result: CycleResult, begun: float) -> None:
+        """Say what is committed, and stop at once what this process can stop."""
+        parts = self._parts
+        for run_id in result.timed_out:
+            if parts.on_timed_out is not None:
+                parts.on_timed_out(run_id)
+        if result.queued:
+            parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
+            parts.wakeups.wake("work")
+        for letter in result.parked:
+            parts.events.emit(
+                DeadLettered(
+                    run_id=letter.run_id, train=letter.train, manifest=letter.manifest, reason=letter.reason
+                )
+            )
+        self._tell("idle" if result.is_idle else "worked", begun, result=result)
+
+    def _tell(
+        self,
+        verdict: Literal["worked", "idle", "skipped", "failed"],
+        begun: float,
+        *,
+        result: CycleResult | None = None,
+        error: str | None = None,
+    ) -> None:
+        self._parts.events.emit(
+            CycleEnded(
+                service=SERVICE,
+                verdict=verdict,
+                took=timedelta(seconds=monotonic() - begun),
+                counts={} if result is None else result.counts,
+                error=error,
+            )
+        )
+
+    async def _repair(self) -> None:
+        if monotonic() - self._repaired_at < REPAIR_EVERY_SECONDS:
+            return
+        self._repaired_at = monotonic()
+        page = self._parts.settings.manifest_manager.repair_page
+        result = await repair_hints(self._parts.database, page=page)
+        if result.repaired:
+            self._parts.events.emit(HintRepaired(count=result.repaired))
+
+    def _watch_leases(self, result: CycleResult) -> None:
+        """Begin to watch before the first lease runs out, so that the death is noticed when it does."""
+        heartbeat = self._parts.settings.worker.heartbeat_every
+        is_near = result.next_lease_end is not None and result.next_lease_end <= heartbeat
+        if (result.silent_workers or is_near) and not self._watch.is_trusted:
+            self._watch.begin(self._wake.set)
+
+    def _pause(self, result: CycleResult) -> timedelta | None:
+        if result.wants_another:
+            return _NOW
+        heartbeat = self._parts.settings.worker.heartbeat_every
+        pauses = [] if result.next_look is None else [result.next_look]
+        if result.next_lease_end is not None:
+            pauses.append(max(result.next_lease_end - heartbeat, heartbeat / 2))
+        if not pauses:
+            return None
+        shortest = min(pauses)
+        return shortest if shortest > _NOW or not result.is_idle else _SHORTEST_PAUSE

@@ -1,0 +1,51 @@
+-- name: list_manifests
+-- A page by external id; every filter is optional.
+SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
+       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
+       m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
+       m.active_run_id IS NOT NULL AS is_active, m.overrides <> '{}' AS has_overrides
+FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id
+WHERE m.external_id > :after AND m.external_id >= :prefix AND m.external_id < :prefix_end
+  AND (:owner IS NULL OR m.owner = :owner) AND (:group IS NULL OR g.name = :group)
+  AND (:train IS NULL OR m.name = :train)
+  AND (:schedule_type IS NULL OR m.schedule_type = :schedule_type)
+  AND (:is_enabled IS NULL OR m.is_enabled = :is_enabled)
+ORDER BY m.external_id LIMIT :limit;
+
+-- name: show_manifest
+-- Everything about one manifest, with its neighbours by name.
+SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority AS group_priority,
+       g.max_active_jobs AS group_max_active_jobs, g.disabled_reason AS group_disabled_reason,
+       p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
+       l.id AS letter_id, l.reason AS letter_reason, l.dead_lettered_at,
+       q.id AS waiting_id, q.origin AS waiting_origin, q.scheduled_at AS waiting_until_at, q.gate AS waiting_gate,
+       gandy_now() AS now
+FROM manifest m
+JOIN manifest_group g ON g.id = m.manifest_group_id
+LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id
+LEFT JOIN dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
+LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
+WHERE m.external_id = :external_id;
+
+-- name: list_dependents
+-- Who waits for a manifest.
+SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id ORDER BY external_id LIMIT :limit;
+
+-- name: list_verdicts
+-- What was decided about a manifest, the latest instant first.
+SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
+       q.dispatched_at
+FROM work_queue q WHERE q.manifest_id = :manifest_id
+ORDER BY q.due_at DESC, q.attempt DESC LIMIT :limit;
+
+-- name: list_groups
+-- The groups of one application or of all, with how many manifests and runs they have.
+SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
+       g.overrides <> '{}' AS has_overrides,
+       (SELECT count(*) FROM manifest m WHERE m.manifest_group_id = g.id) AS manifests,
+       (SELECT count(*) FROM metadata r
+        WHERE r.manifest_group_id = g.id AND r.train_state IN ('pending', 'in_progress')) AS active
+FROM manifest_group g
+WHERE (:owner IS NULL OR g.owner = :owner) AND (:name IS NULL OR g.name = :name)
+  AND g.name > :after AND substr(g.name, 1, length(:prefix)) = :prefix
+ORDER BY g.name, g.id LIMIT :limit;

@@ -1,0 +1,86 @@
+"""What can be read about manifests and groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gandy.errors import ManifestNotFoundError
+from gandy.store.manifests import load_views
+from gandy.store.statements import statement
+
+if TYPE_CHECKING:
+    from gandy.model.manifest import DispatchView
+    from gandy.store.statements import Operation, Row, Rows
+
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFilter:
+    """Which manifests, and how many after which."""
+
+    owner: str | None = None
+    prefix: str = ""
+    group: str | None = None
+    train: str | None = None
+    schedule_type: str | None = None
+    is_enabled: bool | None = None
+    after: str = ""
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestPicture:
+    """One manifest from every side."""
+
+    row: Row
+    view: DispatchView
+    problem: str | None  #: why its schedule cannot be read
+    verdicts: Rows
+    dependents: tuple[str, ...]
+
+
+def list_manifests(wanted: ManifestFilter) -> Operation[Rows]:
+    """Read a page of manifests, by external id."""
+    return (
+        yield statement(
+            "list_manifests",
+            owner=wanted.owner,
+            prefix=wanted.prefix,
+            prefix_end=wanted.prefix + _LAST_CHARACTER,
+            group=wanted.group,
+            train=wanted.train,
+            schedule_type=wanted.schedule_type,
+            is_enabled=wanted.is_enabled,
+            after=wanted.after,
+            limit=wanted.limit,
+        )
+    )
+
+
+def picture_manifest(
+    external_id: str, *, verdicts: int = 10, dependents: int = 20
+) -> Operation[ManifestPicture]:
+    """Read everything that explains what a manifest does."""
+    rows = yield statement("show_manifest", external_id=external_id)
+    if not rows:
+        raise ManifestNotFoundError(external_id)
+    row = rows[0]
+    found = yield from load_views([row.id])
+    decided = yield statement("list_verdicts", manifest_id=row.id, limit=verdicts)
+    below = yield statement("list_dependents", manifest_id=row.id, limit=dependents)
+    children = tuple(child.external_id for child in below)
+    return ManifestPicture(row, found.views[0], found.unreadable.get(row.id), decided, children)
+
+
+def list_groups(
+    *,
+    owner: str | None = None,
+    name: str | None = None,
+    prefix: str = "",
+    after: str = "",
+    limit: int = 1_000,
+) -> Operation[Rows]:
+    """Read groups by name."""
+    return (yield statement("list_groups", owner=owner, name=name, prefix=prefix, after=after, limit=limit))
