@@ -335,9 +335,10 @@ async def test_many_cancellations_and_claims_at_once_leave_every_job_in_one_hand
     ids = await queue(world, 60)
     async with other_connection(world) as other:
         halves = [ids[:40], ids[20:]]
+        cancels = asyncio.gather(*(world.database.run(cancel_jobs(half, SPANS)) for half in halves))
         claims = [other.run(dispatch(request(f"worker-{number}", limit=7))) for number in range(6)]
-        cancels = [world.database.run(cancel_jobs(half, SPANS)) for half in halves]
-        *claimed, one, two = await asyncio.gather(*claims, *cancels)
+        claimed = await asyncio.gather(*claims)
+        one, two = await cancels
 
     taken = {run.id for each in claimed for run in each.runs}
     dropped = [*one.cancelled, *two.cancelled]

@@ -123,6 +123,9 @@ class World:
                 manifest_id=run.manifest_id,
                 failure=failure,
                 failures=run.failures,
+                max_retries=run.max_retries,
+                is_retried=run.is_retried,
+                unique_key=run.unique_key,
                 activations=activations,
             )
             for run in runs

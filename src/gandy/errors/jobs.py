@@ -81,3 +81,34 @@ class CycleStoppedError(GandyError):
     def __init__(self, train: str) -> None:
         super().__init__(f"{train} was stopped before its cycle had ended; the next cycle does its work")
         self.train = train
+
+
+class RunNotOverError(GandyError):
+    """A run that goes on cannot be run again."""
+
+    def __init__(self, run_id: int, state: str) -> None:
+        super().__init__(
+            f"run {run_id} is {state}; it can be run again once it is over: "
+            f"wait, or stop it: gandy runs cancel {run_id}"
+        )
+        self.run_id = run_id
+        self.state = state
+
+
+class GroupAmbiguousError(GandyError, LookupError):
+    """Several applications have a group of this name."""
+
+    exit_code = 2
+
+    def __init__(self, name: str, owners: tuple[str, ...]) -> None:
+        super().__init__(f"{' and '.join(owners)} each have a group {name!r}; say which: --app MODULE:NAME")
+        self.name = name
+        self.owners = owners
+
+
+class WorkerNotFoundError(GandyError, LookupError):
+    """No worker has this id, or it runs no more."""
+
+    def __init__(self, worker_id: str) -> None:
+        super().__init__(f"no running worker {worker_id!r}; `gandy workers list` shows those that are there")
+        self.worker_id = worker_id

@@ -1,0 +1,213 @@
+"""What a person does with dead letters; of two at once, one resolves the letter."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gandy.errors import RequeueInputConflictError
+from gandy.store.audit import Deed, record_deed
+from gandy.store.statements import batch, statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gandy.model.operator import Operator
+    from gandy.store.statements import Operation, Row, Rows
+
+LetterStatus: TypeAlias = Literal["awaiting_intervention", "retried", "acknowledged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterFilter:
+    """Which letters to list; None does not filter."""
+
+    owner: str | None = None
+    train: str | None = None
+    manifest: str | None = None
+    status: LetterStatus | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LetterWalk:
+    """Where a walk over the letters that wait stands."""
+
+    after: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeued:
+    """A letter whose job runs again."""
+
+    letter_id: int
+    entry_id: int  #: becomes the run's id
+    was_waiting: bool  #: an entry of the manifest was there already, and serves
+    is_held: bool  #: its manifest is active or switched off, and it waits for that
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueResult:
+    """What became of letters that were to be requeued."""
+
+    requeued: tuple[Requeued, ...] = ()
+    resolved_before: tuple[int, ...] = ()
+    unknown: tuple[int, ...] = ()
+
+    def plus(self, other: RequeueResult) -> RequeueResult:
+        """Add up the parts of a long one."""
+        return RequeueResult(
+            self.requeued + other.requeued,
+            self.resolved_before + other.resolved_before,
+            self.unknown + other.unknown,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgeResult:
+    """What became of letters that were to be acknowledged."""
+
+    acknowledged: tuple[int, ...] = ()
+    resolved_before: tuple[int, ...] = ()
+    unknown: tuple[int, ...] = ()
+
+    def plus(self, other: AcknowledgeResult) -> AcknowledgeResult:
+        """Add up the parts of a long one."""
+        return AcknowledgeResult(
+            self.acknowledged + other.acknowledged,
+            self.resolved_before + other.resolved_before,
+            self.unknown + other.unknown,
+        )
+
+
+def list_letters(wanted: LetterFilter) -> Operation[Rows]:
+    """Read the newest letters."""
+    return (
+        yield statement(
+            "list_letters",
+            owner=wanted.owner,
+            train=wanted.train,
+            manifest=wanted.manifest,
+            status=wanted.status,
+            before=wanted.before,
+            limit=wanted.limit,
+        )
+    )
+
+
+def load_letter(letter_id: int) -> Operation[Row | None]:
+    """Read one letter."""
+    rows = yield statement("load_letter", id=letter_id)
+    return rows[0] if rows else None
+
+
+def read_letters(ids: Sequence[int]) -> Operation[Rows]:
+    """Read what letters are about, without a lock."""
+    return (yield statement("read_letters", ids=list(ids)))
+
+
+def begin_letter_walk() -> Operation[LetterWalk]:
+    """Start a walk over what waits now; a letter that comes back is not part of it."""
+    until: int = (yield statement("newest_letter"))[0].id
+    return LetterWalk(0, until)
+
+
+def next_awaiting(walk: LetterWalk, wanted: LetterFilter) -> Operation[list[int]]:
+    """Find the next letters of a walk that wait for a person."""
+    rows = yield statement(
+        "find_awaiting",
+        after=walk.after,
+        until=walk.until,
+        owner=wanted.owner,
+        train=wanted.train,
+        manifest=wanted.manifest,
+        limit=wanted.limit,
+    )
+    return [row.id for row in rows]
+
+
+def requeue_letters(
+    ids: Sequence[int], operator: Operator, *, input_json: str | None = None
+) -> Operation[RequeueResult]:
+    """Run the jobs once more, with a clean record and their own input or another."""
+    known = yield from _hold(ids)
+    if input_json is not None:
+        yield from _refuse_other_input(ids, input_json)
+    won = yield from _resolve(ids, operator, status="retried", note=None)
+    made = yield batch("queue_letters", [{"id": row.id, "input": input_json} for row in won])
+    queued = {row.letter_id: _requeued(row, was_waiting=False) for row in made}
+    unmade = [row.id for row in won if row.id not in queued]
+    linked = (yield statement("link_letters", ids=unmade)) if unmade else []
+    queued |= {row.letter_id: _requeued(row, was_waiting=True) for row in linked}
+    for owner in _owners(won):
+        yield statement("notify", payload=f"work:{owner}")
+    detail = {"entries": [each.entry_id for each in queued.values()], "is_edited": input_json is not None}
+    yield from _keep_trail(operator, won, action="requeue dead letter", detail=detail)
+    return RequeueResult(tuple(queued[row.id] for row in won), *_left(ids, known, won))
+
+
+def acknowledge_letters(ids: Sequence[int], operator: Operator, note: str) -> Operation[AcknowledgeResult]:
+    """Close letters without another run; the next occurrences of their manifests come as usual."""
+    known = yield from _hold(ids)
+    won = yield from _resolve(ids, operator, status="acknowledged", note=note)
+    yield from _keep_trail(operator, won, action="acknowledge dead letter", detail={"note": note})
+    return AcknowledgeResult(tuple(row.id for row in won), *_left(ids, known, won))
+
+
+def _hold(ids: Sequence[int]) -> Operation[set[int]]:
+    """Lock the letters' manifests, which come before letters in the order of locks."""
+    letters = yield from read_letters(ids)
+    manifests = sorted({row.manifest_id for row in letters if row.manifest_id is not None})
+    if manifests:
+        yield statement("lock_manifests", ids=manifests)
+    return {row.id for row in letters}
+
+
+def _refuse_other_input(ids: Sequence[int], input_json: str) -> Operation[None]:
+    """An edited input would be lost where an entry with another one already waits."""
+    for row in (yield statement("find_waiting_for_letters", ids=list(ids))):
+        if json.loads("null" if row.input is None else row.input) != json.loads(input_json):
+            raise RequeueInputConflictError(row.letter_id, row.manifest, entry_id=row.id)
+
+
+def _resolve(
+    ids: Sequence[int], operator: Operator, *, status: LetterStatus, note: str | None
+) -> Operation[Rows]:
+    """Resolve the letters that still wait; their manifests count anew and are looked at."""
+    won = yield statement(
+        "resolve_letters", ids=list(ids), status=status, resolved_by=operator.name, note=note
+    )
+    manifests = sorted(row.manifest_id for row in won if row.manifest_id is not None)
+    if manifests:
+        yield statement("forgive_manifests", ids=manifests)
+    for owner in _owners(row for row in won if row.manifest_id is not None):
+        yield statement("notify", payload=f"manager:{owner}")
+    return sorted(won)
+
+
+def _keep_trail(operator: Operator, won: Rows, *, action: str, detail: dict[str, object]) -> Operation[None]:
+    for owner in _owners(won):
+        ids = [row.id for row in won if row.owner == owner]
+        subject = f"dead letter {ids[0]}" if len(ids) == 1 else f"{len(ids)} dead letters"
+        deed = Deed(owner=owner, action=action, subject=subject, detail={"letters": ids, **detail})
+        yield from record_deed(operator, deed)
+
+
+def _requeued(row: Row, *, was_waiting: bool) -> Requeued:
+    return Requeued(
+        letter_id=row.letter_id, entry_id=row.id, was_waiting=was_waiting, is_held=row.gate == "manifest"
+    )
+
+
+def _left(ids: Sequence[int], known: set[int], won: Rows) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Tell letters that somebody else resolved from ids that are none."""
+    mine = {row.id for row in won}
+    resolved_before = tuple(letter_id for letter_id in ids if letter_id in known and letter_id not in mine)
+    return resolved_before, tuple(letter_id for letter_id in ids if letter_id not in known)
+
+
+def _owners(rows: Iterable[Row]) -> list[str]:
+    return sorted({row.owner for row in rows})

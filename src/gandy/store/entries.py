@@ -1,0 +1,71 @@
+"""Entries of the work queue as a person sees them, and runs that are run again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gandy.errors import RunNotFoundError, RunNotOverError
+from gandy.model.declaration import DEFAULT_GROUP
+from gandy.store.groups import ensure_groups
+from gandy.store.runs import load_run
+from gandy.store.statements import statement
+
+if TYPE_CHECKING:
+    from gandy.store.statements import Operation, Rows
+
+EntryStatus: TypeAlias = Literal["queued", "dispatched", "cancelled", "skipped"]
+Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Which entries to list; None does not filter."""
+
+    owner: str | None = None
+    status: EntryStatus | None = None
+    gate: Gate | None = None
+    train: str | None = None
+    group: str | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A run that was queued again; the id is the new run's."""
+
+    id: int
+    repeats: int
+    owner: str
+    train: str
+
+
+def list_entries(wanted: EntryFilter) -> Operation[Rows]:
+    """Read the newest entries."""
+    return (
+        yield statement(
+            "list_entries",
+            owner=wanted.owner,
+            status=wanted.status,
+            gate=wanted.gate,
+            train=wanted.train,
+            group_name=wanted.group,
+            before=wanted.before,
+            limit=wanted.limit,
+        )
+    )
+
+
+def queue_rerun(run_id: int, *, input_json: str | None = None) -> Operation[Rerun]:
+    """Queue a run that is over once more, with its own input or another, outside its manifest."""
+    run = yield from load_run(run_id)
+    if run is None:
+        raise RunNotFoundError(run_id)
+    groups = yield from ensure_groups(run.owner, [DEFAULT_GROUP])
+    default_group_id = groups[DEFAULT_GROUP].id
+    rows = yield statement("queue_rerun", id=run_id, input=input_json, default_group_id=default_group_id)
+    if not rows:
+        raise RunNotOverError(run_id, run.state)
+    yield statement("notify", payload=f"work:{run.owner}")
+    return Rerun(rows[0].id, run_id, run.owner, run.train)

@@ -1,0 +1,90 @@
+-- name: list_letters
+-- The newest first; ids are given in the order of writing.
+SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
+       l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
+       l.resolution_note, l.retry_metadata_id AS retry_run_id
+FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
+LEFT JOIN gandy.manifest_group g ON g.id = l.manifest_group_id
+WHERE (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND (%(train)s::text IS NULL OR l.train_name = %(train)s)
+  AND (%(status)s::text IS NULL OR l.status = %(status)s)
+  AND (%(manifest)s::text IS NULL OR m.external_id = %(manifest)s)
+  AND (%(before)s::bigint IS NULL OR l.id < %(before)s)
+ORDER BY l.id DESC LIMIT %(limit)s;
+
+-- name: load_letter
+-- One letter, with what is known of its manifest.
+SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
+       l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
+       l.resolution_note, l.retry_metadata_id AS retry_run_id
+FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
+LEFT JOIN gandy.manifest_group g ON g.id = l.manifest_group_id
+WHERE l.id = %(id)s;
+
+-- name: newest_letter
+-- Where a walk over all letters ends: one that comes back was written later.
+SELECT coalesce(max(id), 0) AS id FROM gandy.dead_letter;
+
+-- name: find_awaiting
+-- The next letters that wait for a person.
+SELECT l.id FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
+WHERE l.id > %(after)s AND l.id <= %(until)s AND l.status = 'awaiting_intervention'
+  AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND (%(train)s::text IS NULL OR l.train_name = %(train)s)
+  AND (%(manifest)s::text IS NULL OR m.external_id = %(manifest)s)
+ORDER BY l.id LIMIT %(limit)s;
+
+-- name: read_letters
+-- Which manifests to lock before these letters are touched, and what they would be requeued with.
+SELECT id, owner, manifest_id, train_name AS train, status FROM gandy.dead_letter
+WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id;
+
+-- name: resolve_letters
+-- Of two operators one gets the row: who comes second finds it resolved.
+WITH awaiting AS MATERIALIZED (
+    SELECT id FROM gandy.dead_letter
+    WHERE id = ANY(%(ids)s::bigint[]) AND status = 'awaiting_intervention' ORDER BY id FOR UPDATE
+)
+UPDATE gandy.dead_letter l SET
+    status = %(status)s, resolved_at = gandy.now(), resolved_by = %(resolved_by)s, resolution_note = %(note)s
+FROM awaiting WHERE l.id = awaiting.id AND l.status = 'awaiting_intervention'
+RETURNING l.id, l.owner, l.manifest_id;
+
+-- name: forgive_manifests
+-- A resolution begins the count anew, and what the letter held back may come.
+UPDATE gandy.manifest m SET failure_count = 0, next_look_at = CASE
+    WHEN m.is_enabled AND m.orphaned_at IS NULL THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())
+    ELSE m.next_look_at END
+WHERE m.id = ANY(%(ids)s::bigint[])
+RETURNING m.id;
+
+-- name: queue_letters
+-- The job once more, with a clean record; an entry of its manifest that already waits serves instead.
+INSERT INTO gandy.work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
+    scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, retry_of, dead_letter_id, created_at)
+SELECT l.owner, l.train_name, coalesce(w.input::json, l.input), l.input_type_name, l.manifest_id,
+       coalesce(m.manifest_group_id, l.manifest_group_id), coalesce(m.priority, l.priority), 'requeue',
+       CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled OR m.orphaned_at IS NOT NULL THEN 'manifest' ELSE 'open' END,
+       coalesce(l.due_at, now.now),
+       greatest(l.attempt, (SELECT max(q.attempt) FROM gandy.work_queue q
+                            WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at)) + 1,
+       now.now, l.max_retries, l.is_retried, l.retry_delay_seconds, l.timeout_seconds, l.metadata_id, l.id, now.now
+FROM unnest(%(id)s::bigint[], %(input)s::text[]) AS w(id, input)
+JOIN gandy.dead_letter l ON l.id = w.id LEFT JOIN gandy.manifest m ON m.id = l.manifest_id,
+     (SELECT gandy.now() AS now) now
+ORDER BY l.id
+ON CONFLICT DO NOTHING
+RETURNING id, dead_letter_id AS letter_id, gate;
+
+-- name: find_waiting_for_letters
+-- Entries that already wait for the manifests of letters, and would serve in their place.
+SELECT l.id AS letter_id, m.external_id AS manifest, q.id, q.input
+FROM gandy.dead_letter l JOIN gandy.manifest m ON m.id = l.manifest_id
+JOIN gandy.work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
+WHERE l.id = ANY(%(ids)s::bigint[]);
+
+-- name: link_letters
+-- The waiting entry's run is recorded as what became of the letter.
+UPDATE gandy.work_queue q SET dead_letter_id = l.id
+FROM gandy.dead_letter l
+WHERE l.id = ANY(%(ids)s::bigint[]) AND q.manifest_id = l.manifest_id AND q.status = 'queued'
+RETURNING q.id, l.id AS letter_id, q.gate;

@@ -1,0 +1,83 @@
+-- name: list_letters
+-- The newest first; ids are given in the order of writing.
+SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
+       l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
+       l.resolution_note, l.retry_metadata_id AS retry_run_id
+FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
+LEFT JOIN manifest_group g ON g.id = l.manifest_group_id
+WHERE (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
+  AND (:status IS NULL OR l.status = :status) AND (:manifest IS NULL OR m.external_id = :manifest)
+  AND (:before IS NULL OR l.id < :before)
+ORDER BY l.id DESC LIMIT :limit;
+
+-- name: load_letter
+-- One letter, with what is known of its manifest.
+SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
+       l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
+       l.resolution_note, l.retry_metadata_id AS retry_run_id
+FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
+LEFT JOIN manifest_group g ON g.id = l.manifest_group_id
+WHERE l.id = :id;
+
+-- name: newest_letter
+-- Where a walk over all letters ends: one that comes back was written later.
+SELECT coalesce(max(id), 0) AS id FROM dead_letter;
+
+-- name: find_awaiting
+-- The next letters that wait for a person.
+SELECT l.id FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
+WHERE l.id > :after AND l.id <= :until AND l.status = 'awaiting_intervention'
+  AND (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
+  AND (:manifest IS NULL OR m.external_id = :manifest)
+ORDER BY l.id LIMIT :limit;
+
+-- name: read_letters
+-- What these letters are about.
+SELECT id, owner, manifest_id, train_name AS train, status FROM dead_letter
+WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: resolve_letters
+-- Of two operators one gets the row: who comes second finds it resolved.
+UPDATE dead_letter SET status = :status, resolved_at = gandy_now(), resolved_by = :resolved_by, resolution_note = :note
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'awaiting_intervention'
+RETURNING id, owner, manifest_id;
+
+-- name: forgive_manifests
+-- A resolution begins the count anew, and what the letter held back may come.
+UPDATE manifest SET failure_count = 0, next_look_at = CASE
+    WHEN is_enabled AND orphaned_at IS NULL THEN min(coalesce(next_look_at, gandy_now()), gandy_now())
+    ELSE next_look_at END
+WHERE id IN (SELECT value FROM json_each(:ids))
+RETURNING id;
+
+-- name: queue_letters
+-- The job once more, with a clean record; an entry of its manifest that already waits serves instead.
+INSERT INTO work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
+    scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, retry_of, dead_letter_id, created_at)
+SELECT l.owner, l.train_name, coalesce(:input, l.input), l.input_type_name, l.manifest_id,
+       coalesce(m.manifest_group_id, l.manifest_group_id), coalesce(m.priority, l.priority), 'requeue',
+       CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled OR m.orphaned_at IS NOT NULL THEN 'manifest' ELSE 'open' END,
+       coalesce(l.due_at, gandy_now()),
+       max(l.attempt, coalesce((SELECT max(q.attempt) FROM work_queue q
+                                WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at), 0)) + 1,
+       gandy_now(), l.max_retries, l.is_retried, l.retry_delay_seconds, l.timeout_seconds, l.metadata_id, l.id, gandy_now()
+FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id WHERE l.id = :id
+ON CONFLICT DO NOTHING
+RETURNING id, dead_letter_id AS letter_id, gate;
+
+-- name: find_waiting_for_letters
+-- Entries that already wait for the manifests of letters, and would serve in their place.
+SELECT l.id AS letter_id, m.external_id AS manifest, q.id, q.input
+FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
+JOIN work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
+WHERE l.id IN (SELECT value FROM json_each(:ids));
+
+-- name: link_letters
+-- The waiting entry's run is recorded as what became of the letter.
+UPDATE work_queue SET dead_letter_id = (
+    SELECT l.id FROM dead_letter l
+    WHERE l.manifest_id = work_queue.manifest_id AND l.id IN (SELECT value FROM json_each(:ids)))
+WHERE status = 'queued' AND manifest_id IN (
+    SELECT manifest_id FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids)))
+RETURNING id, dead_letter_id AS letter_id, gate;
