@@ -19,6 +19,7 @@ from tests.store.work import (
     entry,
     failed,
     gates,
+    is_somebody_waiting,
     queue,
     run_row,
     second_connection,
@@ -192,7 +193,7 @@ async def test_two_connections_that_race_for_one_key_get_one_job(world: World) -
         first = await transaction.run(enqueue(request))
         rival = asyncio.create_task(other.run(enqueue(request)))
         if world.database.dialect == "postgres":
-            await eventually(lambda: _is_waiting(world), "the rival waits for the key")
+            await eventually(lambda: is_somebody_waiting(world), "the rival waits for the key")
     second = await rival
     await other.close()
 
@@ -213,7 +214,7 @@ async def test_a_key_whose_first_taker_rolled_back_goes_to_the_rival(world: Worl
             await transaction.run(enqueue(request))
             rivals.append(asyncio.create_task(other.run(enqueue(request))))
             if world.database.dialect == "postgres":
-                await eventually(lambda: _is_waiting(world), "the rival waits for the key")
+                await eventually(lambda: is_somebody_waiting(world), "the rival waits for the key")
             raise LookupError
 
     with pytest.raises(LookupError):
@@ -250,11 +251,3 @@ def test_the_key_of_a_long_input_is_short_and_still_tells_inputs_apart() -> None
 
     assert len(keys) == 3
     assert max(map(len, keys)) <= 200
-
-
-async def _is_waiting(world: World) -> bool:
-    return bool(
-        world.rows(
-            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        )
-    )

@@ -98,8 +98,8 @@ def entry(world: World, entry_id: int) -> dict[str, Any]:
     return row
 
 
-RUN_COLUMNS = """id, train_state, name, attempt, worker_id, fence, created_at, start_time, end_time, keep_until,
-    deadline_at, failure_exception, failure_reason, cancellation_reason, cancellation_requested,
+RUN_COLUMNS = """id, train_state, name, attempt, worker_id, fence, created_at, start_time, end_time,
+    keep_until, deadline_at, failure_exception, failure_reason, cancellation_reason, cancellation_requested,
     progress_done, progress_total"""
 
 
@@ -115,3 +115,37 @@ def count(world: World, table: str, condition: str = "1 = 1") -> int:
 
 def ids_of(rows: Sequence[ClaimedRun]) -> list[int]:
     return [row.id for row in rows]
+
+
+def add_entry(
+    world: World, external_id: str = "report", *, origin: str = "trigger", gate: str = "open"
+) -> int:
+    """Queue a manifest's entry past Gandy, due now."""
+    now = world.clock.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    world.rows(
+        """INSERT INTO work_queue (owner, train_name, manifest_id, manifest_group_id, origin, gate,
+                                   due_at, scheduled_at, created_at)
+           SELECT owner, name, id, manifest_group_id, ?, ?, ?, ?, ? FROM manifest WHERE external_id = ?""",
+        *(origin, gate, now, now, now, external_id),
+    )
+    found: int = world.rows("SELECT max(id) AS id FROM work_queue")[0]["id"]
+    return found
+
+
+async def is_somebody_waiting(world: World) -> bool:
+    """Whether a connection of this database waits for another's lock."""
+    return bool(
+        world.rows(
+            "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+    )
+
+
+async def is_somebody_listening(world: World) -> bool:
+    """Whether a connection of this database has said that it listens."""
+    return bool(
+        world.rows(
+            "SELECT pid FROM pg_stat_activity WHERE position('LISTEN gandy' IN query) > 0 "
+            "AND datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    )
