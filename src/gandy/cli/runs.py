@@ -27,7 +27,9 @@ def runs() -> None:
 
 @runs.command("list", epilog=example("gandy runs list --train CloseMonth --json"))
 @click.option("--train", help="Only runs of this train.")
-@click.option("--state", type=click.Choice(list(TrainState)), help="Only runs in this state.")
+@click.option(
+    "--state", type=click.Choice([state.value for state in TrainState]), help="Only runs in this state."
+)
 @click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
 @click.option("--before", type=int, metavar="ID", help="Only runs older than this one.")
 @click.option(

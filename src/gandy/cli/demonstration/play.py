@@ -67,7 +67,10 @@ async def _keep_busy(app: Gandy, stop: asyncio.Event) -> None:
 
 async def _cancel_a_crawl(app: Gandy) -> None:
     """Run a train here and change one's mind: the record says cancelled."""
+    begun = asyncio.Event()
+    app.on("started")(lambda event: begun.set() if event.train == crawl_site.__name__ else None)
     crawl = asyncio.create_task(app.run(crawl_site, Site("example.org")))
+    await begun.wait()
     await asyncio.wait([crawl], timeout=CANCEL_AFTER)
     crawl.cancel()
     with suppress(asyncio.CancelledError):

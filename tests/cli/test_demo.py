@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.cli.process import run_gandy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_demo_ends_by_itself_and_prints_what_happened(tmp_path: Path) -> None:
+    done = run_gandy(tmp_path, "demo", "--seconds", "2")
+
+    assert done.returncode == 0, done.stderr
+    for word in ("CloseMonth", "completed", "import_feed", "failed", "crawl_site", "cancelled", "LOG LINES"):
+        assert word in done.stdout
+    assert "load_invoices -> sum_up -> write_report" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_runs_of_the_demo_stay_in_the_database_with_timings_and_lines(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'demo.db'}"
+    done = run_gandy(tmp_path, "--database", url, "demo", "--seconds", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    told = {(row["train"], row["state"]): row["runs"] for row in json.loads(done.stdout)["trains"]}
+
+    def ask(*arguments: str) -> list[dict[str, object]]:
+        answer = run_gandy(tmp_path, "--database", url, "runs", *arguments, "--json")
+        found: list[dict[str, object]] = json.loads(answer.stdout)
+        return found
+
+    completed = ask("list", "--train", "CloseMonth", "--limit", "1000")
+    assert len(completed) == told["CloseMonth", "completed"]
+    assert len(ask("list", "--state", "failed")) == told["import_feed", "failed"]
+    assert len(ask("list", "--state", "cancelled")) == told["crawl_site", "cancelled"] == 1
+    whole = run_gandy(tmp_path, "--database", url, "runs", "show", str(completed[-2]["id"]), "--json")
+    junctions = [junction["junction"] for junction in json.loads(whole.stdout)["junctions"]]
+    assert junctions == ["load_invoices", "sum_up", "write_report"]
+    lines = [line["message"] for line in ask("logs", str(completed[-2]["id"]))]
+    assert lines[-1].startswith("the sum is")  # type: ignore[attr-defined]
+
+
+def test_the_demo_ends_when_it_is_interrupted(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gandy", "demo", "--json"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        for line in process.stderr:
+            if "completed" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, rest = process.communicate(timeout=50)
+
+    assert process.returncode == 0, rest
+    assert json.loads(out)["trains"]
+    assert "Traceback" not in rest
