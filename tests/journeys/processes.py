@@ -55,7 +55,7 @@ class Fleet:
             "PYTHONPATH": str(ROOT),
         }
         command = [sys.executable, "-m", "gandy", "--app", self.app, *arguments]
-        process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)  # noqa: S603
+        process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
         log.close()
         self.processes.append(process)
         return process
@@ -97,6 +97,6 @@ def fleet(url: str, folder: Path, **environment: str) -> Iterator[Fleet]:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """kill -9, and see it gone."""
+    """Kill with -9, and see it gone."""
     process.kill()
     wait_until(lambda: process.poll() is not None, "the killed process is gone")

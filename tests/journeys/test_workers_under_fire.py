@@ -1,4 +1,4 @@
-"""Many jobs, several workers, and everything that goes wrong in production: nothing is lost, nothing ends twice."""
+"""Many jobs, several workers, and all that goes wrong in production: nothing is lost, nothing ends twice."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tests.journeys.processes import fleet, kill
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from gandy import Run
     from tests.journeys.processes import Fleet
     from tests.support.postgres import ThrowawayServer
 
@@ -31,7 +32,8 @@ SELECT (SELECT count(*) FROM gandy.work_queue WHERE status = 'queued')
      + (SELECT count(*) FROM gandy.metadata WHERE train_state IN ('pending', 'in_progress'))
 """
 BACKENDS = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
 
@@ -51,7 +53,7 @@ def ask(url: str, query: str) -> int:
         return int(row[0])
 
 
-def enqueue(url: str, train: object, jobs: list[Job]) -> None:
+def enqueue(url: str, train: Callable[[Job, Run], object], jobs: list[Job]) -> None:
     """Queue jobs through the sync face."""
     app.configure({"database": {"url": url}})
     with app as sync:
@@ -189,8 +191,8 @@ def test_a_dead_workers_runs_are_queued_again_within_its_lease_and_a_little(url:
             "the dead worker's runs are queued again",
             within=3 * 2.6,
         )
-        lost = "SELECT count(*) FROM gandy.metadata WHERE train_state = 'failed' AND failure_exception = 'WorkerLost'"
-        assert ask(url, lost) == 5
+        lost = "train_state = 'failed' AND failure_exception = 'WorkerLost'"
+        assert ask(url, f"SELECT count(*) FROM gandy.metadata WHERE {lost}") == 5
 
 
 def test_sigterm_puts_back_what_was_not_begun_and_lets_runs_end(url: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import TextIO
 
 from pydantic import BaseModel
 
@@ -44,8 +45,8 @@ async def tick_off(job: Job, run: Run) -> int:
 
 @app.train(group="three", retry_delay=timedelta(milliseconds=100))
 async def share_three_places(job: Job, run: Run) -> int:
-    """Take one of three places, or shout: the places are file locks, so the jobs themselves witness a fourth."""
-    places = [Path(f"{os.environ['WITNESS']}.place{n}").open("w") for n in range(3)]  # noqa: SIM115 closed below
+    """Take one of three places, or shout: the places are file locks, so the jobs witness a fourth."""
+    places = [_place(number) for number in range(3)]
     try:
         if not any(_taken(place.fileno()) for place in places):
             _note("fourth", job, run)
@@ -67,6 +68,10 @@ def hog(job: Job, run: Run) -> int:
         count += 1
     _note("end", job, run)
     return count
+
+
+def _place(number: int) -> TextIO:
+    return Path(f"{os.environ['WITNESS']}.place{number}").open("w", encoding="ascii")
 
 
 def _taken(descriptor: int) -> bool:
