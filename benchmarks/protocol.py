@@ -38,8 +38,14 @@ def serve(contestant: Contestant) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     _answer(answers, {"result": "ready"})
+    is_open = False
     for line in sys.stdin:
-        _answer(answers, _perform(contestant, json.loads(line)))
+        request = json.loads(line)
+        answer = _perform(contestant, request)
+        is_open |= request["verb"] == "open" and "error" not in answer
+        _answer(answers, answer)
+    if is_open:
+        contestant.close()
 
 
 def _perform(contestant: Contestant, request: Mapping[str, Any]) -> Mapping[str, object]:

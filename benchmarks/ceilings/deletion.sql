@@ -19,7 +19,7 @@ SELECT max(keep_until), max(id), array_agg(id) FROM (
     WHERE (keep_until, id) > (%(at)s, %(id)s) AND keep_until <= gandy.now() ORDER BY keep_until, id LIMIT %(batch)s) b
 
 -- name: delete_logs
-DELETE FROM gandy.log_rowwise WHERE metadata_id = ANY(%(ids)s)
+DELETE FROM gandy.log_rowwise WHERE metadata_id = ANY(%(ids)b)
 
 -- name: delete_runs
-DELETE FROM gandy.metadata_rowwise WHERE id = ANY(%(ids)s) AND keep_until <= gandy.now()
+DELETE FROM gandy.metadata_rowwise WHERE id = ANY(%(ids)b) AND keep_until <= gandy.now()

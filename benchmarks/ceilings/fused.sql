@@ -1,7 +1,7 @@
 -- name: enqueue
 INSERT INTO gandy.work_queue (owner, train_name, input, input_type_name, manifest_group_id, origin, due_at, scheduled_at, created_at)
 SELECT 'bench', 'no_op', i.input::json, 'Invoice', %(group)s, 'ad_hoc', now, now, now
-FROM unnest(%(inputs)s::text[]) AS i (input), gandy.now() AS now
+FROM unnest(%(inputs)b::text[]) AS i (input), gandy.now() AS now
 
 -- name: copy
 COPY gandy.work_queue (owner, train_name, input, input_type_name, manifest_group_id, origin, due_at, scheduled_at)
@@ -32,7 +32,7 @@ FROM taken RETURNING id, name, input::text, fence
 -- name: finish
 WITH done AS MATERIALIZED (
     SELECT d.*, gandy.now() AS now
-    FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(outputs)s::text[], %(junctions)s::text[]) AS d (id, fence, output, junctions)
+    FROM unnest(%(ids)b::bigint[], %(fences)b::bigint[], %(outputs)b::text[], %(junctions)b::text[]) AS d (id, fence, output, junctions)
 ), ended AS (
     DELETE FROM gandy.metadata_live r USING done d
     WHERE r.id BETWEEN d.id AND d.id AND r.fence = d.fence AND r.worker_id = %(worker)s
@@ -63,6 +63,6 @@ TRUNCATE gandy.work_queue, gandy.metadata
 WITH queued AS (
     INSERT INTO gandy.work_queue (owner, train_name, input, input_type_name, manifest_group_id, origin, due_at, scheduled_at, created_at)
     SELECT 'bench', 'no_op', i.input::json, 'Invoice', %(group)s, 'ad_hoc', now, now, now
-    FROM unnest(%(inputs)s::text[]) AS i (input), gandy.now() AS now
+    FROM unnest(%(inputs)b::text[]) AS i (input), gandy.now() AS now
     RETURNING 1)
 SELECT pg_notify('gandy', 'work') FROM queued

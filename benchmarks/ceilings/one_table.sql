@@ -7,7 +7,7 @@ CREATE TABLE job (
 CREATE INDEX job_queued ON job (priority DESC, id) WHERE state = 'queued';
 
 -- name: enqueue
-INSERT INTO job (name, input) SELECT 'no_op', i::json FROM unnest(%s::text[]) AS i
+INSERT INTO job (name, input) SELECT 'no_op', i::json FROM unnest(%b::text[]) AS i
 
 -- name: claim
 WITH picked AS MATERIALIZED (
@@ -18,5 +18,5 @@ RETURNING job.id, name, input::text
 
 -- name: finish
 UPDATE job SET state = 'completed', ended_at = now(), output = d.output::json
-FROM unnest(%s::bigint[], %s::text[]) AS d (id, output)
+FROM unnest(%b::bigint[], %b::text[]) AS d (id, output)
 WHERE job.id BETWEEN d.id AND d.id AND coalesce(state = 'running', false)

@@ -25,7 +25,7 @@ INSERT INTO gandy.manifest (
     batch, declared, next_scheduled_run, next_look_at)
 SELECT s.external_id, 'bench', 'sync_table', %(group)s, s.properties::json, 'SyncInput', 'interval', 3600, 'sync',
        s.declared::json, now + interval '1 hour', now + interval '1 hour'
-FROM unnest(%(ids)s::text[], %(properties)s::text[], %(declared)s::text[]) AS s (external_id, properties, declared),
+FROM unnest(%(ids)b::text[], %(properties)b::text[], %(declared)b::text[]) AS s (external_id, properties, declared),
      gandy.now() AS now
 
 -- name: make_due

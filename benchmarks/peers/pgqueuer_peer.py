@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pgqueuer.domain.models import Job
 
-# From the sweep. Its psycopg driver reads notifications and runs statements on one connection: a run takes about
-# five seconds longer, whatever the number of jobs, so its rate in the sweep says little about steady work.
+# From the sweep. Its psycopg driver reads notifications and runs statements on one connection: a run takes
+# about five seconds longer, whatever the number of jobs, so its rate there says little about steady work.
 BATCH = 250
 ENQUEUE_CHUNK = 5_000
 LATENCY_BATCH = 10
