@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gandy.model.run import RetentionSpans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final
 
     from gandy.model.run import TrainState
@@ -17,6 +18,8 @@ KEEP_RUNS_FOR: Final = RetentionSpans(
 )
 KEEP_FINISHED_ONCE_FOR: Final = timedelta(days=30)
 KEEP_ORPHANED_FOR: Final = timedelta(hours=24)
+_SPARE_DAYS: Final = 4
+_MOST_DAYS_AHEAD: Final = 100
 
 
 def keep_until(
@@ -33,11 +36,29 @@ def keep_until(
         return datetime.max.replace(tzinfo=end_time.tzinfo)
 
 
-def is_finished_once_removable(completed_at: datetime | None, now: datetime, *, is_declared: bool) -> bool:
+def is_finished_once_removable(
+    completed_at: datetime | None,
+    now: datetime,
+    *,
+    is_declared: bool,
+    keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
+) -> bool:
     """Tell whether a one-off job that has succeeded may go; never while it is declared."""
-    return completed_at is not None and not is_declared and now - completed_at > KEEP_FINISHED_ONCE_FOR
+    return completed_at is not None and not is_declared and now - completed_at > keep_for
 
 
-def is_orphan_removable(orphaned_at: datetime | None, now: datetime, *, has_unfinished_run: bool) -> bool:
+def is_orphan_removable(
+    orphaned_at: datetime | None,
+    now: datetime,
+    *,
+    has_unfinished_run: bool,
+    keep_for: timedelta = KEEP_ORPHANED_FOR,
+) -> bool:
     """Tell whether a manifest that nobody declares any more may go; never under an unfinished run."""
-    return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > KEEP_ORPHANED_FOR
+    return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > keep_for
+
+
+def days_ahead(spans: Iterable[timedelta]) -> int:
+    """Say for how many days partitions are made: the longest usual retention, and some days to spare."""
+    longest = max(spans)
+    return min(longest.days + (longest % timedelta(days=1) > timedelta(0)) + _SPARE_DAYS, _MOST_DAYS_AHEAD)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -34,6 +34,23 @@ class Session(Runner, Protocol):
 
     async def close(self) -> None:
         """Give the connection up."""
+        ...
+
+
+class Commands(Runner, Protocol):
+    """A connection in no transaction: every statement is committed by itself."""
+
+    async def execute(self, command: str) -> None:
+        """Run a command that one of the package's own statements has written."""
+        ...
+
+
+@runtime_checkable
+class KeepsDays(Protocol):
+    """What a database offers that keeps history in partitions of a day."""
+
+    def outside_transactions(self) -> AbstractAsyncContextManager[Commands]:
+        """Open a connection for commands that no transaction may hold."""
         ...
 
 

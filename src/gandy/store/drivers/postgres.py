@@ -29,7 +29,8 @@ Link = AsyncConnection[Any]
 
 # transaction rollback (deadlock, serialisation), object not available (lock timeout)
 _BUSY_CLASSES = frozenset({"40", "55"})
-_CONFLICTS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
+# what a constraint refuses, or a trigger
+_CONFLICTS = (psycopg.errors.IntegrityError, psycopg.errors.DataError, psycopg.errors.RaiseException)
 
 
 class PostgresDatabase:
@@ -81,6 +82,15 @@ class PostgresDatabase:
             async with self._pool.connection() as connection, connection.transaction():
                 await _set_clock(connection, self._clock)
                 yield PostgresTransaction(connection)
+
+    @asynccontextmanager
+    async def outside_transactions(self) -> AsyncIterator[PostgresCommands]:
+        """Open a connection for commands that no transaction may hold."""
+        with _translated(self.address):
+            async with await self.connect() as connection:
+                if self._clock is not None:
+                    await connection.execute(sql("set_session_clock"), {"now": self._clock.now.isoformat()})
+                yield PostgresCommands(connection, self.address)
 
     def session(self) -> PostgresSession:
         """Keep a connection for one loop."""
@@ -151,6 +161,19 @@ class PostgresTransaction:
             return []
         await self._cursor.execute(sql(step.name), bind(step))
         return await self._cursor.fetchall() if self._cursor.description else []
+
+
+class PostgresCommands(PostgresTransaction):
+    """A connection in no transaction: every statement is committed by itself."""
+
+    def __init__(self, connection: Link, address: str) -> None:
+        super().__init__(connection)
+        self._address = address
+
+    async def execute(self, command: str) -> None:
+        """Run a command that one of the package's own statements has written."""
+        with _translated(self._address):
+            await self._connection.execute(command.encode(), prepare=False)
 
 
 class PostgresSession:

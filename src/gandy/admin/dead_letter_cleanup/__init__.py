@@ -1,0 +1,3 @@
+"""DeadLetterCleanup: deletes letters that a person has dealt with, some time after."""
+
+from __future__ import annotations

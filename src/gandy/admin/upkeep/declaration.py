@@ -1,0 +1,232 @@
+"""What bounds each of Gandy's own tables: the declaration that the maintenance trains are driven by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
+from gandy.store import walks
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gandy.settings import CleanupSettings, RetentionSettings
+    from gandy.store.cleanup import Walk
+
+
+class PrunedBy(StrEnum):
+    """The trains that prune."""
+
+    METADATA_CLEANUP = "MetadataCleanupTrain"
+    DEAD_LETTER_CLEANUP = "DeadLetterCleanupTrain"
+    TABLE_MAINTENANCE = "TableMaintenanceTrain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepRequest:
+    """Whose settings a cycle prunes by."""
+
+    owner: str
+    retention: RetentionSettings
+    cleanup: CleanupSettings
+
+
+Dead: TypeAlias = Callable[[UpkeepRequest, "datetime"], "Walk"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByRow:
+    """Dead rows are found by an index and deleted in batches."""
+
+    dead: Dead
+
+
+@dataclass(frozen=True, slots=True)
+class ByDay:
+    """Partitions of a day are dropped when it is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByCount:
+    """What is beyond the newest so many is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Nothing is deleted: the key bounds the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """The path that wrote the row removes it."""
+
+    path: str
+
+
+Means: TypeAlias = ByRow | ByDay | ByCount | ByKey | Inline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """One bound of one table; `bound` names settings in braces."""
+
+    table: str
+    bound: str
+    means: Means
+    safety: str
+    pruned_by: PrunedBy = PrunedBy.TABLE_MAINTENANCE
+
+
+UPKEEP: Final[tuple[Upkeep, ...]] = (
+    Upkeep(
+        table="metadata",
+        bound="finished runs of administrative trains and of those in cleanup.trains: {cleanup.retention} "
+        "from their start",
+        means=ByRow(
+            lambda request, now: walks.expired_runs(
+                administrative=ADMINISTRATIVE_TRAINS,
+                owner=request.owner,
+                names=request.cleanup.trains,
+                before=now - request.cleanup.retention,
+            )
+        ),
+        safety="Never a pending run or one in progress, however old. Its entry and its lines go with it.",
+        pruned_by=PrunedBy.METADATA_CLEANUP,
+    ),
+    Upkeep(
+        table="metadata",
+        bound="finished runs: completed {retention.completed}, failed {retention.failed}, cancelled "
+        "{retention.cancelled} from their end, or as their train or manifest says; at most a day longer",
+        means=ByDay(),
+        safety="A day is dropped only when it is over and no unfinished run is in it.",
+    ),
+    Upkeep(
+        table="metadata",
+        bound="finished runs that are kept by row (on SQLite all; those kept for less than a day; those "
+        "whose day has no partition): the date that each carries",
+        means=ByRow(lambda _, now: walks.dead_runs(now)),
+        safety="Only finished runs carry a date. Nothing that decides is read from a run: dependents do not "
+        "need their parent's history.",
+    ),
+    Upkeep(
+        table="metadata",
+        bound="runs of a manifest with keep_last: the newest so many",
+        means=ByCount(),
+        safety="Unfinished runs are not counted and never go.",
+    ),
+    Upkeep(
+        table="log",
+        bound="with their run; at most run_log.max_lines for each",
+        means=ByRow(lambda _request, _now: walks.stray_logs()),
+        safety="Lines go when their run goes. Lines that a lost worker left are taken to their run first.",
+    ),
+    Upkeep(
+        table="work_queue",
+        bound="dispatched entries: {retention.dispatched} from their dispatch",
+        means=ByRow(lambda request, now: walks.dispatched_entries(now - request.retention.dispatched)),
+        safety="Never while their run is unfinished.",
+    ),
+    Upkeep(
+        table="work_queue",
+        bound="skipped occurrences: {retention.skipped} from their last instant",
+        means=ByRow(lambda request, now: walks.settled_entries("skipped", now - request.retention.skipped)),
+        safety="The manifest's own cursor says what is settled; the row only tells a person.",
+    ),
+    Upkeep(
+        table="work_queue",
+        bound="cancelled entries: {retention.cancelled_entries} from their cancellation",
+        means=ByRow(
+            lambda request, now: walks.settled_entries("cancelled", now - request.retention.cancelled_entries)
+        ),
+        safety="Queued entries never go: they are what is still to be done.",
+    ),
+    Upkeep(
+        table="dead_letter",
+        bound="resolved letters: {retention.dead_letters} from their resolution",
+        means=ByRow(lambda request, now: walks.resolved_letters(now - request.retention.dead_letters)),
+        safety="Never one that awaits a person, never while its requeued entry waits.",
+        pruned_by=PrunedBy.DEAD_LETTER_CLEANUP,
+    ),
+    Upkeep(
+        table="dead_letter",
+        bound="awaiting letters: one for each manifest, {retention.max_awaiting_letters_per_train} for each "
+        "train's ad-hoc work",
+        means=Inline("finishing a run"),
+        safety="Failures beyond that are counted and alarmed. Lost by design: their letters.",
+    ),
+    Upkeep(
+        table="manifest",
+        bound="no longer declared: {retention.orphaned}",
+        means=ByRow(lambda request, now: walks.orphaned_manifests(now, request.retention.orphaned)),
+        safety="Never one made at run time, with an unfinished run, with a letter that awaits a person, or "
+        "with a dependent. Entries that still wait are cancelled.",
+    ),
+    Upkeep(
+        table="manifest",
+        bound="made at run time to run once, and completed: {retention.once_completed}",
+        means=ByRow(lambda request, now: walks.completed_manifests(now, request.retention.once_completed)),
+        safety="Never one that is declared, has an unfinished run, or has a letter that awaits a person.",
+    ),
+    Upkeep(
+        table="worker",
+        bound="stopped or lost workers: {retention.workers} from their last sign of life",
+        means=ByRow(lambda request, now: walks.gone_workers(now - request.retention.workers)),
+        safety="Identities are never used again.",
+    ),
+    Upkeep(
+        table="worker",
+        bound="silent workers that nobody marked lost: {retention.workers} from the end of their lease",
+        means=ByRow(lambda request, now: walks.silent_workers(now - request.retention.workers)),
+        safety="Only once every run of theirs has been settled.",
+    ),
+    Upkeep(
+        table="unique_key",
+        bound="one for each unfinished job that asked for it; past its expiry, at the next pass",
+        means=ByRow(lambda _, now: walks.expired_keys(now)),
+        safety="An expired key is free already: the next to ask would take it.",
+    ),
+    Upkeep(
+        table="audit",
+        bound="{retention.audit}",
+        means=ByRow(lambda request, now: walks.old_audit(now - request.retention.audit)),
+        safety="Read by people only. Lost by design: older entries.",
+    ),
+    Upkeep(
+        table="service_state",
+        bound="one for each key; those that nothing has touched for {retention.audit} go",
+        means=ByRow(lambda request, now: walks.old_state(now - request.retention.audit)),
+        safety="A service that forgets begins its slow pass from the start.",
+    ),
+    Upkeep(
+        table="manifest_group",
+        bound="one for each group that an application names",
+        means=ByKey(),
+        safety="Holds caps and pauses that an operator set.",
+    ),
+    Upkeep(
+        table="history_horizon",
+        bound="one row (PostgreSQL)",
+        means=ByKey(),
+        safety="Says which days have partitions.",
+    ),
+    Upkeep(
+        table="sequence",
+        bound="one row for each sequence (SQLite)",
+        means=ByKey(),
+        safety="Holds the last fence.",
+    ),
+    Upkeep(
+        table="schema_version",
+        bound="one row for each migration",
+        means=ByKey(),
+        safety="Says which code may run.",
+    ),
+)
+
+
+def upkeep_of(pruned_by: PrunedBy) -> tuple[Upkeep, ...]:
+    """Give what one train has to see to, in the order of the declaration."""
+    return tuple(upkeep for upkeep in UPKEEP if upkeep.pruned_by is pruned_by)

@@ -1,0 +1,215 @@
+-- name: begin_batch
+-- Differs by necessity: the file's one write lock is taken before the first statement.
+SELECT :milliseconds AS milliseconds;
+
+-- name: find_expired_runs
+-- All three conditions; the loop follows the names and the index the rest, so nothing is sorted.
+SELECT r.name AS within, r.start_time AS at, r.id, NULL AS bucket
+FROM json_each(:names) AS w CROSS JOIN metadata r
+WHERE r.name = w.value AND r.start_time < :before AND r.train_state IN ('completed', 'failed', 'cancelled')
+  AND (r.owner = :owner OR r.name IN (SELECT value FROM json_each(:administrative)))
+  AND r.start_time >= CASE WHEN r.name = :after_name THEN :after_at ELSE '' END
+  AND (r.name IS NOT :after_name OR (r.start_time, r.id) > (:after_at, :after_id))
+LIMIT :limit;
+
+-- name: delete_entries_of_runs
+-- Entry and run share their id.
+DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched';
+SELECT changes() AS rows;
+
+-- name: delete_logs_of_runs
+-- Differs by necessity: one table, so there is no partition to name.
+DELETE FROM log WHERE metadata_id IN (SELECT value FROM json_each(:ids));
+SELECT changes() AS rows;
+
+-- name: forget_runs_of_letters
+-- The letter stays, without the run that it led to.
+UPDATE dead_letter SET retry_metadata_id = NULL WHERE retry_metadata_id IN (SELECT value FROM json_each(:ids));
+SELECT changes() AS rows;
+
+-- name: delete_runs
+-- Last, so that whatever a failure leaves is found again by its run.
+DELETE FROM metadata
+WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
+SELECT changes() AS rows;
+
+-- name: find_dead_runs
+-- Past their date; a keyset walk, so that no batch reads again what the one before passed.
+SELECT keep_until AS at, id, NULL AS bucket FROM metadata
+WHERE keep_until <= :before AND (keep_until, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+  AND train_state IN ('completed', 'failed', 'cancelled')
+ORDER BY keep_until, id LIMIT :limit;
+
+-- name: delete_logs_by_row
+-- The same as delete_logs_of_runs: every run is kept by row.
+DELETE FROM log WHERE metadata_id IN (SELECT value FROM json_each(:ids));
+SELECT changes() AS rows;
+
+-- name: delete_runs_by_row
+-- The same as delete_runs: every run is kept by row.
+DELETE FROM metadata
+WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
+SELECT changes() AS rows;
+
+-- name: find_dispatched_entries
+-- Long dispatched, and their run is over: nothing asks for the entry any more.
+SELECT q.dispatched_at AS at, q.id FROM work_queue q
+WHERE q.status = 'dispatched' AND q.dispatched_at < :before
+  AND (q.dispatched_at, q.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+  AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = q.id AND r.train_state IN ('pending', 'in_progress'))
+ORDER BY q.dispatched_at, q.id LIMIT :limit;
+
+-- name: delete_dispatched_entries
+-- Found in this very transaction, which holds the file's write lock.
+DELETE FROM work_queue
+WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched' AND dispatched_at < :before;
+SELECT changes() AS rows;
+
+-- name: find_settled_entries
+-- Skipped or cancelled, aged from when they were: an entry that waited for long was cancelled only now.
+SELECT coalesce(settled_at, created_at) AS at, id FROM work_queue
+WHERE status = :status AND status IN ('skipped', 'cancelled') AND coalesce(settled_at, created_at) < :before
+  AND (coalesce(settled_at, created_at), id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+ORDER BY coalesce(settled_at, created_at), id LIMIT :limit;
+
+-- name: delete_settled_entries
+-- Found in this very transaction, which holds the file's write lock.
+DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = :status
+  AND coalesce(settled_at, created_at) < :before;
+SELECT changes() AS rows;
+
+-- name: find_stray_logs
+-- Differs by necessity: lines never move, so none is left behind.
+SELECT NULL AS at, NULL AS id WHERE :after_id IS NULL AND :limit = 0;
+
+-- name: settle_stray_logs
+-- Differs by necessity: lines never move.
+SELECT 0 AS rows WHERE :ids IS NOT NULL;
+
+-- name: find_gone_workers
+-- Stopped or found lost, and silent for long.
+SELECT last_seen_at AS at, id FROM worker
+WHERE state IN ('stopped', 'lost') AND last_seen_at < :before
+  AND (last_seen_at, id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+ORDER BY last_seen_at, id LIMIT :limit;
+
+-- name: find_silent_workers_without_runs
+-- Nobody marked them lost, and none of their runs is left for anybody to fail.
+SELECT w.lease_expires_at AS at, w.id FROM worker w
+WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < :before
+  AND (w.lease_expires_at, w.id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+  AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = w.id)
+ORDER BY w.lease_expires_at, w.id LIMIT :limit;
+
+-- name: delete_workers
+-- Found in this very transaction, which holds the file's write lock.
+DELETE FROM worker WHERE id IN (SELECT value FROM json_each(:ids))
+  AND CASE WHEN state IN ('stopped', 'lost') THEN last_seen_at ELSE lease_expires_at END < :before;
+SELECT changes() AS rows;
+
+-- name: find_expired_keys
+-- Their time is over: the next to ask would take them anyway.
+SELECT expires_at AS at, holder_id AS id FROM unique_key
+WHERE expires_at <= :before AND (expires_at, holder_id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+ORDER BY expires_at, holder_id LIMIT :limit;
+
+-- name: delete_expired_keys
+-- Found in this very transaction, which holds the file's write lock.
+DELETE FROM unique_key WHERE holder_id IN (SELECT value FROM json_each(:ids)) AND expires_at <= :before;
+SELECT changes() AS rows;
+
+-- name: find_old_audit
+-- Who did what, long ago.
+SELECT at, id FROM audit
+WHERE at < :before AND (at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+ORDER BY at, id LIMIT :limit;
+
+-- name: delete_old_audit
+-- The trail is only ever written once.
+DELETE FROM audit WHERE id IN (SELECT value FROM json_each(:ids)) AND at < :before;
+SELECT changes() AS rows;
+
+-- name: find_old_state
+-- What no cycle has written for long belongs to a train or an application that is gone.
+SELECT updated_at AS at, key AS id FROM service_state
+WHERE updated_at < :before AND (updated_at, key) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+ORDER BY updated_at, key LIMIT :limit;
+
+-- name: delete_old_state
+-- What was written meanwhile stays.
+DELETE FROM service_state WHERE key IN (SELECT value FROM json_each(:ids)) AND updated_at < :before;
+SELECT changes() AS rows;
+
+-- name: find_resolved_letters
+-- Never one that awaits a person, never one whose requeued entry still waits.
+SELECT l.resolved_at AS at, l.id FROM dead_letter l
+WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < :before
+  AND (l.resolved_at, l.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
+ORDER BY l.resolved_at, l.id LIMIT :limit;
+
+-- name: delete_resolved_letters
+-- Found in this very transaction, which holds the file's write lock.
+DELETE FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids))
+  AND status <> 'awaiting_intervention' AND resolved_at < :before;
+SELECT changes() AS rows;
+
+-- name: find_orphaned_manifests
+-- No longer declared; whether they may go is for the rules to say.
+SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at,
+       m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared, m.active_run_id IS NOT NULL AS has_unfinished_run
+FROM manifest m
+WHERE m.orphaned_at < :before AND (m.orphaned_at, m.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+ORDER BY m.orphaned_at, m.id LIMIT :limit;
+
+-- name: find_completed_manifests
+-- Made at run time to run once, and finished; whether they may go is for the rules to say.
+SELECT m.completed_at AS at, m.id, m.orphaned_at, m.completed_at, 0 AS is_declared,
+       m.active_run_id IS NOT NULL AS has_unfinished_run
+FROM manifest m
+WHERE m.completed_at < :before AND m.origin = 'runtime'
+  AND (m.completed_at, m.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+ORDER BY m.completed_at, m.id LIMIT :limit;
+
+-- name: lock_removable_manifests
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT m.id FROM manifest m
+WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.active_run_id IS NULL
+  AND (m.orphaned_at < :before OR m.origin = 'runtime' AND m.completed_at < :before)
+  AND NOT EXISTS (SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = m.id)
+  AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
+ORDER BY m.id;
+
+-- name: cancel_entries_of_manifests
+-- An entry cannot run without its manifest.
+DELETE FROM unique_key WHERE holder_id IN (
+    SELECT q.id FROM work_queue q WHERE q.manifest_id IN (SELECT value FROM json_each(:ids)) AND q.status = 'queued');
+UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
+WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
+
+-- name: release_letters_of_manifests
+-- A resolved letter holds its own train and input; it lives on by itself.
+UPDATE dead_letter SET manifest_id = NULL
+WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status <> 'awaiting_intervention';
+
+-- name: delete_manifests
+-- The transaction holds the file's write lock, so nothing about them has changed.
+DELETE FROM manifest WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT changes() AS rows;
+
+-- name: page_capped_manifests
+-- Manifests that keep only so many runs, page by page.
+SELECT id, keep_last FROM manifest
+WHERE keep_last IS NOT NULL AND id > coalesce(:after_id, 0) ORDER BY id LIMIT :page;
+
+-- name: find_newest_surplus
+-- Differs by necessity: SQLite has no LATERAL, so this runs once per manifest.
+SELECT r.manifest_id, r.id AS newest FROM metadata r
+WHERE r.manifest_id = :manifest_id AND r.train_state IN ('completed', 'failed', 'cancelled')
+ORDER BY r.id DESC LIMIT 1 OFFSET :keep_last;
+
+-- name: find_surplus_runs
+-- Differs by necessity: once per manifest, too.
+SELECT r.manifest_id AS within, r.id, NULL AS bucket FROM metadata r
+WHERE r.manifest_id = :manifest_id AND r.id <= :newest AND r.train_state IN ('completed', 'failed', 'cancelled')
+ORDER BY r.id DESC LIMIT :limit;
