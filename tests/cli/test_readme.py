@@ -1,0 +1,104 @@
+"""Every command of the README and the quickstart does what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICKSTART = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def commands(text: str) -> list[str]:
+    lines = [line.partition("  #")[0].strip() for block in blocks(text, "sh") for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+def environment() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GANDY_")}
+    programs = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", "")])
+    return {**inherited, "PATH": programs}
+
+
+def run(command: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def run_and_interrupt(command: str, folder: Path) -> None:
+    """Start a command that serves, wait until it says that it is up, and end it."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {command}"], cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = next(line for line in process.stderr if " is up" in line)
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=50)
+
+    assert process.returncode == 0, said + rest
+
+
+def test_the_commands_for_make_exist() -> None:
+    wanted = [command for command in commands(README) if command.startswith("make ")]
+    assert wanted == ["make demo", "make test"]
+
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {command.split()[1] for command in wanted} <= targets
+
+
+def test_the_example_of_the_readme_is_short_and_its_commands_work(tmp_path: Path) -> None:
+    (example,) = blocks(README, "python")
+    (tmp_path / "billing.py").write_text(example, encoding="utf-8")
+    code = [line for line in example.splitlines() if line.strip()]
+    assert len(code) <= 20
+
+    enqueue, work, listing, up = (command for command in commands(README) if not command.startswith("make "))
+    run(enqueue, tmp_path)
+    run(work, tmp_path)
+    assert re.search(r"BillOrder +completed", run(listing, tmp_path))
+    run_and_interrupt(up, tmp_path)
+    assert "sample" in run(listing, tmp_path)
+
+
+def test_the_commands_of_the_quickstart_work(tmp_path: Path, postgres_url: str) -> None:
+    folder = tmp_path
+    exports: list[str] = []
+    for command in commands(QUICKSTART):
+        if command.startswith("cd "):
+            folder /= command.removeprefix("cd ")
+        elif command.startswith("export "):
+            exports.append(f"export GANDY_DATABASE_URL='{postgres_url}'")
+        else:
+            run(" && ".join([*exports, command]), folder)
+
+    assert folder.name == "hello"
+    assert exports
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_every_link_leads_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
