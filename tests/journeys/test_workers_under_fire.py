@@ -192,7 +192,7 @@ def test_a_dead_workers_runs_are_queued_again_within_its_lease_and_a_little(url:
             within=3 * 2.6,
         )
         lost = "train_state = 'failed' AND failure_exception = 'WorkerLost'"
-        assert ask(url, f"SELECT count(*) FROM gandy.metadata WHERE {lost}") == 5
+        assert ask(url, f"SELECT count(*) FROM gandy.metadata WHERE {lost}") == 5  # noqa: S608 a constant
 
 
 def test_sigterm_puts_back_what_was_not_begun_and_lets_runs_end(url: str, tmp_path: Path) -> None:

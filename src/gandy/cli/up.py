@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.event_loop import loop_factory
+from gandy.cli.event_loop import loop_factory, spare_collector
 from gandy.cli.options import example
 from gandy.cli.output import say
 
@@ -33,6 +33,7 @@ def up(call: Call, services: str | None, concurrency: int | None) -> None:
         app.configure({"worker": {"slots": concurrency}})
     configure_logging(app.settings.logging)
     names = tuple(name.strip() for name in services.split(",") if name.strip()) if services else None
+    spare_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(app, names))
 

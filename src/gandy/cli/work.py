@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.event_loop import loop_factory
+from gandy.cli.event_loop import loop_factory, spare_collector
 from gandy.cli.options import example
 from gandy.cli.output import say
 
@@ -31,6 +31,7 @@ def work(call: Call, ctx: click.Context, *, until_idle: bool, concurrency: int |
     if concurrency is not None:
         app.configure({"worker": {"slots": concurrency}})
     configure_logging(app.settings.logging)
+    spare_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         parked = runner.run(_work(app, until_idle=until_idle))
     if until_idle and parked:

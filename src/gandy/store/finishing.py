@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, assert_never
 
@@ -64,7 +64,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
 
 def _overruled(end: RunEnd) -> RunEnd:
     """An operator's cancellation stands, however the run came to its end."""
-    return replace(end, state=TrainState.CANCELLED, ended_by=EndedBy.OPERATOR)
+    return end._replace(state=TrainState.CANCELLED, ended_by=EndedBy.OPERATOR)
 
 
 def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:

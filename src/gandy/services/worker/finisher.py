@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -215,6 +214,6 @@ _STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]
 
 
 def _bare(end: RunEnd, failure: Failure) -> RunEnd:
-    return replace(
-        end, state=TrainState.FAILED, failure=failure, output_json=None, junctions_json=None, activations=()
+    return end._replace(
+        state=TrainState.FAILED, failure=failure, output_json=None, junctions_json=None, activations=()
     )
