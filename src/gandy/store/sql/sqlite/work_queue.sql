@@ -25,7 +25,7 @@ WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
 -- Differs by necessity: SQLite has no LATERAL, so this runs once per group; the write lock is already held.
-SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
+SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
 FROM work_queue q
@@ -35,7 +35,7 @@ ORDER BY q.rank DESC, q.id LIMIT :share;
 
 -- name: load_triggered
 -- Of a disabled group only what an operator asked for by name.
-SELECT q.id, q.external_id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
+SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
 FROM work_queue q
