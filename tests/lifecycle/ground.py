@@ -12,6 +12,7 @@ import psycopg
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, run_contracts
+from gandy.sweep import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,6 +84,11 @@ class Ground:
         by = replace(by or Attendance(), clock=ManualClock(now))
         [report] = run_contracts([Contract(name, tables)], self.url, attendance=by)
         return report
+
+
+def steps_of(rows: int) -> Pace:
+    """Batches of one size, however slow the machine is."""
+    return Pace(start=rows, largest=rows, target=timedelta(hours=1))
 
 
 def ago(**span: float) -> datetime:

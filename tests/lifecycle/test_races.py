@@ -17,8 +17,8 @@ from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.state.lease import take_lease
-from gandy.sweep import Budget, Pace
-from tests.lifecycle.ground import NOW, ago, ahead
+from gandy.sweep import Budget
+from tests.lifecycle.ground import NOW, ago, ahead, steps_of
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_a_row_that_stays_locked_is_passed_over_and_goes_next_time(postgres: Gro
 
 def test_two_replicas_sweep_at_once_and_every_row_is_counted_once(ground: Ground) -> None:
     make_leases(ground, 2_000)
-    contract = Contract("app", [LEASES], batch=Pace(start=50, largest=50))
+    contract = Contract("app", [LEASES], batch=steps_of(50))
     together = Barrier(2)
 
     def replica(_number: int) -> tuple[int, bool]:
@@ -121,7 +121,7 @@ def test_a_sweep_that_lost_its_lease_deletes_nothing_more(ground: Ground) -> Non
     from gandy.lifecycle.database.target import open_target  # noqa: PLC0415
 
     make_leases(ground, 100)
-    contract = Contract("app", [LEASES], batch=Pace(start=10, largest=10))
+    contract = Contract("app", [LEASES], batch=steps_of(10))
 
     def somebody_takes_over(_scheduler: str, _counts: object) -> None:
         with open_target(ground.url, clock=ManualClock(NOW + timedelta(hours=1))) as session:
@@ -179,7 +179,7 @@ def test_a_row_inserted_beside_the_sweep_is_not_touched(ground: Ground) -> None:
         if (number := next(added, None)) is not None:
             ground.fill("lease", [(number, ahead(minutes=1))])
 
-    contract = Contract("app", [LEASES], batch=Pace(start=10, largest=10))
+    contract = Contract("app", [LEASES], batch=steps_of(10))
     run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW), pruned=insert))
 
     assert ground.ids("lease") == list(range(1000, 1005))

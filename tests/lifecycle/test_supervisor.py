@@ -26,8 +26,8 @@ from gandy.lifecycle.state.lease import LEASE_FOR, take_lease
 from gandy.lifecycle.state.tables import ensure_tables
 from gandy.lifecycle.supervisor.loop import keep_contracts
 from gandy.lifecycle.supervisor.metrics import PrometheusMetrics
-from gandy.sweep import Budget, Pace
-from tests.lifecycle.ground import NOW, ago
+from gandy.sweep import Budget
+from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
     from gandy.lifecycle.contract.rules import Rule
@@ -337,7 +337,7 @@ def test_the_loop_keeps_its_contracts_until_it_is_stopped(ground: Ground) -> Non
 
 def test_a_stop_is_heard_between_two_batches(ground: Ground) -> None:
     make_events(ground, 100)
-    contract = Contract("app", [Table("event", [expires("at")])], batch=Pace(start=10, largest=10))
+    contract = Contract("app", [Table("event", [expires("at")])], batch=steps_of(10))
     pruned: list[object] = []
     by = Attendance(
         clock=ManualClock(NOW),

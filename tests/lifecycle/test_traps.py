@@ -13,8 +13,7 @@ from gandy.lifecycle.advisor.survey import survey
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.selection.statements import delete_keys, delete_range, keys_in, nth_row
 from gandy.lifecycle.selection.walks import AgeWalk
-from gandy.sweep import Pace
-from tests.lifecycle.ground import NOW, ago
+from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ClauseElement
@@ -70,7 +69,7 @@ def test_every_batch_is_committed_on_its_own(ground: Ground) -> None:
     """All batches in one transaction bound nothing."""
     make(ground, 50)
     seen: list[int] = []
-    contract = Contract("app", [LEASES], batch=Pace(start=10, largest=10))
+    contract = Contract("app", [LEASES], batch=steps_of(10))
     by = Attendance(clock=ManualClock(NOW), pruned=lambda *_: seen.append(len(ground.ids("lease"))))
 
     run_contracts([contract], ground.url, attendance=by)
@@ -103,7 +102,7 @@ def test_one_poison_row_does_not_stop_twelve_tables(ground: Ground) -> None:
 def test_one_tick_sweeps_as_many_batches_as_there_is_work_for(ground: Ground) -> None:
     """One batch per tick caps the sweep below the arrival rate, in silence."""
     make(ground, 1_000)
-    contract = Contract("app", [LEASES], batch=Pace(start=10, largest=10))
+    contract = Contract("app", [LEASES], batch=steps_of(10))
 
     [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
 
@@ -147,9 +146,7 @@ def test_a_sweep_of_old_rows_is_not_confused_by_rows_of_the_same_instant(ground:
     ground.fill(
         "event", [(n, ago(days=2)) for n in range(500)] + [(n, ago(hours=1)) for n in range(500, 600)]
     )
-    contract = Contract(
-        "app", [Table("event", [older_than("at", keep_for="1d")])], batch=Pace(start=7, largest=7)
-    )
+    contract = Contract("app", [Table("event", [older_than("at", keep_for="1d")])], batch=steps_of(7))
 
     [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
 
