@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -177,7 +177,7 @@ async def test_a_late_finish_is_refused_and_changes_nothing(world: World) -> Non
 
 
 @pytest.mark.parametrize("wrong", [{"fence": 10_000}, {"worker_id": "somebody else"}, {"fence": None}])
-async def test_who_does_not_own_a_run_cannot_end_it(world: World, wrong: dict[str, object]) -> None:
+async def test_who_does_not_own_a_run_cannot_end_it(world: World, wrong: dict[str, Any]) -> None:
     run = await _running(world)
 
     result = await world.database.run(finish_runs([ended(run, **wrong)], RULES))
@@ -380,7 +380,7 @@ async def _running(world: World, *inputs: str, **options: object) -> ClaimedRun:
     return run
 
 
-async def _manifest_running(world: World, **options: object) -> ClaimedRun:
+async def _manifest_running(world: World, **options: Any) -> ClaimedRun:  # noqa: ANN401
     await world.seed(manifest(**options))
     add_entry(world, origin="schedule")
     (run,) = await world.claim()

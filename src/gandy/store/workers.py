@@ -74,3 +74,14 @@ def stop_worker(worker_id: str) -> Operation[None]:
 def live_workers(owner: str) -> Operation[Rows]:
     """List the workers whose lease holds now."""
     return (yield statement("live_workers", owner=owner))
+
+
+def list_workers(owner: str | None, *, limit: int) -> Operation[Rows]:
+    """List workers, those heard of last first, whether they are there or gone."""
+    return (yield statement("list_workers", owner=owner, limit=limit))
+
+
+def drain_worker(worker_id: str) -> Operation[str | None]:
+    """Let a running worker finish what it has and claim no more; give its owner, None: it does not run."""
+    rows = yield statement("drain_worker", id=worker_id)
+    return rows[0].owner if rows else None

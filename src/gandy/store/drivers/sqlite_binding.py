@@ -32,6 +32,7 @@ _INSTANTS = frozenset(
     }
 )
 _FLAGS = frozenset({"cancellation_requested"})
+_LISTS = frozenset({"trains"})
 
 
 def to_text(instant: datetime) -> str:
@@ -134,7 +135,7 @@ def _converter(name: str) -> Convert | None:
         return from_text
     if name in _FLAGS or name.startswith(("is_", "has_")):
         return _to_flag
-    return None
+    return json.loads if name in _LISTS else None
 
 
 def _to_flag(value: int | None) -> bool | None:
