@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gandy.app.job import Job
 from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value, split_arguments
-from gandy.app.requests import EnqueueOptions, enqueue_request
+from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.store.queueing import enqueue

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gandy.errors import DeclarationError, MissingInputError, PriorityRangeError
+from gandy.desk.requests import input_left_out
+from gandy.errors import DeclarationError, PriorityRangeError
 from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, ManifestDeclaration
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
 from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
 from gandy.train.definition import HIGHEST_PRIORITY
-from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,11 +118,7 @@ def encode_input(definition: AnyTrain, value: object) -> str:
 
 def input_value(definition: AnyTrain, value: object) -> object:
     """Return the input to run with; one that was left out must not be needed."""
-    if not isinstance(value, NotGiven):
-        return value
-    if definition.takes_input:
-        raise MissingInputError(definition.name, definition.input_type_name)
-    return None if isinstance(definition.default_input, Required) else definition.default_input
+    return input_left_out(definition) if isinstance(value, NotGiven) else value
 
 
 def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[object, TimeSchedule]:

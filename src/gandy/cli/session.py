@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gandy.app import Gandy
     from gandy.cli.call import Call
+    from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.registry import Registry
 
@@ -26,6 +27,7 @@ class Session:
 
     database: Database
     app: Gandy | None
+    settings: Settings
 
     @property
     def owner(self) -> str | None:
@@ -55,6 +57,6 @@ async def _opened(call: Call) -> AsyncIterator[Session]:
     database = open_database(settings.database)
     try:
         await database.open()
-        yield Session(database, app)
+        yield Session(database, app, settings)
     finally:
         await database.close()

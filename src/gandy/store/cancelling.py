@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from gandy.store.statements import statement
 from gandy.store.triggers import lock_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gandy.model.run import RetentionSpans
     from gandy.store.statements import Operation, Row, Rows
@@ -27,6 +27,7 @@ class CancelResult:
     asked: tuple[int, ...] = ()  #: they run, and their workers are told to stop them
     over: tuple[int, ...] = ()  #: they had ended before
     unknown: tuple[int, ...] = ()
+    owner_of: Mapping[int, str] = field(default_factory=dict, compare=False, repr=False)
 
     def plus(self, other: CancelResult) -> CancelResult:
         """Add up the parts of a long cancellation."""
@@ -35,6 +36,7 @@ class CancelResult:
             self.asked + other.asked,
             self.over + other.over,
             self.unknown + other.unknown,
+            {**self.owner_of, **other.owner_of},
         )
 
 
@@ -53,8 +55,8 @@ def cancel_jobs(ids: Sequence[int], retention: RetentionSpans) -> Operation[Canc
     manifests = [row.id for row in (yield statement("find_manifests_of_jobs", ids=wanted))]
     if manifests:
         yield statement("lock_manifests", ids=manifests)
-    entries: dict[int, str] = {row.id: row.status for row in (yield statement("lock_entries", ids=wanted))}
-    dropped = yield from _drop([job_id for job_id in wanted if entries.get(job_id) == "queued"])
+    entries = {row.id: row for row in (yield statement("lock_entries", ids=wanted))}
+    dropped = yield from _drop([row.id for row in entries.values() if row.status == "queued"])
     rest = [job_id for job_id in wanted if job_id not in dropped]
     live = (yield statement("lock_live_runs", ids=rest)) if rest else []
     stopped, asked = yield from _stop(live, retention)
@@ -66,6 +68,7 @@ def cancel_jobs(ids: Sequence[int], retention: RetentionSpans) -> Operation[Canc
         asked=tuple(job_id for job_id in wanted if job_id in asked),
         over=tuple(job_id for job_id in gone if job_id in over),
         unknown=tuple(job_id for job_id in gone if job_id not in over),
+        owner_of={row.id: row.owner for row in (*entries.values(), *live)},
     )
 
 

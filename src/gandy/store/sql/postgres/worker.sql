@@ -21,7 +21,7 @@ WHERE id = %(id)s AND state IN ('running', 'draining');
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.
-UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND state = 'running' RETURNING id;
+UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
 -- Whose lease holds now: their slots make the default cap, their trains say what can run.

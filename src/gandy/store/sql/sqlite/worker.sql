@@ -18,7 +18,7 @@ WHERE id = :id AND state IN ('running', 'draining');
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.
-UPDATE worker SET state = 'draining' WHERE id = :id AND state = 'running' RETURNING id;
+UPDATE worker SET state = 'draining' WHERE id = :id AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
 -- Whose lease holds now: their slots make the default cap, their trains say what can run.

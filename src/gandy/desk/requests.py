@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from gandy.errors import EnqueueError
+from gandy.errors import EnqueueError, MissingInputError
 from gandy.model.declaration import DEFAULT_GROUP
 from gandy.store.queueing import EnqueueRequest, Uniqueness, uniqueness_key
 from gandy.train.definition import HIGHEST_PRIORITY
+from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +57,13 @@ class EnqueueOptions:
     def is_unique(self) -> bool:
         """Whether another job with the same key is answered with the first."""
         return self.key is not None or self.unique_for is not None or self.unique_until is not None
+
+
+def input_left_out(definition: AnyTrain) -> object:
+    """Return the input of a job that was given none: the function's default, or None where it takes none."""
+    if definition.takes_input:
+        raise MissingInputError(definition.name, definition.input_type_name)
+    return None if isinstance(definition.default_input, Required) else definition.default_input
 
 
 def enqueue_request(

@@ -1,0 +1,196 @@
+"""What a person may ask of dead letters: one, many or all; every resolution is kept in the trail."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime  # noqa: TC003 the faces read it at run time
+from typing import TYPE_CHECKING, Final
+
+from gandy.desk.payloads import Json, check_input, shown_input
+from gandy.errors import DeadLetterNotFoundError
+from gandy.store.dead_letters import (
+    AcknowledgeResult,
+    LetterFilter,
+    RequeueResult,
+    acknowledge_letters,
+    begin_letter_walk,
+    list_letters,
+    load_letter,
+    next_awaiting,
+    read_letters,
+    requeue_letters,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from gandy.model.operator import Operator
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Row
+    from gandy.train.registry import Registry
+
+_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterSummary:
+    """A dead letter in a listing."""
+
+    id: int
+    train: str
+    manifest: str | None
+    status: str
+    reason: str
+    run_id: int
+    attempt: int
+    dead_lettered_at: datetime
+    resolved_at: datetime | None
+    resolved_by: str | None
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterDetail:
+    """Everything that is kept of a dead letter; secrets in its input are masked where the train is known."""
+
+    id: int
+    train: str
+    manifest: str | None
+    group: str | None
+    owner: str
+    status: str
+    reason: str
+    evidence: Json
+    run_id: int
+    input: Json
+    due_at: datetime | None
+    attempt: int
+    priority: int
+    dead_lettered_at: datetime
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resolution_note: str | None
+    retry_run_id: int | None
+
+
+class DeadLetterDesk:
+    """Reads and resolves dead letters in the name of somebody."""
+
+    def __init__(self, database: Database, operator: Operator, *, registry: Registry | None = None) -> None:
+        """Take trains to check edited inputs by."""
+        self._database = database
+        self._operator = operator
+        self._registry = registry
+
+    async def list(self, wanted: LetterFilter) -> tuple[LetterSummary, ...]:
+        """List the newest letters first."""
+        return tuple(_summary(row) for row in await self._database.read(list_letters(wanted)))
+
+    async def show(self, letter_id: int) -> LetterDetail:
+        """Show one letter."""
+        row = await self._database.read(load_letter(letter_id))
+        if row is None:
+            raise DeadLetterNotFoundError(letter_id)
+        return self._detail(row)
+
+    async def count_awaiting(self, wanted: LetterFilter) -> int:
+        """Count the letters that a walk over all of them would resolve."""
+        return sum([len(ids) async for ids in self._awaiting(wanted)])
+
+    async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
+        """Run the jobs of letters once more, with their own input or an edited one."""
+        await self._check(ids, input_json)
+        total = RequeueResult()
+        for start in range(0, len(ids), _AT_ONCE):
+            part = ids[start : start + _AT_ONCE]
+            total = total.plus(
+                await self._database.run(requeue_letters(part, self._operator, input_json=input_json))
+            )
+        return total
+
+    async def requeue_all(
+        self,
+        wanted: LetterFilter,
+        *,
+        input_json: str | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> RequeueResult:
+        """Run the jobs of all letters that wait now once more, in parts."""
+        total = RequeueResult()
+        async for ids in self._awaiting(wanted):
+            total = total.plus(await self.requeue(ids, input_json=input_json))
+            if progress is not None:
+                progress(len(total.requeued))
+        return total
+
+    async def acknowledge(self, ids: Sequence[int], note: str) -> AcknowledgeResult:
+        """Close letters without another run."""
+        total = AcknowledgeResult()
+        for start in range(0, len(ids), _AT_ONCE):
+            part = ids[start : start + _AT_ONCE]
+            total = total.plus(await self._database.run(acknowledge_letters(part, self._operator, note)))
+        return total
+
+    async def acknowledge_all(
+        self, wanted: LetterFilter, note: str, *, progress: Callable[[int], None] | None = None
+    ) -> AcknowledgeResult:
+        """Close all letters that wait now, in parts."""
+        total = AcknowledgeResult()
+        async for ids in self._awaiting(wanted):
+            total = total.plus(await self.acknowledge(ids, note))
+            if progress is not None:
+                progress(len(total.acknowledged))
+        return total
+
+    async def _awaiting(self, wanted: LetterFilter) -> AsyncIterator[Sequence[int]]:
+        """Walk over what waits now; a job that fails again meanwhile writes a letter beyond the end."""
+        walk = await self._database.read(begin_letter_walk())
+        page = replace(wanted, limit=_AT_ONCE)
+        while ids := await self._database.read(next_awaiting(walk, page)):
+            yield ids
+            walk = replace(walk, after=ids[-1])
+
+    async def _check(self, ids: Sequence[int], input_json: str | None) -> None:
+        if input_json is not None:
+            letters = await self._database.read(read_letters(ids))
+            for train in sorted({row.train for row in letters}):
+                check_input(self._registry, train, input_json)
+
+    def _detail(self, row: Row) -> LetterDetail:
+        return LetterDetail(
+            id=row.id,
+            train=row.train,
+            manifest=row.manifest,
+            group=row.group_name,
+            owner=row.owner,
+            status=row.status,
+            reason=row.reason,
+            evidence=None if row.evidence is None else json.loads(row.evidence),
+            run_id=row.run_id,
+            input=shown_input(self._registry, row.train, row.input),
+            due_at=row.due_at,
+            attempt=row.attempt,
+            priority=row.priority,
+            dead_lettered_at=row.dead_lettered_at,
+            resolved_at=row.resolved_at,
+            resolved_by=row.resolved_by,
+            resolution_note=row.resolution_note,
+            retry_run_id=row.retry_run_id,
+        )
+
+
+def _summary(row: Row) -> LetterSummary:
+    return LetterSummary(
+        id=row.id,
+        train=row.train,
+        manifest=row.manifest,
+        status=row.status,
+        reason=row.reason,
+        run_id=row.run_id,
+        attempt=row.attempt,
+        dead_lettered_at=row.dead_lettered_at,
+        resolved_at=row.resolved_at,
+        resolved_by=row.resolved_by,
+        owner=row.owner,
+    )

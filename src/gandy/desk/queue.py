@@ -1,0 +1,132 @@
+"""What a person may ask of the work queue: what waits, one job more, a run once more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003 the faces read it at run time
+from typing import TYPE_CHECKING
+
+from gandy.desk.payloads import check_input
+from gandy.desk.requests import enqueue_request, input_left_out
+from gandy.store.audit import Deed, record_deed
+from gandy.store.entries import list_entries, queue_rerun
+from gandy.store.queueing import enqueue
+from gandy.store.runs import load_run
+
+if TYPE_CHECKING:
+    from gandy.desk.requests import EnqueueOptions
+    from gandy.model.operator import Operator
+    from gandy.store.drivers.database import Database
+    from gandy.store.entries import EntryFilter, Rerun
+    from gandy.store.statements import Operation, Row
+    from gandy.train.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrySummary:
+    """An entry of the queue; once it is dispatched, its id is its run's."""
+
+    id: int
+    train: str
+    manifest: str | None
+    group: str | None
+    status: str
+    gate: str | None  #: what a queued entry waits for: nothing (open), its instant, its manifest, a worker
+    reason: str | None
+    origin: str
+    priority: int
+    attempt: int
+    due_at: datetime
+    due_until: datetime | None
+    occurrences: int
+    scheduled_at: datetime
+    created_at: datetime
+    dispatched_at: datetime | None
+    dead_letter_id: int | None
+    error: str | None
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJob:
+    """A job that was asked for."""
+
+    id: int
+    train: str
+    is_new: bool  #: False: one with the same key is there already
+
+
+class QueueDesk:
+    """Reads the queue and puts work into it, in the name of somebody."""
+
+    def __init__(self, database: Database, operator: Operator) -> None:
+        self._database = database
+        self._operator = operator
+
+    async def list(self, wanted: EntryFilter) -> tuple[EntrySummary, ...]:
+        """List the newest entries first."""
+        return tuple(_summary(row) for row in await self._database.read(list_entries(wanted)))
+
+    async def enqueue(
+        self,
+        train: str,
+        input_json: str | None,
+        options: EnqueueOptions,
+        *,
+        owner: str,
+        registry: Registry,
+    ) -> QueuedJob:
+        """Queue one job of a train that the application knows; no input: the train's default."""
+        definition = registry.get(train)
+        value = input_left_out(definition) if input_json is None else definition.input.decode(input_json)
+        request = enqueue_request(owner, definition, [value], options=options)
+
+        def operation() -> Operation[QueuedJob]:
+            enqueued = yield from enqueue(request)
+            (job_id,) = enqueued.ids
+            deed = Deed(owner=owner, action="enqueue", subject=train, detail={"entry": job_id})
+            yield from record_deed(self._operator, deed)
+            return QueuedJob(id=job_id, train=train, is_new=job_id not in enqueued.existing)
+
+        return await self._database.run(operation())
+
+    async def rerun(
+        self, run_id: int, *, input_json: str | None = None, registry: Registry | None = None
+    ) -> Rerun:
+        """Run what is over once more; the copy belongs to no manifest, so its schedule is not touched."""
+
+        def operation() -> Operation[Rerun]:
+            run = yield from load_run(run_id)
+            if run is not None:
+                check_input(registry, run.train, input_json)
+            again = yield from queue_rerun(run_id, input_json=input_json)
+            detail = {"entry": again.id, "is_edited": input_json is not None}
+            deed = Deed(owner=again.owner, action="rerun", subject=str(run_id), detail=detail)
+            yield from record_deed(self._operator, deed)
+            return again
+
+        return await self._database.run(operation())
+
+
+def _summary(row: Row) -> EntrySummary:
+    return EntrySummary(
+        id=row.id,
+        train=row.train,
+        manifest=row.manifest,
+        group=row.group_name,
+        status=row.status,
+        gate=row.gate if row.status == "queued" else None,
+        reason=row.reason,
+        origin=row.origin,
+        priority=row.priority,
+        attempt=row.attempt,
+        due_at=row.due_at,
+        due_until=row.due_until,
+        occurrences=row.occurrences,
+        scheduled_at=row.scheduled_at,
+        created_at=row.created_at,
+        dispatched_at=row.dispatched_at,
+        dead_letter_id=row.dead_letter_id,
+        error=row.error,
+        owner=row.owner,
+    )
