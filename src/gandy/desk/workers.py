@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -81,6 +80,6 @@ def _summary(row: Row) -> WorkerSummary:
         last_seen_at=row.last_seen_at,
         longest_stall=timedelta(seconds=row.longest_stall_seconds),
         stalled_junction=row.stalled_junction,
-        trains=tuple(json.loads(row.trains)),
+        trains=tuple(row.trains),
         owner=row.owner,
     )
