@@ -10,6 +10,8 @@ if typing.TYPE_CHECKING:
     from gandy.errors import GandyError
     from gandy.model.exclusion import DateRange, Dates, Days, TimeWindow
     from gandy.rules.schedules import cron, every
+    from gandy.store.delivering import Delivery
+    from gandy.submit import Submitter
     from gandy.train.base import Train
     from gandy.train.inside.run import Run, current_run
     from gandy.train.signals import End, Retry
@@ -18,12 +20,14 @@ __all__ = [
     "DateRange",
     "Dates",
     "Days",
+    "Delivery",
     "End",
     "Gandy",
     "GandyError",
     "Job",
     "Retry",
     "Run",
+    "Submitter",
     "TimeWindow",
     "Train",
     "cron",
@@ -35,12 +39,14 @@ _HOMES = {
     "DateRange": "gandy.model.exclusion",
     "Dates": "gandy.model.exclusion",
     "Days": "gandy.model.exclusion",
+    "Delivery": "gandy.store.delivering",
     "End": "gandy.train.signals",
     "Gandy": "gandy.app",
     "GandyError": "gandy.errors",
     "Job": "gandy.app",
     "Retry": "gandy.train.signals",
     "Run": "gandy.train.inside.run",
+    "Submitter": "gandy.submit",
     "TimeWindow": "gandy.model.exclusion",
     "Train": "gandy.train.base",
     "cron": "gandy.rules.schedules",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gandy.app.keywords import ScheduleKeywords, TimeSchedule, TrainKeywords
     from gandy.app.scheduled import Scheduled
+    from gandy.submit import Submitter
     from gandy.train.base import Train
     from gandy.train.hooks import AnyHook, HookName
     from gandy.train.typed import (
@@ -41,7 +42,12 @@ class Declaring:
         self.provided = Provided()
         self.hooks = Hooks()
         self.events = EventBus()
+        self.submitter: Submitter | None = None
         self._declared = Declared(self.registry)
+
+    def submit_to(self, submitter: Submitter) -> None:
+        """Hand dispatched runs to another engine, which calls `run_delivered` where the trains are."""
+        self.submitter = submitter
 
     @property
     def declarations(self) -> Declarations:

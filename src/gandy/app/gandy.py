@@ -14,8 +14,8 @@ from gandy.app.manifests import NOT_GIVEN, input_value, refuse_bad_id
 from gandy.app.opening import opened
 from gandy.app.running import services_running, work
 from gandy.app.sync import SyncGandy
-from gandy.app.web import make_asgi
 from gandy.app.ticking import tick
+from gandy.app.web import make_asgi
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gandy.app.job import Job
     from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.app.opening import OpenApp
-    from gandy.app.web import ASGIApplication
     from gandy.app.ticking import Ticked
+    from gandy.app.web import ASGIApplication
     from gandy.clock import ManualClock
     from gandy.settings import LoadedSettings, Settings
     from gandy.store.drivers.database import Database
@@ -179,6 +179,10 @@ class Gandy(Declaring):
     async def tick(self, service: str) -> Ticked:
         """Run exactly one cycle of a service, and say what it did."""
         return await tick(self._require("app.tick()"), service)
+
+    async def run_delivered(self, run_id: int) -> bool:
+        """Take up a run that a submitter brought here; False where it was taken up before."""
+        return await self._require("app.run_delivered()").runs.run_delivered(run_id)
 
     @property
     def database(self) -> Database:

@@ -11,16 +11,18 @@ from uuid import uuid4
 
 from gandy.admin.job_runner.record import record
 from gandy.admin.job_runner.reports import RunReports
-from gandy.admin.job_runner.runner import FinishedRun, tell_hooks
-from gandy.errors import JobCancelledError, JobFailedError
+from gandy.admin.job_runner.runner import FinishedRun, check_input, tell_hooks
+from gandy.errors import GandyError, JobCancelledError, JobFailedError
 from gandy.events import RunFinished, RunStarted
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import ClaimedRun, RetentionSpans, TrainState
 from gandy.services.run_reporter import RunReporter
 from gandy.settings import format_duration
+from gandy.store.delivering import claim_delivered
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import keep_logs, settle_logs
 from gandy.store.runs import RunStart, start_run
+from gandy.train.failure import failure
 from gandy.train.hooks import HookEvent
 from gandy.train.inside.run import Run, RunLimits, running_now
 
@@ -41,7 +43,7 @@ _NO_GROUP: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class _LocalRun:
-    train: AnyTrain
+    train: AnyTrain | None  # None: the application does not know it
     value: object
     claimed: ClaimedRun
     run: Run
@@ -68,12 +70,34 @@ class LocalRuns:
         """Run to the end; return the output or raise what a junction raised."""
         local = await self._start(train, value)
         try:
-            outcome = await self._execute(local)
+            outcome = await self._execute(local, train)
         except asyncio.CancelledError:
             stopped = Cancelled(CancelledBy.CALLER, "the task that ran it was cancelled", local.run.junction)
             await asyncio.shield(self._finish(local, stopped))
             raise
         return _result(await asyncio.shield(self._finish(local, outcome)))
+
+    async def run_delivered(self, run_id: int) -> bool:
+        """Take up a run that a submitter brought here; False where it was taken up before."""
+        span = self._app.settings.manifest_manager.default_timeout
+        claimed = await self._app.database.run(
+            claim_delivered(run_id, worker_id=self._worker_id, default_timeout_seconds=span.total_seconds())
+        )
+        if claimed is None:
+            return False
+        run = self._open(claimed)
+        await asyncio.shield(self._finish_delivered(claimed, run))
+        return True
+
+    async def _finish_delivered(self, claimed: ClaimedRun, run: Run) -> None:
+        try:
+            train = self._app.registry.get(claimed.train)
+            local = _LocalRun(train, check_input(train, claimed.input_json), claimed, run)
+        except GandyError as error:
+            unusable = _LocalRun(None, None, claimed, run)
+            await self._finish(unusable, failure(error, run, junction=None, timings=()))
+        else:
+            await self._finish(local, await self._execute(local, train))
 
     async def close(self) -> None:
         """Stop the loop behind the reports."""
@@ -121,7 +145,9 @@ class LocalRuns:
         run = Run(
             id=claimed.id,
             train=claimed.train,
+            manifest=claimed.manifest,
             due_at=claimed.due_at,
+            attempt=claimed.attempt,
             fence=claimed.fence,
             sink=self._reports,
             limits=self._limits,
@@ -133,7 +159,7 @@ class LocalRuns:
             self._reporter = asyncio.create_task(reporter.run(), name="gandy-run-reporter")
         return run
 
-    async def _execute(self, local: _LocalRun) -> Outcome[object]:
+    async def _execute(self, local: _LocalRun, train: AnyTrain) -> Outcome[object]:
         await self._tell_started(local.run)
         seconds = local.claimed.timeout_seconds
         reason = f"the run took longer than {format_duration(timedelta(seconds=seconds))}"
@@ -141,7 +167,7 @@ class LocalRuns:
         alarm = loop.call_later(seconds, local.run.request_cancel, CancelledBy.TIMEOUT, reason)
         try:
             return await self._app.engine.execute(
-                local.train, local.value, run=local.run, provided=self._app.values
+                train, local.value, run=local.run, provided=self._app.values
             )
         finally:
             alarm.cancel()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gandy.model.declaration import Declarations
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
+    from gandy.submit import Submitter
     from gandy.train.execution import ProvidedValues
     from gandy.train.hooks import Hooks
     from gandy.train.registry import Registry
@@ -41,6 +42,7 @@ class OpenApp:
     declarations: Declarations
     place: str | None  #: where another process can import the application, "module:name"
     clock: ManualClock | None = None
+    submitter: Submitter | None = None  #: None: workers take runs from the database
     runs: LocalRuns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ async def opened(
             declarations=app.declarations,
             place=place,
             clock=clock,
+            submitter=app.submitter,
         )
         stack.push_async_callback(open_app.runs.close)
         yield open_app

@@ -40,7 +40,7 @@ def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
     )
 
 
-def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> Service:
+def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> DispatcherService:
     """Make the service that dispatches what no worker asked for."""
     return DispatcherService(
         DispatcherParts(
@@ -50,6 +50,7 @@ def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> Service:
             trains=app.registry.names,
             events=app.events,
             wakeups=wakeups,
+            submitter=app.submitter,
         )
     )
 
@@ -79,7 +80,7 @@ SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
 @asynccontextmanager
 async def services_running(app: OpenApp, names: Iterable[str] | None = None) -> AsyncIterator[Supervisor]:
     """Run services, all of them where none is named, for as long as the block runs."""
-    wanted = tuple(SERVICES) if names is None else tuple(names)
+    wanted = _services_of(app) if names is None else tuple(names)
     for name in wanted:
         if name not in SERVICES:
             raise UnknownServiceError(name, known=tuple(SERVICES))
@@ -96,6 +97,11 @@ async def services_running(app: OpenApp, names: Iterable[str] | None = None) -> 
         await running
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
+
+
+def _services_of(app: OpenApp) -> tuple[str, ...]:
+    """All of them; a worker would take what a submitter is there for."""
+    return tuple(name for name in SERVICES if name != "worker" or app.submitter is None)
 
 
 async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_dispatcher.running import cycle_request, run_cycle
 from gandy.admin.running import Record
-from gandy.errors import GandyError
-from gandy.services.wakeups import wait_for_wake
+from gandy.events import CycleEnded
+from gandy.services.polling import Poller
 from gandy.submit import deliver_pending
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Sequence
 
     from gandy.admin.job_dispatcher.cycle import CycleResult
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.submit import Submitter
 
-_log = logging.getLogger("gandy.dispatcher")
-
-RETRY_AFTER_SECONDS: Final = 1.0
+SERVICE: Final = "dispatcher"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,38 +45,42 @@ class DispatcherService:
 
     def __init__(self, parts: DispatcherParts) -> None:
         self._parts = parts
-        topics: tuple[Literal["work", "later"], ...] = (
-            ("later",) if parts.submitter is None else ("work", "later")
-        )
-        self._wake = parts.wakeups.event(*topics)
+        wakeups = parts.wakeups
+        self._wake = wakeups.event("later") if parts.submitter is None else wakeups.event("work", "later")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run cycles until told to stop."""
-        poll = self._parts.settings.dispatcher.poll_every.total_seconds()
-        while not stop.is_set():
-            try:
-                await self.tick(min_age_seconds=poll if self._parts.submitter is None else 0.0)
-            except GandyError as error:
-                _log.warning("%s", error)
-            await _wait(stop, self._wake, poll)
+        poll_every = self._parts.settings.dispatcher.poll_every
+        await Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake).run(stop)
 
-    async def tick(self, *, min_age_seconds: float = 0.0, is_asked_for: bool = False) -> CycleResult:
+    async def tick(self) -> CycleResult:
+        """Run exactly one cycle because a person asks for it."""
+        return await self._dispatch(min_age=timedelta(0), is_asked_for=True)
+
+    async def _cycle(self) -> timedelta | None:
+        poll_every = self._parts.settings.dispatcher.poll_every
+        min_age = poll_every if self._parts.submitter is None else timedelta(0)
+        await self._dispatch(min_age=min_age, is_asked_for=False)
+        return None
+
+    async def _dispatch(self, *, min_age: timedelta, is_asked_for: bool) -> CycleResult:
         """Run one cycle, and hand over what it dispatched where a submitter takes it."""
-        parts = self._parts
-        request = cycle_request(parts.owner, parts.trains, parts.settings, min_age_seconds=min_age_seconds)
+        parts, begun = self._parts, monotonic()
+        request = cycle_request(
+            parts.owner, parts.trains, parts.settings, min_age_seconds=min_age.total_seconds()
+        )
         record = Record(
             owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
         )
         result = await run_cycle(parts.database, request, record)
         if parts.submitter is not None:
             await deliver_pending(parts.database, parts.owner, parts.submitter, events=parts.events)
+        parts.events.emit(
+            CycleEnded(
+                service=SERVICE,
+                verdict="idle" if result.is_idle else "worked",
+                took=timedelta(seconds=monotonic() - begun),
+                counts=result.counts,
+            )
+        )
         return result
-
-
-async def _wait(stop: asyncio.Event, wake: asyncio.Event, seconds: float) -> None:
-    """Sleep until woken, until the time is over, or until the end."""
-    stopping = asyncio.create_task(stop.wait())
-    waking = asyncio.create_task(wait_for_wake(wake, seconds))
-    await asyncio.wait((stopping, waking), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    waking.cancel()
