@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.cancelled import cancel_desk, emit_cancelled, tell_progress
 from gandy.cli.options import confirm, example, json_option, yes_option
 from gandy.cli.output import emit_record, emit_rows
 from gandy.cli.session import Session, with_session
@@ -86,6 +87,18 @@ def trigger(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
     confirm(f"Queue every manifest of group {name}?", yes=yes)
     triggered = with_session(call, lambda session: _desk(session).trigger(name))
     emit_rows(triggered, ("external_id", "id", "scheduled_at", "is_new"), as_json=as_json)
+
+
+@groups.command(epilog=example("gandy groups cancel etl --yes"))
+@click.argument("name")
+@yes_option
+@json_option
+@pass_call
+def cancel(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
+    """Cancel all that waits and runs in the group now; what comes later runs as usual."""
+    confirm(f"Cancel all that waits and runs in group {name}?", yes=yes)
+    result = with_session(call, lambda session: cancel_desk(session).group(name, tell_progress))
+    emit_cancelled(result, as_json=as_json)
 
 
 def _desk(session: Session) -> GroupDesk:

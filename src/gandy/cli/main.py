@@ -24,6 +24,11 @@ class LazyCommand(NamedTuple):
 COMMANDS: Mapping[str, LazyCommand] = {
     "config": LazyCommand("gandy.cli.config:config", "Show the settings."),
     "demo": LazyCommand("gandy.cli.demo:demo", "Run a lively demo on a database of its own."),
+    "dead-letters": LazyCommand(
+        "gandy.cli.dead_letters:dead_letters", "Show and resolve jobs that wait for a person."
+    ),
+    "queue": LazyCommand("gandy.cli.queue:queue", "Show and change what waits to run."),
+    "workers": LazyCommand("gandy.cli.workers:workers", "Show and drain workers."),
     "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
     "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change what is scheduled."),
     "sync": LazyCommand("gandy.cli.sync:sync", "Seed what the application declares."),

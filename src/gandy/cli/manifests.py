@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.manifest_settings import changes_of, setting_options
 from gandy.cli.options import confirm, duration, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_record, emit_rows, say
@@ -139,6 +140,16 @@ def disable(call: Call, external_id: str, *, reason: str | None, as_json: bool) 
     """Switch it off; a deploy does not switch it on again."""
     detail = with_session(call, lambda session: _desk(session).disable(external_id, reason))
     emit_record(detail, as_json=as_json)
+
+
+@manifests.command(epilog=example("gandy manifests cancel report"))
+@click.argument("external_id", metavar="ID")
+@json_option
+@pass_call
+def cancel(call: Call, external_id: str, *, as_json: bool) -> None:
+    """Cancel its run and the entry that waits; the next occurrence runs as usual."""
+    result = with_session(call, lambda session: cancel_desk(session).manifest(external_id))
+    emit_cancelled(result, as_json=as_json)
 
 
 @manifests.command(epilog=example("gandy manifests delete extract-7 --yes"))

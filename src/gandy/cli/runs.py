@@ -8,9 +8,12 @@ from datetime import timedelta
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.options import example, json_option
+from gandy.cli.cancelled import cancel_desk, emit_cancelled
+from gandy.cli.options import example, json_input, json_option
 from gandy.cli.output import emit_record, emit_rows
 from gandy.cli.session import with_session
+from gandy.desk.operators import local_operator
+from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
 from gandy.model.run import TrainState
 from gandy.store.runs import RunFilter
@@ -102,6 +105,37 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
         "started": f"{ran.started / _MILLISECOND:.3f} ms",
         "took": f"{ran.took / _MILLISECOND:.3f} ms",
     }
+
+
+@runs.command(epilog=example("gandy runs cancel 42"))
+@click.argument("run_id", metavar="ID", type=int)
+@json_option
+@click.pass_context
+@pass_call
+def cancel(call: Call, ctx: click.Context, run_id: int, *, as_json: bool) -> None:
+    """Cancel a run, begun or not; it is never tried again."""
+    result = with_session(call, lambda session: cancel_desk(session).jobs([run_id]))
+    ctx.exit(emit_cancelled(result, as_json=as_json))
+
+
+@runs.command(epilog=example("""gandy runs rerun 42 --input '{"number": 8}'"""))
+@click.argument("run_id", metavar="ID", type=int)
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of the run's own input.")
+@json_option
+@pass_call
+def rerun(call: Call, run_id: int, *, text: str | None, as_json: bool) -> None:
+    """Run what is over once more.
+
+    The new run names the old one as its parent. It belongs to no manifest: schedules and their counts stay as
+    they are.
+    """
+    again = with_session(
+        call,
+        lambda session: QueueDesk(session.database, local_operator("cli")).rerun(
+            run_id, input_json=text, registry=session.registry
+        ),
+    )
+    emit_record(again, as_json=as_json)
 
 
 def _without(detail: RunDetail, left_out: tuple[str, ...]) -> dict[str, object]:

@@ -1,0 +1,198 @@
+"""`gandy dead-letters`: jobs that wait for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import confirm, example, json_input, json_option, yes_option
+from gandy.cli.output import emit_json, emit_record, emit_rows, say
+from gandy.cli.session import Session, with_session
+from gandy.desk.dead_letters import DeadLetterDesk
+from gandy.desk.operators import local_operator
+from gandy.store.dead_letters import LetterFilter, LetterStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.store.dead_letters import AcknowledgeResult, RequeueResult
+
+_COLUMNS = ("id", "train", "manifest", "status", "attempt", "dead_lettered_at", "reason")
+_LEFT_UNDONE = 1
+
+all_option = click.option("--all", "everything", is_flag=True, help="All letters that wait now.")
+train_option = click.option("--train", help="Only letters of this train.")
+manifest_option = click.option("--manifest", metavar="ID", help="Only letters of this manifest.")
+
+
+@click.group("dead-letters", epilog=example("gandy dead-letters requeue 42"))
+def dead_letters() -> None:
+    """Show and resolve jobs that wait for a person."""
+
+
+@dead_letters.command("list", epilog=example("gandy dead-letters list --train CloseMonth --json"))
+@click.option(
+    "--status",
+    type=click.Choice([*get_args(LetterStatus), "all"]),
+    default="awaiting_intervention",
+    show_default=True,
+    help="Only letters in this state.",
+)
+@train_option
+@manifest_option
+@click.option("--before", type=int, metavar="ID", help="Only letters older than this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def list_letters(
+    call: Call,
+    *,
+    status: str,
+    train: str | None,
+    manifest: str | None,
+    before: int | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List dead letters, the newest first."""
+    wanted = next((word for word in get_args(LetterStatus) if word == status), None)
+    found = with_session(
+        call,
+        lambda session: _desk(session).list(
+            LetterFilter(
+                owner=session.owner, train=train, manifest=manifest, status=wanted, before=before, limit=limit
+            )
+        ),
+    )
+    emit_rows(found, _COLUMNS, as_json=as_json)
+
+
+@dead_letters.command(epilog=example("gandy dead-letters show 42"))
+@click.argument("letter_id", metavar="ID", type=int)
+@json_option
+@pass_call
+def show(call: Call, letter_id: int, *, as_json: bool) -> None:
+    """Show one dead letter: what failed, with which input, and what became of it."""
+    emit_record(with_session(call, lambda session: _desk(session).show(letter_id)), as_json=as_json)
+
+
+@dead_letters.command(epilog=example("""gandy dead-letters requeue 42 --input '{"number": 8}'"""))
+@click.argument("letter_ids", metavar="[ID]...", type=int, nargs=-1)
+@all_option
+@train_option
+@manifest_option
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of the input that failed.")
+@yes_option
+@json_option
+@click.pass_context
+@pass_call
+def requeue(
+    call: Call,
+    ctx: click.Context,
+    letter_ids: tuple[int, ...],
+    *,
+    everything: bool,
+    train: str | None,
+    manifest: str | None,
+    text: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Run the jobs of dead letters once more, with a clean record."""
+    wanted = LetterFilter(train=train, manifest=manifest)
+    _refuse_unclear(letter_ids, wanted, everything=everything)
+    if everything:
+        confirm(f"Requeue {_count(call, wanted)} dead letters?", yes=yes)
+
+    async def work(session: Session) -> RequeueResult:
+        desk = _desk(session)
+        if everything:
+            own = _owned(session, wanted)
+            return await desk.requeue_all(own, input_json=text, progress=_tell_progress)
+        return await desk.requeue(letter_ids, input_json=text)
+
+    result = with_session(call, work)
+    if as_json:
+        emit_json(result)
+    else:
+        emit_rows(result.requeued, ("letter_id", "entry_id", "was_waiting", "is_held"), as_json=False)
+    ctx.exit(_explain(result))
+
+
+@dead_letters.command(epilog=example("gandy dead-letters acknowledge 42 --note 'the supplier was down'"))
+@click.argument("letter_ids", metavar="[ID]...", type=int, nargs=-1)
+@all_option
+@train_option
+@manifest_option
+@click.option("--note", required=True, help="Why, for those who ask later.")
+@yes_option
+@json_option
+@click.pass_context
+@pass_call
+def acknowledge(
+    call: Call,
+    ctx: click.Context,
+    letter_ids: tuple[int, ...],
+    *,
+    everything: bool,
+    train: str | None,
+    manifest: str | None,
+    note: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Close dead letters without another run."""
+    wanted = LetterFilter(train=train, manifest=manifest)
+    _refuse_unclear(letter_ids, wanted, everything=everything)
+    if everything:
+        confirm(f"Acknowledge {_count(call, wanted)} dead letters?", yes=yes)
+
+    async def work(session: Session) -> AcknowledgeResult:
+        desk = _desk(session)
+        if everything:
+            return await desk.acknowledge_all(_owned(session, wanted), note, progress=_tell_progress)
+        return await desk.acknowledge(letter_ids, note)
+
+    result = with_session(call, work)
+    if as_json:
+        emit_json(result)
+    else:
+        rows = [{"letter_id": letter_id} for letter_id in result.acknowledged]
+        emit_rows(rows, ("letter_id",), as_json=False)
+    ctx.exit(_explain(result))
+
+
+def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everything: bool) -> None:
+    if bool(letter_ids) == everything:
+        raise click.UsageError("name the letters by their ids, or pass --all")
+    if not everything and (wanted.train or wanted.manifest):
+        raise click.UsageError("--train and --manifest choose among --all; ids need neither")
+
+
+def _count(call: Call, wanted: LetterFilter) -> int:
+    return with_session(call, lambda session: _desk(session).count_awaiting(_owned(session, wanted)))
+
+
+def _owned(session: Session, wanted: LetterFilter) -> LetterFilter:
+    return LetterFilter(owner=session.owner, train=wanted.train, manifest=wanted.manifest)
+
+
+def _explain(result: RequeueResult | AcknowledgeResult) -> int:
+    """Name what was not resolved by this call, and give the exit code."""
+    for letter_id in result.resolved_before:
+        say(f"Dead letter {letter_id} was resolved before; gandy dead-letters show {letter_id} says how.")
+    for letter_id in result.unknown:
+        say(f"There is no dead letter {letter_id}.")
+    return _LEFT_UNDONE if result.resolved_before or result.unknown else 0
+
+
+def _tell_progress(done: int) -> None:
+    say(f"{done} so far")
+
+
+def _desk(session: Session) -> DeadLetterDesk:
+    return DeadLetterDesk(session.database, local_operator("cli"), registry=session.registry)

@@ -1,0 +1,153 @@
+"""`gandy queue`: what waits to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.cancelled import cancel_desk, emit_cancelled
+from gandy.cli.options import duration, example, json_input, json_option
+from gandy.cli.output import emit_record, emit_rows, say
+from gandy.cli.session import Session, with_session
+from gandy.desk.operators import local_operator
+from gandy.desk.queue import QueueDesk
+from gandy.desk.requests import EnqueueOptions
+from gandy.errors import AppNotGivenError
+from gandy.store.entries import EntryFilter, EntryStatus, Gate
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gandy.desk.queue import QueuedJob
+
+_COLUMNS = (
+    "id",
+    "train",
+    "manifest",
+    "group",
+    "status",
+    "gate",
+    "priority",
+    "attempt",
+    "scheduled_at",
+    "reason",
+)
+
+
+@click.group(epilog=example("gandy queue list --gate train"))
+def queue() -> None:
+    """Show and change what waits to run."""
+
+
+@queue.command("list", epilog=example("gandy queue list --status skipped --train CloseMonth"))
+@click.option(
+    "--status",
+    type=click.Choice([*get_args(EntryStatus), "all"]),
+    default="queued",
+    show_default=True,
+    help="Only entries in this state.",
+)
+@click.option(
+    "--gate",
+    type=click.Choice(get_args(Gate)),
+    help="Only entries that wait for nothing (open), their instant, their manifest, or a worker.",
+)
+@click.option("--train", help="Only entries of this train.")
+@click.option("--group", help="Only entries of this group.")
+@click.option("--before", type=int, metavar="ID", help="Only entries older than this one.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def list_queue(
+    call: Call,
+    *,
+    status: EntryStatus | str,
+    gate: Gate | None,
+    train: str | None,
+    group: str | None,
+    before: int | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List entries, the newest first."""
+    wanted_status = next((word for word in get_args(EntryStatus) if word == status), None)
+    found = with_session(
+        call,
+        lambda session: _desk(session).list(
+            EntryFilter(
+                owner=session.owner,
+                status=wanted_status,
+                gate=gate,
+                train=train,
+                group=group,
+                before=before,
+                limit=limit,
+            )
+        ),
+    )
+    emit_rows(found, _COLUMNS, as_json=as_json)
+
+
+@queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))
+@click.argument("train")
+@click.option("--input", "text", type=json_input, metavar="JSON", help="JSON, @file or - for stdin.")
+@click.option("--group", help="Instead of the train's group.")
+@click.option("--delay", type=duration, metavar="D", help="Not before so long from now.")
+@click.option("--priority", type=click.IntRange(0, 31), help="0 to 31, higher first.")
+@click.option("--max-retries", type=click.IntRange(min=0), help="Parked after so many failed attempts.")
+@click.option(
+    "--unique-for", type=duration, metavar="D", help="The same job is queued once in so long a time."
+)
+@json_option
+@pass_call
+def enqueue(
+    call: Call,
+    train: str,
+    *,
+    text: str | None,
+    group: str | None,
+    delay: timedelta | None,
+    priority: int | None,
+    max_retries: int | None,
+    unique_for: timedelta | None,
+    as_json: bool,
+) -> None:
+    """Queue one job of a train.
+
+    It needs the application, whose types the input is checked by.
+    """
+    options = EnqueueOptions(
+        group=group, delay=delay, priority=priority, max_retries=max_retries, unique_for=unique_for
+    )
+    job = with_session(call, lambda session: _enqueue(session, train, input_json=text, options=options))
+    emit_record(job, as_json=as_json)
+    if not job.is_new:
+        say("The same job is there already; it stands for this one.")
+
+
+@queue.command(epilog=example("gandy queue cancel 42"))
+@click.argument("entry_id", metavar="ID", type=int)
+@json_option
+@click.pass_context
+@pass_call
+def cancel(call: Call, ctx: click.Context, entry_id: int, *, as_json: bool) -> None:
+    """Cancel an entry; one that runs by now is asked to stop."""
+    result = with_session(call, lambda session: cancel_desk(session).jobs([entry_id]))
+    ctx.exit(emit_cancelled(result, as_json=as_json))
+
+
+async def _enqueue(
+    session: Session, train: str, *, input_json: str | None, options: EnqueueOptions
+) -> QueuedJob:
+    if session.app is None:
+        raise AppNotGivenError
+    app = session.app
+    return await _desk(session).enqueue(train, input_json, options, owner=app.name, registry=app.registry)
+
+
+def _desk(session: Session) -> QueueDesk:
+    return QueueDesk(session.database, local_operator("cli"))
