@@ -27,6 +27,7 @@ TRAIN = "Sell"
 TRAINS = (TRAIN, "MakeReport")
 WORKER = "worker-1"
 SPANS = RetentionSpans(completed=timedelta(days=7), failed=timedelta(days=30), cancelled=timedelta(days=30))
+ONE = EnqueueRequest(owner=OWNER, train=TRAIN, inputs=[None], input_type_name="Item")
 RULES = FinishRules(OWNER, SPANS, 10_000)
 
 
@@ -74,7 +75,7 @@ def failed(run: ClaimedRun, **options: Any) -> RunEnd:  # noqa: ANN401
     return ended(run, TrainState.FAILED, **options)
 
 
-def run_statement(name: str, **parameters: object) -> Operation[Rows]:
+def run_statement(name: str, /, **parameters: object) -> Operation[Rows]:
     """One named statement as an operation of its own."""
     return (yield statement(name, **parameters))
 

@@ -64,8 +64,8 @@ class SqliteDatabase:
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
         """Open a transaction for several operations; other writers of this process wait."""
         async with self._writer.turn:
-            await self._writer.call_unlocked(begin_immediate)
-            try:
+            try:  # also around the beginning: who is cancelled there may have begun all the same
+                await self._writer.call_unlocked(begin_immediate)
                 yield SqliteTransaction(self._writer)
             except BaseException:
                 await asyncio.shield(self._writer.call_unlocked(Connection.rollback))

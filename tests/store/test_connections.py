@@ -1,0 +1,188 @@
+"""Connections that break: who holds one comes back by itself, with nothing half written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from gandy.errors import DatabaseUnreachableError, GandyError
+from gandy.settings import DatabaseSettings
+from gandy.store.drivers.link import open_link
+from gandy.store.drivers.opening import migrate, open_database
+from gandy.store.manifests import read_now
+from gandy.store.queueing import enqueue
+from tests.store.work import ONE, count, is_somebody_listening, queue, run_statement, second_connection
+from tests.support.waiting import eventually
+from tests.support.world import START, open_world
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tests.support.postgres import PostgresServer, StopMode, ThrowawayServer
+    from tests.support.world import World
+
+
+@pytest.fixture
+async def postgres_world(postgres_server: PostgresServer) -> AsyncIterator[World]:
+    template = postgres_server.template("migrated", lambda url: (migrate(url), None)[1])
+    with postgres_server.database(template) as url:
+        world = await open_world(url)
+        yield world
+        await world.database.close()
+
+
+async def test_a_session_whose_backend_was_ended_comes_back(postgres_world: World) -> None:
+    session = postgres_world.database.session()
+    await session.run(enqueue(ONE))
+
+    _end_backends(postgres_world)
+
+    with pytest.raises(DatabaseUnreachableError):
+        await session.run(enqueue(ONE))
+    await session.run(enqueue(ONE))
+    await session.close()
+    assert count(postgres_world, "work_queue") == 2
+
+
+async def test_the_pool_gives_no_connection_whose_backend_was_ended(postgres_world: World) -> None:
+    await queue(postgres_world)
+
+    _end_backends(postgres_world)
+    await queue(postgres_world)
+
+    assert count(postgres_world, "work_queue") == 2
+
+
+async def test_a_transaction_whose_backend_was_ended_leaves_nothing(postgres_world: World) -> None:
+    async def write_and_lose_the_backend() -> None:
+        async with postgres_world.database.transaction() as transaction:
+            await transaction.run(enqueue(ONE))
+            _end_backends(postgres_world)
+            await transaction.run(enqueue(ONE))
+
+    with pytest.raises(DatabaseUnreachableError):
+        await write_and_lose_the_backend()
+    await queue(postgres_world)
+
+    assert count(postgres_world, "work_queue") == 1
+
+
+async def test_a_link_whose_backend_was_ended_connects_anew(postgres_world: World) -> None:
+    link = open_link(DatabaseSettings(url=postgres_world.url), clock=postgres_world.clock)
+    with closing(link):
+        assert link.run(read_now()) == START
+
+        _end_backends(postgres_world)
+
+        with pytest.raises((GandyError, psycopg.OperationalError)):
+            link.run(read_now())
+        assert link.run(read_now()) == START
+
+
+async def test_a_listener_whose_backend_was_ended_says_so(postgres_world: World) -> None:
+    listener = postgres_world.database.notifications()
+    assert isinstance(listener, AsyncGenerator)
+    heard = asyncio.ensure_future(anext(listener))
+    await eventually(lambda: is_somebody_listening(postgres_world), "somebody listens")
+
+    _end_backends(postgres_world)
+
+    with pytest.raises(DatabaseUnreachableError):
+        await heard
+
+
+@pytest.mark.parametrize("mode", ["fast", "crash"])
+async def test_sessions_pools_and_links_survive_a_restart_of_the_server(
+    private_postgres_server: ThrowawayServer, mode: StopMode
+) -> None:
+    with private_postgres_server.database() as url:
+        migrate(url)
+        world = await open_world(url)
+        session, link = world.database.session(), open_link(DatabaseSettings(url=url), clock=world.clock)
+        await session.run(enqueue(ONE))
+        link.run(read_now())
+
+        await asyncio.to_thread(private_postgres_server.restart, mode)
+
+        await eventually(lambda: _works(lambda: session.run(enqueue(ONE))), "the session is back")
+        await eventually(lambda: _works(lambda: world.database.run(enqueue(ONE))), "the pool is back")
+        await eventually(lambda: _works(lambda: asyncio.to_thread(link.run, read_now())), "the link is back")
+        assert count(world, "work_queue") == 3
+        link.close()
+        await session.close()
+        await world.database.close()
+
+
+async def test_a_server_that_is_away_is_unreachable_and_found_again(
+    private_postgres_server: ThrowawayServer,
+) -> None:
+    with private_postgres_server.database() as url:
+        migrate(url)
+        private_postgres_server.stop()
+        database = open_database(DatabaseSettings(url=url))
+        with pytest.raises(DatabaseUnreachableError):
+            await database.open()
+
+        private_postgres_server.start()
+        await database.open()
+        assert await database.run(run_statement("ping"))
+        await database.close()
+
+
+async def test_a_notification_reaches_who_listens(world: World) -> None:
+    other = await second_connection(world)
+    listener = world.database.notifications()
+    assert isinstance(listener, AsyncGenerator)
+    heard = asyncio.ensure_future(anext(listener))
+
+    async def write_until_heard() -> bool:
+        await other.run(enqueue(ONE))
+        return heard.done()
+
+    await eventually(write_until_heard, "the listener hears")
+    await listener.aclose()
+    await other.close()
+
+    assert await heard == ("changed" if world.database.dialect == "sqlite" else "work:shop")
+
+
+async def test_what_was_rolled_back_tells_nobody(postgres_world: World) -> None:
+    listener = postgres_world.database.notifications()
+    assert isinstance(listener, AsyncGenerator)
+    heard = asyncio.ensure_future(anext(listener))
+    await eventually(lambda: is_somebody_listening(postgres_world), "somebody listens")
+
+    async def write_and_raise() -> None:
+        async with postgres_world.database.transaction() as transaction:
+            await transaction.run(enqueue(ONE))
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        await write_and_raise()
+    await postgres_world.database.run(run_statement("notify", payload="later:shop"))
+
+    assert await heard == "later:shop"
+    await listener.aclose()
+
+
+async def _works(call: Callable[[], Awaitable[object]]) -> bool:
+    """Try once; a connection that is still broken is made anew by the next call."""
+    try:
+        await call()
+    except (GandyError, psycopg.OperationalError):
+        return False
+    return True
+
+
+def _end_backends(world: World) -> None:
+    ended = world.rows(
+        "SELECT pg_terminate_backend(pid, 5000) AS is_ended FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    assert ended
+    assert all(row["is_ended"] for row in ended)
