@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy import Connection, Select
-    from sqlalchemy.exc import DBAPIError
 
     from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
@@ -66,6 +65,7 @@ class Dialect(Protocol):
     name: str
     has_row_locks: bool
     has_partitions: bool
+    has_pipeline: bool
 
     def now(self, connection: Connection) -> datetime:
         """The database's own clock."""
@@ -91,7 +91,7 @@ class Dialect(Protocol):
         """Whether the session certainly ended; False where nobody can tell."""
         ...
 
-    def failure(self, error: DBAPIError) -> Failure:
+    def failure(self, error: Exception) -> Failure:
         """Whose fault an error is."""
         ...
 

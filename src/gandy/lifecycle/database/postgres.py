@@ -14,13 +14,13 @@ from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Patience, TableSize
 from gandy.lifecycle.database.explain import Explain
 from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
+from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
@@ -47,6 +47,7 @@ class Postgres(PostgresPartitions, Dialect):
     name = "postgresql"
     has_row_locks = True
     has_partitions = True
+    has_pipeline = True
 
     @override
     def now(self, connection: Connection) -> datetime:
@@ -55,13 +56,7 @@ class Postgres(PostgresPartitions, Dialect):
     @override
     def begin_batch(self, connection: Connection, patience: Patience) -> None:
         """The plan that was judged is the plan that runs: an index walk, never a scan of the table."""
-        _set_local(
-            connection,
-            lock_timeout=_milliseconds(patience.lock),
-            statement_timeout=_milliseconds(patience.statement),
-            enable_seqscan="off",
-            enable_bitmapscan="off",
-        )
+        connection.execute(batch_limits(patience))
 
     @override
     def begin_reading(self, connection: Connection) -> None:
@@ -83,8 +78,9 @@ class Postgres(PostgresPartitions, Dialect):
         return int(found.scalar_one()) == 0
 
     @override
-    def failure(self, error: DBAPIError) -> Failure:
-        state = error.orig.sqlstate if isinstance(error.orig, psycopg.Error) else None
+    def failure(self, error: Exception) -> Failure:
+        cause = original(error)
+        state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
         if state in _CONTENDED:
             return Failure.CONTENDED
         return Failure.ROW if state is not None and state[:2] in _ROW_CLASSES else Failure.OTHER
@@ -221,10 +217,22 @@ def _kind(declared: ColumnType, unit: Unit | None) -> Kind | None:
     return None
 
 
-def _set_local(connection: Connection, **settings: str) -> None:
-    connection.execute(
-        select(*(func.set_config(name, bindparam(None, value), True) for name, value in settings.items()))
+def batch_limits(patience: Patience) -> Select[Any]:
+    """The statement that limits a transaction which deletes."""
+    return _settings(
+        lock_timeout=_milliseconds(patience.lock),
+        statement_timeout=_milliseconds(patience.statement),
+        enable_seqscan="off",
+        enable_bitmapscan="off",
     )
+
+
+def _set_local(connection: Connection, **settings: str) -> None:
+    connection.execute(_settings(**settings))
+
+
+def _settings(**settings: str) -> Select[Any]:
+    return select(*(func.set_config(name, bindparam(None, value), True) for name, value in settings.items()))
 
 
 def _milliseconds(span: timedelta) -> str:

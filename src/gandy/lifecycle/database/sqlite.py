@@ -17,6 +17,7 @@ from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Partition, Patience, TableSize
 from gandy.lifecycle.database.explain import Explain
 from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
+from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind, form_of_texts
 from gandy.lifecycle.database.sampling import sample
 
@@ -41,6 +42,7 @@ class Sqlite(Dialect):
     name = "sqlite"
     has_row_locks = False
     has_partitions = False
+    has_pipeline = False
 
     @override
     def now(self, connection: Connection) -> datetime:
@@ -78,13 +80,12 @@ class Sqlite(Dialect):
         return False
 
     @override
-    def failure(self, error: DBAPIError) -> Failure:
-        if not isinstance(error.orig, sqlite3.Error):
-            return Failure.OTHER
-        code = getattr(error.orig, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    def failure(self, error: Exception) -> Failure:
+        cause = original(error)
+        code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if code in _BUSY:
             return Failure.CONTENDED
-        return Failure.ROW if isinstance(error.orig, sqlite3.IntegrityError) else Failure.OTHER
+        return Failure.ROW if isinstance(cause, sqlite3.IntegrityError) else Failure.OTHER
 
     @override
     def user_schemas(self, connection: Connection) -> Sequence[str | None]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_
+from sqlalchemy import Connection, String, and_, bindparam
 
+from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
+from gandy.lifecycle.driver.pipelined import PipelinedLane
 from gandy.lifecycle.driver.rows import RowDriver
 from gandy.lifecycle.selection.statements import Values, among
 from gandy.lifecycle.state.progress import Progress, RuleState
@@ -50,13 +52,14 @@ class AgeSweep:
         selection = without(self.walk.frozen_at(since), self.quarantined)
         progress = Progress(self.walk.key, self.walk.shape)
 
-        def remember(connection: Connection, cursor: Values, rows: int) -> None:
-            progress.advance(connection, cutoff=since, cursor=cursor, rows=rows)
+        def remember(connection: Connection, end: Values) -> None:
+            progress.advance(connection, cutoff=since, cursor=end)
 
         driver = RowDriver(
             shift=self.shift,
             selection=selection,
             rule=self.walk.key,
+            lane=self._lane(selection, progress, since=since, remember=remember),
             remember=remember,
             throttles=self.throttles,
         )
@@ -65,6 +68,13 @@ class AgeSweep:
             with self.shift.session.writing() as connection:
                 progress.finish_pass(connection)
         return outcome.plus(result)
+
+    def _lane(self, selection: Selection, progress: Progress, *, since: datetime, remember: Remember) -> Lane:
+        """Two round trips a batch where the database allows it and no child has to be settled."""
+        if self.shift.session.dialect.has_pipeline and not selection.children:
+            cursor = bindparam("cursor_text", None, String)
+            return PipelinedLane(self.shift, selection, progress.advancing(since, cursor))
+        return OrdinaryLane(self.shift, selection, remember)
 
 
 def pace_for(selection: Selection, pace: Pace) -> Pace:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, and_, select
 
 from gandy.lifecycle.driver.ages import pace_for, without
+from gandy.lifecycle.driver.lanes import OrdinaryLane
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.rows import RowDriver
 from gandy.lifecycle.selection.statements import Values, after, equal, up_to
@@ -110,13 +111,15 @@ class CapSweep:
         selection = Selection(table=self.walk.table, dead=beyond, order=order, children=self.walk.children)
         progress = Progress(self.walk.key, self.walk.shape)
 
-        def remember(connection: Connection, _cursor: Values, rows: int) -> None:
-            progress.advance(connection, cutoff=self.shift.now, cursor=reached, rows=rows)
+        def remember(connection: Connection, _end: Values) -> None:
+            progress.advance(connection, cutoff=self.shift.now, cursor=reached)
 
+        selection = without(selection, self.quarantined)
         driver = RowDriver(
             shift=self.shift,
-            selection=without(selection, self.quarantined),
+            selection=selection,
             rule=self.walk.key,
+            lane=OrdinaryLane(self.shift, selection, remember),
             remember=remember,
             throttles=self.throttles,
         )
@@ -128,7 +131,7 @@ class CapSweep:
             return
         progress = Progress(self.walk.key, self.walk.shape)
         with self.shift.session.writing() as connection:
-            progress.advance(connection, cutoff=self.shift.now, cursor=reached, rows=0)
+            progress.advance(connection, cutoff=self.shift.now, cursor=reached)
 
 
 def _left(budget: Budget, outcome: RuleOutcome) -> Budget:

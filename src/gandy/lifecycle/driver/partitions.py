@@ -54,7 +54,7 @@ class PartitionSweep:
                 rows = partition.rows or self._count(connection, partition)
                 self.shift.session.dialect.drop_partition(connection, self.walk.table.name, partition.name)
                 progress = Progress(self.walk.key, self.walk.shape)
-                progress.advance(connection, cutoff=self.shift.now, cursor=None, rows=rows)
+                progress.advance(connection, cutoff=self.shift.now, cursor=None)
         except DBAPIError as error:
             if self.shift.session.dialect.failure(error) is not Failure.CONTENDED:
                 raise

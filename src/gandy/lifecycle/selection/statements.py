@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Delete, Select, and_, delete, func, literal, select, true, tuple_
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Delete,
+    Select,
+    and_,
+    delete,
+    func,
+    literal,
+    select,
+    true,
+    tuple_,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +57,12 @@ def among(columns: Columns, rows: Sequence[Values]) -> ColumnElement[bool]:
 
 def nth_row(selection: Selection, cursor: Values | None, limit: int) -> Select[Any]:
     """Where a full batch after the cursor would end."""
-    return _ahead(selection, cursor).order_by(*selection.order).offset(limit - 1).limit(1)
+    return row_after(selection, cursor, literal(limit - 1, BigInteger))
+
+
+def row_after(selection: Selection, cursor: Values | None, skip: ColumnElement[int]) -> Select[Any]:
+    """The dead row that comes so many after the first behind the cursor."""
+    return _ahead(selection, cursor).order_by(*selection.order).offset(skip).limit(1)
 
 
 def last_row(selection: Selection, cursor: Values | None) -> Select[Any]:
@@ -94,4 +111,7 @@ def _in_range(selection: Selection, cursor: Values | None, end: Values) -> Colum
 
 
 def _typed(columns: Columns, values: Values) -> list[ColumnElement[Any]]:
-    return [literal(value, column.type) for column, value in zip(columns, values, strict=True)]
+    pairs = zip(columns, values, strict=True)
+    return [
+        value if isinstance(value, ColumnElement) else literal(value, column.type) for column, value in pairs
+    ]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, Update, exists, literal, select, update
 
 from gandy.errors import SweepLeaseLostError
-from gandy.lifecycle.state.tables import LEASE
+from gandy.lifecycle.state.tables import LEASE, Instant
 from gandy.lifecycle.state.upsert import insert_ignoring
 
 if TYPE_CHECKING:
@@ -30,14 +30,26 @@ class Lease:
 
     def renew(self, connection: Connection) -> None:
         """Hold on in the batch's own transaction; a batch of a lost lease deletes nothing."""
-        elapsed = timedelta(seconds=time.monotonic() - self.taken_monotonic)
-        renewed = connection.execute(
-            update(LEASE)
-            .where(LEASE.c.scheduler == self.scheduler, LEASE.c.token == self.token)
-            .values(expires_at=self.taken_at + elapsed + LEASE_FOR)
-        )
+        renewed = connection.execute(self.renewing(literal(self.expiry(), Instant)))
         if renewed.rowcount == 0:
             raise SweepLeaseLostError(self.scheduler)
+
+    def renewing(self, expires_at: ColumnElement[datetime]) -> Update:
+        """The statement that holds on; it changes no row once the lease is lost."""
+        return update(LEASE).where(*self._mine()).values(expires_at=expires_at)
+
+    def expiry(self) -> datetime:
+        """When a lease renewed now runs out, by the database's clock."""
+        elapsed = timedelta(seconds=time.monotonic() - self.taken_monotonic)
+        return self.taken_at + elapsed + LEASE_FOR
+
+    @property
+    def is_held(self) -> ColumnElement[bool]:
+        """Asked by the statement that deletes, where nobody waits for the renewal's answer."""
+        return exists(select(1).where(*self._mine()))
+
+    def _mine(self) -> tuple[ColumnElement[bool], ...]:
+        return LEASE.c.scheduler == self.scheduler, LEASE.c.token == self.token
 
 
 def take_lease(session: Session, scheduler: str) -> Lease | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, String, Update, delete, literal, select, update
 
 from gandy.lifecycle.database.values import decode_values, encode_values
 from gandy.lifecycle.state.tables import RULE, has_tables
@@ -69,13 +69,14 @@ class Progress:
     key: RuleKey
     shape: str
 
-    def advance(self, connection: Connection, *, cutoff: datetime, cursor: Cursor | None, rows: int) -> None:
+    def advance(self, connection: Connection, *, cutoff: datetime, cursor: Cursor | None) -> None:
         """Remember where the next batch goes on; called in the batch's own transaction."""
-        self._write(
-            connection,
-            {"cutoff": cutoff, "cursor": None if cursor is None else encode_values(cursor), "deleted": rows},
-            {"deleted": RULE.c.deleted + rows},
-        )
+        text = None if cursor is None else encode_values(cursor)
+        connection.execute(self.advancing(cutoff, literal(text, String)))
+
+    def advancing(self, cutoff: datetime, cursor: ColumnElement[Any]) -> Update:
+        """The statement that remembers; the rule's row is there since its retention was accepted."""
+        return update(RULE).where(*self._mine()).values(cutoff=cutoff, cursor=cursor)
 
     def finish_pass(self, connection: Connection) -> None:
         """Forget the cursor: the next pass begins at the head."""
@@ -89,9 +90,10 @@ class Progress:
         """Remember that a person has to agree first."""
         self._write(connection, {"held_rows": rows}, {})
 
-    def measure(self, connection: Connection, *, backlog: int, measured_at: datetime) -> None:
-        """Remember what was left over, so that the next tick can tell arrivals."""
-        self._write(connection, {"backlog": backlog, "measured_at": measured_at}, {})
+    def measure(self, connection: Connection, *, backlog: int, measured_at: datetime, rows: int) -> None:
+        """Remember what went and what was left over, so that the next tick can tell arrivals."""
+        values = {"backlog": backlog, "measured_at": measured_at, "deleted": rows}
+        self._write(connection, values, {"deleted": RULE.c.deleted + rows})
 
     def read(self, connection: Connection) -> RuleState | None:
         """What is remembered about this rule."""

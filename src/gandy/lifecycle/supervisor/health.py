@@ -37,7 +37,7 @@ class HealthCheck:
         if outcome.rows or backlog or before:
             with self.shift.session.writing() as connection:
                 progress = Progress(self.walk.key, self.walk.shape)
-                progress.measure(connection, backlog=backlog, measured_at=self.shift.now)
+                progress.measure(connection, backlog=backlog, measured_at=self.shift.now, rows=outcome.rows)
         return Health(
             table=self.walk.key.table,
             rule=self.walk.label,

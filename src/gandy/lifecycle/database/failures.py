@@ -1,0 +1,14 @@
+"""What a database said, whichever layer brings the news."""
+
+from __future__ import annotations
+
+
+def said(error: Exception) -> str:
+    """The driver's own words, on one line."""
+    return " ".join(str(original(error)).split())
+
+
+def original(error: Exception) -> BaseException:
+    """The driver's error, out of what SQLAlchemy wrapped around it."""
+    wrapped = getattr(error, "orig", None)
+    return wrapped if isinstance(wrapped, BaseException) else error
