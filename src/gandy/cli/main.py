@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "queue": LazyCommand("gandy.cli.queue:queue", "Show and change what waits to run."),
     "workers": LazyCommand("gandy.cli.workers:workers", "Show and drain workers."),
+    "doctor": LazyCommand("gandy.cli.doctor:doctor", "Check the installation and say what to do."),
     "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
     "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change what is scheduled."),
     "sync": LazyCommand("gandy.cli.sync:sync", "Seed what the application declares."),

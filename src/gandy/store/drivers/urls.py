@@ -31,3 +31,8 @@ def sqlite_path(url: str) -> Path:
     if not rest.startswith("/") or rest in {"/", "//"} or rest == "/:memory:":
         raise DatabaseUrlError(url, "a SQLite database needs a file, shared by every connection")
     return Path(unquote(rest.removeprefix("/")))
+
+
+def database_file(url: str) -> Path | None:
+    """Find the file that a database lives in; None where a server keeps it."""
+    return sqlite_path(url) if dialect_of(url) == "sqlite" else None

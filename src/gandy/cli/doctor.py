@@ -1,0 +1,42 @@
+"""`gandy doctor`: a check-up of the installation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import example, json_option
+from gandy.cli.output import emit_json, say
+from gandy.desk.doctor import Doctor, Report
+
+_FOUND = 1
+
+
+@click.command(epilog=example("gandy --app billing:app doctor --json"))
+@json_option
+@click.pass_context
+@pass_call
+def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
+    """Check the installation and say what to do.
+
+    The database, its schema, clock and indexes, the workers, retention, dead letters and references.
+    Nothing is changed. Exit code 1 when something was found.
+    """
+    app = call.find_app()
+    settings = app.settings if app else call.load_settings().settings
+    physician = Doctor(settings, owner=app.name if app else None, registry=app.registry if app else None)
+    report = asyncio.run(physician.examine())
+    if as_json:
+        emit_json(report)
+    else:
+        _print(report)
+    ctx.exit(0 if report.is_clean else _FOUND)
+
+
+def _print(report: Report) -> None:
+    for finding in report.findings:
+        click.echo(f"{finding.level}: {finding.check}: {finding.what}\n  {finding.to_do}")
+    say(f"Checked: {', '.join(report.checked)}.")
+    say("Nothing found." if report.is_clean else f"Found: {len(report.findings)}.")

@@ -1,0 +1,138 @@
+"""The check-up: whether all that Gandy needs is there, and what waits for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from gandy.desk import findings
+from gandy.desk.findings import Finding
+from gandy.desk.operators import local_operator
+from gandy.desk.workers import WorkerDesk
+from gandy.errors import CodeTooOldError, DatabaseUnreachableError, SchemaBehindError
+from gandy.rules.retention import days_ahead
+from gandy.store import checkup
+from gandy.store.drivers.migrate import verify
+from gandy.store.drivers.opening import open_database, schema_state
+from gandy.store.drivers.urls import database_file, dialect_of
+from gandy.store.manifests import read_now
+from gandy.store.partitions import read_history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gandy.clock import ManualClock
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.train.registry import Registry
+
+CHECKS: Final = (
+    "database",
+    "schema",
+    "clock",
+    "workers",
+    "indexes",
+    "retention",
+    "trains",
+    "dead letters",
+    "references",
+    "file",
+)
+_GRACE: Final = timedelta(days=1)
+_LATELY: Final = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found, and how far the check-up came."""
+
+    findings: tuple[Finding, ...]
+    checked: tuple[str, ...] = CHECKS
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+class Doctor:
+    """Looks at one database, for one application or for all of them; it changes nothing."""
+
+    def __init__(
+        self, settings: Settings, *, owner: str | None = None, registry: Registry | None = None
+    ) -> None:
+        self._settings = settings
+        self._owner = owner
+        self._registry = registry
+
+    async def examine(
+        self, *, clock: ManualClock | None = None, host_now: Callable[[], datetime] | None = None
+    ) -> Report:
+        """Check everything; without a database or its schema there is nothing more to check."""
+        url = self._settings.database.url
+        try:
+            verify(await asyncio.to_thread(schema_state, url), dialect_of(url))
+        except DatabaseUnreachableError as error:
+            return _ended_early(
+                "database", str(error), "start it, or correct database.url: gandy config show"
+            )
+        except (SchemaBehindError, CodeTooOldError) as error:
+            what, _, to_do = str(error).partition("; ")
+            return _ended_early("schema", what, to_do)
+        database = open_database(self._settings.database, clock=clock)
+        try:
+            await database.open()
+            return Report(tuple(await self._look(database, host_now or _host_now)))
+        finally:
+            await database.close()
+
+    async def _look(self, database: Database, host_now: Callable[[], datetime]) -> list[Finding]:
+        retention, owner = self._settings.retention, self._owner
+        spans = (retention.completed, retention.failed, retention.cancelled)
+        workers = await WorkerDesk(database, local_operator("service"), owner=owner).list()
+        read = database.read
+        return [
+            *findings.of_clock(await _skew(database, host_now)),
+            *findings.of_workers(workers, self._settings.worker.lease_for),
+            *findings.of_indexes(await read(checkup.find_index_faults(database.dialect))),
+            *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
+            *findings.of_history(await read(read_history()), days_ahead(spans)),
+            *findings.of_queue(await read(checkup.count_held_trains(owner))),
+            *findings.of_letters(
+                await read(checkup.count_letters_by_train(owner)),
+                await read(checkup.list_lost_letters(owner, window=_LATELY)),
+            ),
+            *findings.of_references(await self._references(database)),
+            *findings.of_file(
+                database_file(self._settings.database.url), await read(checkup.read_journal_mode())
+            ),
+        ]
+
+    async def _references(self, database: Database) -> checkup.BrokenReferences:
+        """Look as far back as every run is kept; who keeps its runs for less is spared."""
+        retention, cleanup = self._settings.retention, self._settings.cleanup
+        window = min(retention.completed, retention.failed, retention.cancelled, cleanup.retention)
+        brief = [
+            train.name
+            for train in self._registry or ()
+            if train.options.keep_for is not None and train.options.keep_for < window
+        ]
+        return await database.read(checkup.find_broken_references(self._owner, window=window, spared=brief))
+
+
+async def _skew(database: Database, host_now: Callable[[], datetime]) -> timedelta:
+    """Compare the clocks; half of the time that the question took is the way there."""
+    before = host_now()
+    there = await database.read(read_now())
+    return there - (before + (host_now() - before) / 2)
+
+
+def _host_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _ended_early(check: str, what: str, to_do: str) -> Report:
+    checked = CHECKS[: CHECKS.index(check) + 1]
+    return Report((Finding(level="problem", check=check, what=what, to_do=to_do),), checked)

@@ -1,0 +1,102 @@
+"""Facts for a check-up: what is missing, overdue or refers to nothing; counted up to a limit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gandy.store.drivers.migrate import load_migrations
+from gandy.store.statements import statement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from gandy.store.statements import Dialect, Operation, Rows
+
+#: Counting ends here; what is told then says "or more".
+COUNTED: Final = 10_001
+_NAMED: Final = 20
+_SAMPLE: Final = 10_000
+_INDEX: Final = re.compile(r"^(CREATE|DROP) (?:UNIQUE )?INDEX (?:IF (?:NOT )?EXISTS )?(ix_\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFaults:
+    """Indexes that the schema promises and that do not serve."""
+
+    missing: tuple[str, ...]
+    invalid: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenReferences:
+    """Rows that name a run, or ought to be named by one, and are not."""
+
+    stuck_manifests: Rows
+    stray_runs: Rows
+    entries_without_run: Rows
+
+
+def expected_indexes(dialect: Dialect) -> frozenset[str]:
+    """Read from the migrations which indexes there must be."""
+    names: set[str] = set()
+    for migration in load_migrations(dialect):
+        for verb, name in _INDEX.findall(migration.sql):
+            (names.add if verb == "CREATE" else names.discard)(name)
+    return frozenset(names)
+
+
+def find_index_faults(dialect: Dialect) -> Operation[IndexFaults]:
+    """Compare the indexes that are there with those that the migrations made."""
+    rows = yield statement("list_indexes")
+    there = {row.name for row in rows}
+    return IndexFaults(
+        missing=tuple(sorted(expected_indexes(dialect) - there)),
+        invalid=tuple(sorted(row.name for row in rows if not row.is_valid)),
+    )
+
+
+def read_journal_mode() -> Operation[str]:
+    """Say how the database keeps its log."""
+    mode: str = (yield statement("read_journal_mode"))[0].journal_mode
+    return mode
+
+
+def count_overdue_runs(grace: timedelta) -> Operation[tuple[int, datetime | None]]:
+    """Count the runs that should be gone by now, and date the oldest."""
+    rows = yield statement("count_overdue_runs", grace_seconds=grace.total_seconds(), limit=COUNTED)
+    return rows[0].runs, rows[0].oldest_at
+
+
+def count_held_trains(owner: str | None) -> Operation[Rows]:
+    """Count the entries of trains that no live worker knows."""
+    return (yield statement("count_held_trains", owner=owner, limit=COUNTED))
+
+
+def count_letters_by_train(owner: str | None) -> Operation[Rows]:
+    """Count the dead letters that wait for a person."""
+    return (yield statement("count_letters_by_train", owner=owner, limit=COUNTED))
+
+
+def list_lost_letters(owner: str | None, *, window: timedelta) -> Operation[Rows]:
+    """List the failures of late beyond the bound of letters, which wrote none."""
+    return (yield statement("list_lost_letters", owner=owner, window_seconds=window.total_seconds()))
+
+
+def find_broken_references(
+    owner: str | None, *, window: timedelta, spared: Sequence[str]
+) -> Operation[BrokenReferences]:
+    """Look for references to no run; `spared` trains keep their runs for less than the window."""
+    stuck = yield statement("find_stuck_manifests", owner=owner, limit=_NAMED)
+    stray = yield statement("find_stray_runs", owner=owner, limit=_NAMED)
+    entries = yield statement(
+        "find_entries_without_run",
+        owner=owner,
+        window_seconds=window.total_seconds(),
+        spared=list(spared),
+        sample=_SAMPLE,
+        limit=_NAMED,
+    )
+    return BrokenReferences(stuck, stray, entries)
