@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from pydantic import SecretStr
 
@@ -264,3 +266,42 @@ async def test_a_closed_application_says_how_to_open_it(migrated_url: str) -> No
 
     with pytest.raises(AppNotOpenError, match="async with app"):
         await app.run(double, 2)
+
+
+async def test_closing_ends_what_still_runs_and_records_it(migrated_url: str) -> None:
+    app = make_shop(migrated_url)
+    started = asyncio.Event()
+    app.on("started")(lambda _: started.set())
+    async with app:
+        task = asyncio.create_task(app.run(wait_for_ever))
+        await started.wait()
+    with pytest.raises(JobFailedError, match="Interrupted"):
+        await task
+
+    async with app:
+        assert (await only_run(app)).failure_reason == "the application was closed"
+
+
+async def test_a_run_hears_that_somebody_cancelled_it_in_the_database(migrated_url: str) -> None:
+    app = make_shop(migrated_url, run_log={"flush_every": timedelta(milliseconds=10)})
+    started = asyncio.Event()
+    app.on("started")(lambda _: started.set())
+    async with app:
+        task = asyncio.create_task(app.run(wait_for_ever))
+        await started.wait()
+        (run,) = await RunInsights(app.database).list(RunFilter())
+        ask_to_cancel(migrated_url, run.id)
+        with pytest.raises(JobCancelledError):
+            await task
+
+        assert (await only_run(app)).cancellation_reason == "operator"
+
+
+def ask_to_cancel(url: str, run_id: int) -> None:
+    change = "UPDATE {} SET cancellation_requested = {}, cancellation_reason = 'operator' WHERE id = {}"
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+            connection.execute(change.format("metadata", 1, run_id))
+        return
+    with psycopg.connect(url) as postgres:
+        postgres.execute(change.format("gandy.metadata", "true", run_id).encode())

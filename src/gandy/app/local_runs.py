@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, assert_never
@@ -56,6 +57,9 @@ class LocalRuns:
         self._app = app
         self._reports = RunReports()
         self._reporter: asyncio.Task[None] | None = None
+        self._running: set[Run] = set()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         self._worker_id = f"local-{uuid4().hex}"
         settings = app.settings
         self._limits = RunLimits(settings.run_log.max_lines, settings.run_log.max_line_chars)
@@ -100,7 +104,12 @@ class LocalRuns:
             await self._finish(local, await self._execute(local, train))
 
     async def close(self) -> None:
-        """Stop the loop behind the reports."""
+        """Stop what still runs, so that its end is recorded, then the loop behind the reports."""
+        for run in self._running:
+            run.request_cancel(CancelledBy.SHUTDOWN, "the application was closed")
+        grace = self._app.settings.worker.shutdown_grace.total_seconds()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), grace)
         if self._reporter is not None:
             self._reporter.cancel()
             await asyncio.wait([self._reporter])
@@ -152,6 +161,8 @@ class LocalRuns:
             sink=self._reports,
             limits=self._limits,
         )
+        self._running.add(run)
+        self._quiet.clear()
         self._reports.open(run, claimed.started_at)
         if self._reporter is None:
             every = self._app.settings.run_log.flush_every
@@ -173,6 +184,14 @@ class LocalRuns:
             alarm.cancel()
 
     async def _finish(self, local: _LocalRun, outcome: Outcome[object]) -> FinishedRun:
+        try:
+            return await self._record(local, outcome)
+        finally:
+            self._running.discard(local.run)
+            if not self._running:
+                self._quiet.set()
+
+    async def _record(self, local: _LocalRun, outcome: Outcome[object]) -> FinishedRun:
         report = self._reports.close(local.run)
         end = record(
             local.claimed,

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.services import supervisor
+from gandy.services.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GRACE = timedelta(seconds=20)
+
+
+class Recorder:
+    """A service that writes down its life; `fails` is how often it fails before it runs."""
+
+    def __init__(self, steps: list[str], name: str, fails: int = 0) -> None:
+        self.steps = steps
+        self.name = name
+        self.fails = fails
+        self.runs = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        if self.fails:
+            self.fails -= 1
+            self.steps.append(f"{self.name} fails")
+            raise RuntimeError("the service broke")
+        self.steps.append(f"{self.name} runs")
+        self.runs.set()
+        await stop.wait()
+        self.steps.append(f"{self.name} ends")
+
+
+def always(service: Recorder) -> Callable[[], Recorder]:
+    return lambda: service
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE", 0.0)
+
+
+async def test_all_services_run_until_they_are_told_to_stop() -> None:
+    steps: list[str] = []
+    first, second = Recorder(steps, "first"), Recorder(steps, "second")
+    stop = asyncio.Event()
+    running = asyncio.create_task(
+        Supervisor({"first": always(first), "second": always(second)}, grace=GRACE).run(stop)
+    )
+    await asyncio.gather(first.runs.wait(), second.runs.wait())
+    stop.set()
+    await running
+
+    assert steps == ["first runs", "second runs", "first ends", "second ends"]
+
+
+async def test_a_service_that_fails_starts_again_while_the_others_go_on() -> None:
+    steps: list[str] = []
+    steady, shaky = Recorder(steps, "steady"), Recorder(steps, "shaky", fails=2)
+    stop = asyncio.Event()
+    watched = Supervisor({"steady": always(steady), "shaky": always(shaky)}, grace=GRACE)
+    running = asyncio.create_task(watched.run(stop))
+    await shaky.runs.wait()
+    assert steps == ["steady runs", "shaky fails", "shaky fails", "shaky runs"]
+    assert watched.restarts == 2
+    stop.set()
+    await running
+
+
+async def test_a_service_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "LEAVE_SECONDS", 0.01)
+    begun, cut_off = asyncio.Event(), asyncio.Event()
+
+    class Deaf:
+        async def run(self, stop: asyncio.Event) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cut_off.set()
+                assert stop.is_set()
+
+    stop = asyncio.Event()
+    running = asyncio.create_task(Supervisor({"deaf": Deaf}, grace=timedelta(0)).run(stop))
+    await begun.wait()
+    stop.set()
+    await running
+
+    assert cut_off.is_set()
+
+
+async def test_services_that_all_end_by_themselves_end_the_supervisor() -> None:
+    class Short:
+        async def run(self, stop: asyncio.Event) -> None:
+            assert not stop.is_set()
+
+    await Supervisor({"short": Short}, grace=GRACE).run(asyncio.Event())
+
+
+async def test_no_services_are_nothing_to_wait_for() -> None:
+    await Supervisor({}, grace=GRACE).run(asyncio.Event())
