@@ -155,6 +155,8 @@ def measure_capacity(request: DispatchRequest, groups: Rows) -> Operation[Capaci
 
 def choose_entries(ready: ReadyWork, limit: int) -> Rows:
     """Choose by the pure rule: the global cap stops, a group's cap skips only that group."""
+    if len(ready.groups) == 1 and ready.capacity.free is None:
+        return ready.entries[:limit]  # one group's entries come in order, and no more than it has room for
     by_id = {entry.id: entry for entry in ready.entries}
     candidates = [
         Ready(entry.id, entry.manifest_group_id, ready.groups[entry.manifest_group_id].priority, entry.rank)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.model.declaration import DEFAULT_MAX_RETRIES
 from gandy.model.run import EndedBy, TrainState
@@ -73,24 +73,41 @@ def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:
     return {row.id: row for row in rows}
 
 
-def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> dict[str, object]:
+class _EndedRow(NamedTuple):
+    id: int
+    worker_id: str | None
+    fence: int | None
+    train_state: str
+    output: str | None
+    junctions: str | None
+    failure_junction: str | None
+    failure_exception: str | None
+    failure_reason: str | None
+    stack_trace: str | None
+    cancellation_reason: str | None
+    keep_for_seconds: float
+    progress_done: int | None
+    progress_total: int | None
+
+
+def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> _EndedRow:
     failure = end.failure
-    return {
-        "id": end.id,
-        "worker_id": end.worker_id,
-        "fence": end.fence,
-        "train_state": end.state.value,
-        "output": end.output_json,
-        "junctions": end.junctions_json,
-        "failure_junction": failure.junction if failure else None,
-        "failure_exception": failure.exception if failure else None,
-        "failure_reason": failure.reason if failure else None,
-        "stack_trace": failure.stack_trace if failure else None,
-        "cancellation_reason": _CANCELLATION.get(end.ended_by),
-        "keep_for_seconds": _keep_for(end, manifests, retention).total_seconds(),
-        "progress_done": end.progress_done,
-        "progress_total": end.progress_total,
-    }
+    return _EndedRow(
+        end.id,
+        end.worker_id,
+        end.fence,
+        end.state.value,
+        end.output_json,
+        end.junctions_json,
+        failure.junction if failure else None,
+        failure.exception if failure else None,
+        failure.reason if failure else None,
+        failure.stack_trace if failure else None,
+        _CANCELLATION.get(end.ended_by),
+        _keep_for(end, manifests, retention).total_seconds(),
+        end.progress_done,
+        end.progress_total,
+    )
 
 
 _CANCELLATION = {

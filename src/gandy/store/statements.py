@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 Dialect: TypeAlias = Literal["postgres", "sqlite"]
 
@@ -27,12 +27,26 @@ class Statement:
     parameters: Mapping[str, object]
 
 
+class NamedRow(Protocol):
+    """A named tuple: the quick form of a row."""
+
+    @property
+    def _fields(self) -> tuple[str, ...]: ...
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+BatchRow: TypeAlias = "Mapping[str, object] | NamedRow"
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One statement over many rows: arrays and unnest on PostgreSQL, row by row in the SQLite thread."""
 
     name: str
-    rows: Sequence[Mapping[str, object]]
+    rows: Sequence[BatchRow]
     shared: Mapping[str, object]
 
 
@@ -46,7 +60,7 @@ def statement(name: str, /, **parameters: object) -> Statement:
     return Statement(name, parameters)
 
 
-def batch(name: str, rows: Sequence[Mapping[str, object]], /, **shared: object) -> Batch:
+def batch(name: str, rows: Sequence[BatchRow], /, **shared: object) -> Batch:
     """Name a statement and bind a row for every item; `shared` parameters are the same for all."""
     return Batch(name, rows, shared)
 

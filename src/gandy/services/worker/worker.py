@@ -19,6 +19,7 @@ from gandy.model.outcome import CancelledBy
 from gandy.rules.aftermath import is_suspect
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
+from gandy.services.worker.buffer import RunBuffer
 from gandy.services.worker.finisher import Finisher
 from gandy.services.worker.lease import LeaseKeeper
 from gandy.services.worker.pace import Pace
@@ -68,8 +69,8 @@ class Worker:
         self._attendant = Attendant(
             parts.database, self._runner, reports=self._reports, finisher=self._finisher
         )
-        self._ready: asyncio.Queue[ClaimedRun] = asyncio.Queue()
-        self._suspects: asyncio.Queue[ClaimedRun] = asyncio.Queue()
+        self._ready = RunBuffer()
+        self._suspects = RunBuffer()
         self._wake = parts.wakeups.event("work")
         self._later = parts.wakeups.event("later")
         self._pending = parts.wakeups.event("pending")
@@ -134,11 +135,11 @@ class Worker:
 
     # The loops
 
-    async def _slot(self, queue: asyncio.Queue[ClaimedRun]) -> None:
+    async def _slot(self, buffer: RunBuffer) -> None:
         while True:
-            claimed = await queue.get()
+            claimed = await buffer.get()
             begun = self._pace.begin()
-            if queue.qsize() < self._pace.low_water:
+            if len(buffer) < self._pace.low_water:
                 self._low.set()
             if not begun % YIELD_EVERY:
                 await asyncio.sleep(0)  # jobs that never wait must not keep claims and ends from moving
@@ -162,7 +163,7 @@ class Worker:
     def _wanted(self) -> int:
         """How many to claim: the free slots and a batch beyond, once the buffer runs low."""
         self._pace.measure()
-        held = self._ready.qsize()
+        held = len(self._ready)
         if held >= self._pace.low_water:
             return 0
         return self._settings.slots - len(self._runner.running) + self._pace.ahead - held
@@ -180,15 +181,14 @@ class Worker:
             runs = (await self._claims.run(claim_pending(request))).runs
         if len(runs) < limit:
             runs += (await self._claims.run(dispatch(request))).runs
-        for run in runs:
-            (self._suspects if is_suspect(run.losses) else self._ready).put_nowait(run)
+        suspects = [run for run in runs if is_suspect(run.losses)]
+        self._suspects.put(suspects)
+        self._ready.put([run for run in runs if not is_suspect(run.losses)] if suspects else runs)
         return len(runs)
 
     def _note_idle(self, claimed: int | None) -> None:
         """Nothing was there to claim, and nothing of this worker's is left."""
-        busy = (
-            self._runner.running or self._ready.qsize() or self._suspects.qsize() or self._finisher.unwritten
-        )
+        busy = self._runner.running or self._ready or self._suspects or self._finisher.unwritten
         if claimed == 0 and not busy:
             self._idle.set()
 
@@ -251,11 +251,7 @@ class Worker:
 
     def _take_unbegun(self) -> list[int]:
         """Empty the buffers."""
-        unbegun: list[int] = []
-        for queue in (self._ready, self._suspects):
-            while not queue.empty():
-                unbegun.append(queue.get_nowait().id)
-        return unbegun
+        return [*self._ready.clear(), *self._suspects.clear()]
 
     async def _shut_down(self, loops: Sequence[asyncio.Task[None]]) -> None:
         """Stop claiming, let runs end, interrupt the rest, write what is left; wait for no dead database."""

@@ -54,7 +54,15 @@ class KeepsDays(Protocol):
         ...
 
 
-class Database(Runner, Protocol):
+class ReadingRunner(Runner, Protocol):
+    """Runs operations, those that write nothing among them: all that most of the desk needs."""
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run an operation that writes nothing."""
+        ...
+
+
+class Database(ReadingRunner, Protocol):
     """One of the two databases that hold Gandy's tables."""
 
     @property
@@ -83,10 +91,6 @@ class Database(Runner, Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
-        ...
-
-    async def read(self, operation: Operation[T]) -> T:
-        """Run an operation that writes nothing."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:

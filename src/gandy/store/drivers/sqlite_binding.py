@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from gandy.store.statements import Batch, Rows, Statement, Step, load_statements
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from gandy.store.statements import Batch, BatchRow, Rows, Statement, Step, load_statements
 
 Convert: TypeAlias = Callable[[Any], Any]
 
@@ -83,7 +80,7 @@ def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) ->
             return [
                 found
                 for row in rows
-                for found in _execute_parts(connection, parts, {**fixed, **_adapted(row)})
+                for found in _execute_parts(connection, parts, {**fixed, **_adapted(_named(row))})
             ]
 
 
@@ -140,6 +137,10 @@ def _converter(name: str) -> Convert | None:
 
 def _to_flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
+
+
+def _named(row: BatchRow) -> Mapping[str, object]:
+    return row if isinstance(row, Mapping) else row._asdict()
 
 
 def _adapted(parameters: Mapping[str, object]) -> dict[str, object]:
