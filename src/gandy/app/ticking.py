@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gandy.app.running import make_manifest_manager
+from gandy.app.running import make_dispatcher, make_manifest_manager
 from gandy.errors import UnknownServiceError
 from gandy.services.wakeups import Wakeups
 
@@ -40,6 +40,12 @@ async def _tick_manifest_manager(app: OpenApp) -> Ticked:
     }
 
 
+async def _tick_dispatcher(app: OpenApp) -> Ticked:
+    result = await make_dispatcher(app, Wakeups(app.database, app.name)).tick()
+    return {**result.counts, "runs": [run.id for run in result.dispatched]}
+
+
 TICKS: Final[Mapping[str, Callable[[OpenApp], Awaitable[Ticked]]]] = {
     "manifest-manager": _tick_manifest_manager,
+    "dispatcher": _tick_dispatcher,
 }

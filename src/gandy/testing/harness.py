@@ -1,0 +1,57 @@
+"""Driving an application in a test: time moves when told, and every cycle is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gandy.clock import ManualClock
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from types import TracebackType
+    from typing import Self
+
+    from gandy.app import Gandy
+    from gandy.app.ticking import Ticked
+
+
+class Harness:
+    """An application on an SQLite database and a clock of its own; the same code paths as in production.
+
+        async with Harness(app, now=datetime(2026, 1, 1, tzinfo=UTC)) as harness:
+            harness.clock.advance(timedelta(hours=1))
+            await harness.tick("manifest-manager")
+            await harness.run_until_idle()
+
+    What the application says of its database is overridden while the harness is open.
+    """
+
+    def __init__(self, app: Gandy, *, now: datetime) -> None:
+        self.app = app
+        self.clock = ManualClock(now)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="gandy-harness-"))
+        self.app.configure({"database": {"url": f"sqlite:///{Path(folder) / 'gandy.db'}"}})
+        self.app.use_clock(self.clock)
+        self._stack.callback(self.app.use_clock, None)
+        await self._stack.enter_async_context(self.app)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def tick(self, service: str) -> Ticked:
+        """Run exactly one cycle of a service and say what it did."""
+        return await self.app.tick(service)
+
+    async def run_until_idle(self) -> int:
+        """Run what is queued and due, with all that follows at once; return how many jobs were parked."""
+        return await self.app.work(asyncio.Event(), until_idle=True)

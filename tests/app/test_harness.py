@@ -1,0 +1,61 @@
+"""The harness that is shipped to users."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from gandy import Gandy, every
+from gandy.testing import Harness
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+async def test_a_schedule_runs_when_its_time_comes_and_only_then() -> None:
+    ran: list[datetime] = []
+    app = Gandy("shop")
+
+    @app.train
+    async def count() -> None:
+        ran.append(harness.clock.now)
+
+    app.schedule("count", count, every(hours=1))
+    async with Harness(app, now=NOW) as harness:
+        await harness.tick("manifest-manager")
+        await harness.run_until_idle()
+        assert ran == [NOW], "a new interval is due at once"
+
+        harness.clock.advance(timedelta(minutes=59))
+        await harness.tick("manifest-manager")
+        await harness.run_until_idle()
+        assert ran == [NOW]
+
+        harness.clock.advance(timedelta(minutes=1))
+        await harness.tick("manifest-manager")
+        await harness.run_until_idle()
+        assert ran == [NOW, NOW + timedelta(hours=1)]
+
+
+async def test_a_job_that_fails_for_good_is_parked_and_counted() -> None:
+    app = Gandy("shop")
+
+    @app.train(max_retries=1)
+    async def fail(name: str) -> None:
+        raise ValueError(name)
+
+    async with Harness(app, now=NOW) as harness:
+        await app.enqueue(fail, "x")
+        assert await harness.run_until_idle() == 1
+
+
+async def test_a_dispatcher_tick_makes_a_pending_run_that_a_worker_then_takes() -> None:
+    app = Gandy("shop")
+
+    @app.train
+    async def greet(name: str) -> str:
+        return f"hello {name}"
+
+    async with Harness(app, now=NOW) as harness:
+        job = await app.enqueue(greet, "world")
+        assert (await harness.tick("dispatcher"))["runs"] == [job.id]
+        await harness.run_until_idle()
+        assert await job.result(timeout=5) == "hello world"
