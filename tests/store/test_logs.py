@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gandy.model.run import RunEnd, TrainState
+from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.logs import LogRow, keep_logs, load_logs, settle_logs, write_live_logs
+from gandy.store.runs import JobView, RunStart, StartedRun, find_job, load_run, start_run
+from tests.support.world import OWNER, SPANS, START, WORKER
+
+if TYPE_CHECKING:
+    from tests.support.world import World
+
+RULES = FinishRules(OWNER, SPANS, max_awaiting_letters_per_train=10)
+LOCAL = RunStart(owner=OWNER, train="Report", input_json="1", worker_id=WORKER, timeout=timedelta(minutes=1))
+
+
+def lines(run: StartedRun, *messages: str, fence: int | None = None) -> list[LogRow]:
+    return [
+        LogRow(run.id, run.fence if fence is None else fence, START, "info", "gandy.run", message)
+        for message in messages
+    ]
+
+
+async def messages(world: World, run: StartedRun) -> list[str]:
+    return [row.message for row in await world.database.read(load_logs(run.id))]
+
+
+async def test_lines_of_a_run_that_goes_on_are_kept_in_their_order(world: World) -> None:
+    run = await world.database.run(start_run(LOCAL))
+    await world.database.run(write_live_logs(lines(run, *(str(number) for number in range(50)))))
+    await world.database.run(write_live_logs(lines(run, "last")))
+
+    assert await messages(world, run) == [*(str(number) for number in range(50)), "last"]
+
+
+async def test_who_no_longer_owns_a_run_writes_no_lines(world: World) -> None:
+    run = await world.database.run(start_run(LOCAL))
+    await world.database.run(write_live_logs(lines(run, "stale", fence=run.fence - 1)))
+
+    assert await messages(world, run) == []
+
+
+async def test_lines_follow_their_run_when_it_ends(world: World) -> None:
+    # Partitions are made from the day of the migration on.
+    world.advance(seconds=(datetime.now(UTC) - START).total_seconds())
+    first = await world.database.run(start_run(LOCAL))
+    second = await world.database.run(start_run(LOCAL))
+    await world.database.run(write_live_logs(lines(first, "early") + lines(second, "early too")))
+    ends = [
+        RunEnd(
+            id=run.id,
+            train="Report",
+            worker_id=WORKER,
+            fence=run.fence,
+            state=TrainState.COMPLETED,
+            keep_for=keep_for,
+        )
+        for run, keep_for in ((first, timedelta(days=3)), (second, timedelta(minutes=5)))
+    ]
+    async with world.database.transaction() as transaction:
+        result = await transaction.run(finish_runs(ends, RULES))
+        await transaction.run(settle_logs(result.finished))
+        await transaction.run(keep_logs(lines(first, "late") + lines(second, "late too"), result.finished))
+
+    assert await messages(world, first) == ["early", "late"]
+    assert await messages(world, second) == ["early too", "late too"]
+    if world.database.supports_partitions:
+        found = world.rows("SELECT DISTINCT bucket::text AS bucket FROM gandy.log ORDER BY bucket")
+        assert [row["bucket"] for row in found] == sorted(map(str, result.finished.values()))
+        assert len(found) == 2
+
+
+async def test_lines_of_a_run_whose_end_was_refused_are_dropped(world: World) -> None:
+    run = await world.database.run(start_run(LOCAL))
+    await world.database.run(keep_logs(lines(run, "too late"), {}))
+
+    assert await messages(world, run) == []
+
+
+async def test_a_job_is_found_wherever_it_stands(world: World) -> None:
+    assert await world.database.read(find_job(12_345)) is None
+    run = await world.database.run(start_run(LOCAL))
+    assert await world.database.read(find_job(run.id)) == JobView(run.id, "Report", "in_progress")
+
+    end = RunEnd(
+        id=run.id,
+        train="Report",
+        worker_id=WORKER,
+        fence=run.fence,
+        state=TrainState.COMPLETED,
+        output_json="42",
+    )
+    await world.database.run(finish_runs([end], RULES))
+    assert await world.database.read(find_job(run.id)) == JobView(run.id, "Report", "completed", output="42")
+    kept = await world.database.read(load_run(run.id))
+    assert kept is not None
+    assert kept.keep_until == START + SPANS.completed
