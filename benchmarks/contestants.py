@@ -12,5 +12,8 @@ CONTESTANTS = {
     "direct schedules": Launch("benchmarks.ceilings.schedules"),
     "direct deletion": Launch("benchmarks.ceilings.deletion"),
     "partition drop": Launch("benchmarks.ceilings.partition_drop"),
+    "lifecycle": Launch("benchmarks.lifecycle.sweep"),
+    "limited loop": Launch("benchmarks.lifecycle.limited_loop"),
+    "single delete": Launch("benchmarks.lifecycle.single_delete"),
     "pgqueuer": Launch("benchmarks.peers.pgqueuer_peer", environment="pgqueuer"),
 }

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import queue, retention, schedules
+from benchmarks.cases import lifecycle, queue, retention, schedules
 
-CASES = {case.name: case for case in (*queue.CASES, *schedules.CASES, *retention.CASES)}
+CASES = {case.name: case for case in (*queue.CASES, *schedules.CASES, *retention.CASES, *lifecycle.CASES)}
