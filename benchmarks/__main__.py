@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from benchmarks.cases import CASES
@@ -10,10 +11,13 @@ from benchmarks.report import markdown, save
 from benchmarks.server import running_server
 
 WRONG_CALL = 2
+TERMINATED = 143
 
 
 def main() -> int:
     """Run the chosen cases one after the other on one server."""
+    # Ends as after an error, so that the server is stopped and its folder removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     arguments = _parse()
     if arguments.list:
         for case in CASES.values():
