@@ -164,7 +164,7 @@ class Home:
         now = yield from read_now()
         first = now.replace(second=0, microsecond=0) - (CHART_MINUTES - 1) * _MINUTE
         rows = yield from overview.count_recent_ends(self._owner, since=first, own_trains=OWN_TRAINS)
-        is_cut = bool(rows) and rows[0].looked_at >= overview.SAMPLED and rows[0].oldest_at > first
+        is_cut = bool(rows) and rows[0].seen >= overview.SAMPLED and rows[0].oldest_at > first
         since = rows[0].oldest_at if is_cut else first
         ended = {row.at: row for row in rows}
         minutes = tuple(
@@ -215,7 +215,7 @@ def _ago(span: timedelta, past: str = " ago") -> str:
 
 
 def _counted(row: Row) -> Count:
-    return Count(value=int(row.entries), is_at_least=row.looked_at >= overview.COUNTED)
+    return Count(value=int(row.entries), is_at_least=row.seen >= overview.COUNTED)
 
 
 def _up_to(found: int) -> Count:

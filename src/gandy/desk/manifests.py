@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.operator import Operator
-    from gandy.store.drivers.database import Database
+    from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row
     from gandy.store.triggers import Triggered
     from gandy.store.views import ManifestFilter, ManifestPicture
@@ -90,7 +90,7 @@ class ManifestDesk:
 
     def __init__(
         self,
-        database: Database,
+        database: ReadingRunner,
         operator: Operator,
         *,
         owner: str | None = None,

@@ -16,7 +16,7 @@ from gandy.store.runs import load_run
 if TYPE_CHECKING:
     from gandy.desk.requests import EnqueueOptions
     from gandy.model.operator import Operator
-    from gandy.store.drivers.database import Database
+    from gandy.store.drivers.database import ReadingRunner
     from gandy.store.entries import EntryFilter, Rerun
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
@@ -59,7 +59,7 @@ class QueuedJob:
 class QueueDesk:
     """Reads the queue and puts work into it, in the name of somebody."""
 
-    def __init__(self, database: Database, operator: Operator) -> None:
+    def __init__(self, database: ReadingRunner, operator: Operator) -> None:
         self._database = database
         self._operator = operator
 

@@ -81,9 +81,8 @@ class UndeclaredRouteError(GandyError):
         self.path = path
 
 
-class IdempotencyConflictError(GandyError):
-    """A request with the same Idempotency-Key is being served right now."""
+class ResolutionNoteMissingError(GandyError, ValueError):
+    """A dead letter was to be acknowledged without a word why."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"a request with Idempotency-Key {key!r} is under way; ask again for its answer")
-        self.key = key
+    def __init__(self) -> None:
+        super().__init__("say in a note why no further run is needed")

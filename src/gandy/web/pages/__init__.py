@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.web.pages import login
+from gandy.web.pages import dead_letters, groups, home, login, manifests, queue, runs, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.web.access.routes import Routes
 
-PAGES: Final[Sequence[Routes]] = (login.router,)
+PAGES: Final[Sequence[Routes]] = (
+    login.router,
+    home.router,
+    manifests.router,
+    groups.router,
+    runs.router,
+    queue.router,
+    dead_letters.router,
+    workers.router,
+)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.web.routers import openapi, runs, trains
+from gandy.web.routers import dead_letters, groups, manifests, openapi, queue, runs, trains, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.web.access.routes import Routes
 
-ROUTERS: Final[Sequence[Routes]] = (runs.router, trains.router, openapi.router)
+ROUTERS: Final[Sequence[Routes]] = (
+    manifests.router,
+    groups.router,
+    queue.router,
+    runs.router,
+    dead_letters.router,
+    trains.router,
+    workers.router,
+    openapi.router,
+)

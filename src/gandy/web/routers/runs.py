@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import Field
 
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
+from gandy.errors import RunNotFoundError
 from gandy.model.run import TrainState
+from gandy.store.drivers.database import ReadingRunner
 from gandy.store.runs import RunFilter
 from gandy.web.access.routes import Routes
-from gandy.web.parts import Parts
+from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.routers.bodies import CancelAnswer, InputBody, input_text
+from gandy.web.routers.repeating import JobAnswer, OncePerKey
 from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, page, page_of, shape_of
 
 router = Routes("/api/v1/runs", tag="runs")
@@ -44,12 +49,45 @@ async def list_runs(parts: Parts, query: Annotated[RunQuery, Query()]) -> object
 @router.reads("/{run_id}", response_model=shape_of(RunDetail))
 async def show_run(parts: Parts, run_id: RunId) -> object:
     """Show one run: input, output, junction timings, failure."""
-    return await RunInsights(parts.database, parts.registry).show(run_id)
+    return await own_run(parts, run_id)
 
 
 @router.reads("/{run_id}/logs", response_model=page_of(LogEntry))
 async def show_logs(
-    parts: Parts, run_id: RunId, limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000
+    parts: Parts, run_id: RunId, limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
 ) -> object:
     """Show the lines that a run wrote, in their order."""
+    await own_run(parts, run_id)
     return page(await RunInsights(parts.database, parts.registry).logs(run_id, limit=limit), HIGHEST_ID)
+
+
+@router.changes("/{run_id}/cancel")
+async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
+    """Cancel a run, wherever it stands; asking twice changes nothing more."""
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    result = await desk.jobs([run_id])
+    if result.unknown:
+        raise RunNotFoundError(run_id)
+    return CancelAnswer.of(result)
+
+
+@router.changes("/{run_id}/rerun")
+async def rerun(
+    parts: Parts, operator: CurrentOperator, once: OncePerKey, run_id: RunId, body: InputBody | None = None
+) -> JobAnswer:
+    """Run what is over once more, with its own input or another."""
+    text = input_text(body)
+
+    async def make(database: ReadingRunner) -> JobAnswer:
+        again = await QueueDesk(database, operator).rerun(run_id, input_json=text, registry=parts.registry)
+        return JobAnswer(id=again.id, is_new=True)
+
+    return await once.job(make)
+
+
+async def own_run(parts: WebParts, run_id: int) -> RunDetail:
+    """Show a run of this application; which parts of another's are secret is not known here."""
+    run = await RunInsights(parts.database, parts.registry).show(run_id)
+    if run.owner != parts.owner:
+        raise RunNotFoundError(run_id)
+    return run

@@ -347,7 +347,7 @@ CREATE TABLE gandy.unique_key (
     owner      text NOT NULL,
     key        text NOT NULL,
     holder_id  bigint NOT NULL,
-    held_until text NOT NULL CHECK (held_until IN ('start', 'success')),
+    held_until text NOT NULL CHECK (held_until IN ('start', 'success', 'expiry')),
     expires_at timestamptz,
     PRIMARY KEY (owner, key)
 );
@@ -396,4 +396,7 @@ SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS gro
        m.xmin::text AS version  -- whoever writes the row in between makes the decision stale
 FROM gandy.manifest m
 JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-LEFT JOIN gandy.manifest p ON p.id = m.depends_on_manifest_id;
+-- always a probe: a plan for many rows must not read all manifests to find a few parents
+LEFT JOIN LATERAL (
+    SELECT external_id, is_enabled, last_successful_run_id, success_count
+    FROM gandy.manifest WHERE id = m.depends_on_manifest_id LIMIT 1) p ON true;

@@ -289,7 +289,7 @@ CREATE TABLE unique_key (
     owner      TEXT NOT NULL,
     key        TEXT NOT NULL,
     holder_id  INTEGER NOT NULL,
-    held_until TEXT NOT NULL CHECK (held_until IN ('start', 'success')),
+    held_until TEXT NOT NULL CHECK (held_until IN ('start', 'success', 'expiry')),
     expires_at TEXT CHECK (expires_at LIKE '____-__-__T__:__:__.______Z'),
     PRIMARY KEY (owner, key)
 ) STRICT;

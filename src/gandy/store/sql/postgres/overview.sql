@@ -1,6 +1,6 @@
 -- name: count_waiting
 -- What waits, by the gate that holds it; every count ends at the limit, whoever's entries they are.
-SELECT 'open' AS gate, count(*) AS entries, count(*) AS looked_at FROM (
+SELECT 'open' AS gate, count(*) AS entries, count(*) AS seen FROM (
     SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open' LIMIT %(limit)s) q
 UNION ALL
 SELECT 'time', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
@@ -51,7 +51,7 @@ SELECT date_trunc('minute', n.end_time) AS at,
        count(*) FILTER (WHERE n.train_state = 'completed') AS completed,
        count(*) FILTER (WHERE n.train_state = 'failed') AS failed,
        count(*) FILTER (WHERE n.train_state = 'cancelled') AS cancelled,
-       (SELECT count(*) FROM newest) AS looked_at,
+       (SELECT count(*) FROM newest) AS seen,
        (SELECT min(o.end_time) FROM newest o) AS oldest_at
 FROM newest n
 WHERE n.owner = %(owner)s AND n.end_time >= %(since)s AND n.name <> ALL (%(own_trains)s::text[])

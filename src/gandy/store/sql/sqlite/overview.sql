@@ -1,6 +1,6 @@
 -- name: count_waiting
 -- What waits, by the gate that holds it; every count ends at the limit, whoever's entries they are.
-SELECT 'open' AS gate, count(*) AS entries, count(*) AS looked_at FROM (
+SELECT 'open' AS gate, count(*) AS entries, count(*) AS seen FROM (
     SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'open' LIMIT :limit) q
 UNION ALL
 SELECT 'time', coalesce(sum(q.owner = :owner), 0), count(*) FROM (
@@ -55,7 +55,7 @@ SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
        sum(n.train_state = 'completed') AS completed,
        sum(n.train_state = 'failed') AS failed,
        sum(n.train_state = 'cancelled') AS cancelled,
-       (SELECT count(*) FROM newest) AS looked_at,
+       (SELECT count(*) FROM newest) AS seen,
        (SELECT min(o.end_time) FROM newest o) AS oldest_at
 FROM newest n
 WHERE n.owner = :owner AND n.end_time >= :since AND n.name NOT IN (SELECT value FROM json_each(:own_trains))

@@ -14,8 +14,20 @@ SELECT key, holder_id FROM unique_key WHERE owner = :owner AND key IN (SELECT va
 
 -- name: release_keys
 -- The work is over: the same may be asked for again.
-DELETE FROM unique_key WHERE holder_id IN (SELECT value FROM json_each(:holder_ids));
+DELETE FROM unique_key WHERE holder_id IN (SELECT value FROM json_each(:holder_ids)) AND held_until <> 'expiry';
 
 -- name: pass_keys
 -- The next attempt holds the key of the one that failed.
-UPDATE unique_key SET holder_id = :heir_id WHERE holder_id = :holder_id;
+UPDATE unique_key SET holder_id = :heir_id WHERE holder_id = :holder_id AND held_until <> 'expiry';
+
+-- name: take_request_key
+-- Of two requests with one key the first does the work; the second finds its answer.
+INSERT INTO unique_key AS held (owner, key, holder_id, held_until, expires_at)
+VALUES (:owner, :key, 0, 'expiry', gandy_later(:keep_seconds))
+ON CONFLICT (owner, key) DO UPDATE SET holder_id = 0, expires_at = excluded.expires_at
+WHERE held.expires_at <= gandy_now()
+RETURNING key;
+
+-- name: keep_answer
+-- Which job the request came to.
+UPDATE unique_key SET holder_id = :holder_id WHERE owner = :owner AND key = :key;

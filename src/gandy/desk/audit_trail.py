@@ -1,0 +1,47 @@
+"""Who did what, over which face."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime  # noqa: TC003 the faces read it at run time
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gandy.store.audit import list_deeds
+
+if TYPE_CHECKING:
+    from gandy.store.drivers.database import ReadingRunner
+
+Json: TypeAlias = Any  # what each deed says about itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One change that a person asked for."""
+
+    id: int
+    at: datetime
+    actor: str
+    face: str
+    action: str
+    subject: str
+    detail: Json
+
+
+async def read_trail(
+    database: ReadingRunner, owner: str | None, *, before: int | None = None, limit: int = 50
+) -> tuple[AuditEntry, ...]:
+    """Read the trail, the newest first."""
+    rows = await database.read(list_deeds(owner=owner, before=before, limit=limit))
+    return tuple(
+        AuditEntry(
+            id=row.id,
+            at=row.at,
+            actor=row.actor,
+            face=row.face,
+            action=row.action,
+            subject=row.subject,
+            detail=None if row.detail is None else json.loads(row.detail),
+        )
+        for row in rows
+    )

@@ -1,0 +1,29 @@
+-- name: list_dependencies
+-- Who waits for whom, as far as the limit goes.
+SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
+       c.failure_count AS child_failures, c.active_run_id AS child_run_id,
+       p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
+       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
+FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 ORDER BY depends_on_manifest_id LIMIT %(members)s) c
+JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id
+WHERE c.owner = %(owner)s
+ORDER BY p.external_id, c.external_id LIMIT %(limit)s;
+
+-- name: list_group_dependencies
+-- Who waits for whom where one of the two is of the group: what its members wait for, and what waits for them.
+SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
+       c.failure_count AS child_failures, c.active_run_id AS child_run_id,
+       p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
+       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
+FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id = %(group_id)s ORDER BY id LIMIT %(members)s) c
+JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id
+UNION
+SELECT c.external_id, c.name, c.schedule_type, c.is_enabled, c.failure_count, c.active_run_id,
+       p.external_id, p.name, p.is_enabled, p.failure_count, p.active_run_id
+FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id = %(group_id)s ORDER BY id LIMIT %(members)s) p
+JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
+ORDER BY parent, child LIMIT %(limit)s;
+
+-- name: find_group
+-- The id behind a group's name.
+SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s;

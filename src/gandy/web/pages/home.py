@@ -1,0 +1,37 @@
+"""The first page: what goes on, and what needs a person."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from gandy.desk.home import Home
+from gandy.web.access.routes import Routes
+from gandy.web.pages.surroundings import Here
+from gandy.web.parts import Parts
+
+router = Routes()
+
+
+@router.reads("/")
+async def home(parts: Parts, here: Here) -> Response:
+    """Show what goes on."""
+    return here.page("home.html", now=await Home(parts.database, parts.owner).overview())
+
+
+@router.reads("/charts/throughput")
+async def throughput(parts: Parts) -> dict[str, object]:
+    """Give the points of the chart."""
+    found = await Home(parts.database, parts.owner).throughput()
+    note = f"since {found.since:%H:%M} UTC: more runs ended than are counted here" if found.is_cut else "the last hour"
+    return {
+        "at": [minute.at.timestamp() for minute in found.minutes],
+        "series": [
+            {
+                "name": "completed",
+                "colour": "--good",
+                "values": [minute.completed + minute.failed for minute in found.minutes],
+            },
+            {"name": "failed", "colour": "--bad", "values": [minute.failed for minute in found.minutes]},
+        ],
+        "note": note,
+    }

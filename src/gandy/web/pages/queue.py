@@ -1,0 +1,98 @@
+"""The queue: what waits and why, and one job more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Form, Path, Query, Request
+from starlette.responses import Response
+
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.queue import QueueDesk
+from gandy.desk.requests import EnqueueOptions
+from gandy.store.entries import EntryFilter, EntryStatus, Gate
+from gandy.web.access.routes import Routes
+from gandy.web.pages.schema_form import form_for, read_form
+from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
+from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.shapes import HIGHEST_ID, Word
+
+router = Routes("/queue")
+
+_STATUSES = ("queued", "dispatched", "skipped", "cancelled")
+_GATES = {"open": "ready", "time": "its time", "manifest": "its manifest", "train": "a worker"}
+
+
+class QueuePageQuery(PageQuery):
+    """Which entries."""
+
+    status: EntryStatus | None = None
+    gate: Gate | None = None
+    train: Word | None = None
+    group: Word | None = None
+
+
+@router.reads("")
+async def list_entries(
+    parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[QueuePageQuery, Query()]
+) -> Response:
+    """List entries, the newest first; those that wait where nothing else is asked for."""
+    wanted = EntryFilter(
+        owner=parts.owner,
+        status=query.status or "queued",
+        gate=query.gate,
+        train=query.train,
+        group=query.group,
+        before=query.before,
+        limit=PAGE_SIZE,
+    )
+    found = await QueueDesk(parts.database, operator).list(wanted)
+    path = here.link("/queue")
+    return here.page(
+        "queue.html",
+        entries=found,
+        query=query,
+        status=wanted.status,
+        statuses=_STATUSES,
+        gates=_GATES,
+        trains=parts.registry.names,
+        is_filtered=query.is_filtered,
+        newest=query.address(path) if query.before else None,
+        older=query.address(path, before=found[-1].id) if len(found) == PAGE_SIZE else None,
+    )
+
+
+@router.changes("/{entry_id}/cancel")
+async def cancel_entry(
+    parts: Parts, operator: CurrentOperator, here: Here, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+) -> Response:
+    """Cancel an entry."""
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    result = await desk.jobs([entry_id])
+    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
+    return here.done("/queue", f"{entry_id} {said}.")
+
+
+@router.reads("/new/{train}")
+async def show_form(parts: Parts, here: Here, train: Annotated[str, Path(max_length=200)]) -> Response:
+    """Ask for the input of a job."""
+    definition = parts.registry.get(train)
+    return here.page("enqueue.html", train=definition, form=form_for(definition, {}))
+
+
+@router.changes("/new/{train}")
+async def enqueue(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    request: Request,
+    train: Annotated[str, Path(max_length=200)],
+    json: Annotated[str | None, Form()] = None,
+) -> Response:
+    """Queue one job."""
+    definition = parts.registry.get(train)
+    text = read_form(definition, await request.form()) if json is None else json.strip() or None
+    job = await QueueDesk(parts.database, operator).enqueue(
+        train, text, EnqueueOptions(), owner=parts.owner, registry=parts.registry
+    )
+    return here.done("/queue", f"{train} is queued as {job.id}.")

@@ -1,0 +1,104 @@
+"""Runs: the listing, and one of them with all that is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Form, Path, Query, Request
+from starlette.responses import Response
+
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.queue import QueueDesk
+from gandy.desk.runs import RunInsights
+from gandy.model.run import TrainState
+from gandy.store.runs import RunFilter
+from gandy.web.access.routes import Routes
+from gandy.web.pages.run_view import record_of, timeline_of, waterfall_of
+from gandy.web.pages.schema_form import form_for, read_form
+from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
+from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.runs import own_run
+from gandy.web.routers.shapes import HIGHEST_ID, Word
+
+router = Routes("/runs")
+
+RunId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+_LOG_LINES = 1_000
+
+
+class RunPageQuery(PageQuery):
+    """Which runs."""
+
+    state: TrainState | None = None
+    train: Word | None = None
+    manifest: Word | None = None
+
+
+@router.reads("")
+async def list_runs(parts: Parts, here: Here, query: Annotated[RunPageQuery, Query()]) -> Response:
+    """List runs, the newest first."""
+    wanted = RunFilter(
+        owner=parts.owner,
+        train=query.train,
+        state=query.state,
+        manifest=query.manifest,
+        before=query.before,
+        limit=PAGE_SIZE,
+    )
+    runs = await RunInsights(parts.database, parts.registry).list(wanted)
+    path = here.link("/runs")
+    return here.page(
+        "runs.html",
+        runs=runs,
+        query=query,
+        states=list(TrainState),
+        trains=parts.registry.names,
+        is_filtered=query.is_filtered,
+        newest=query.address(path) if query.before else None,
+        older=query.address(path, before=runs[-1].id) if len(runs) == PAGE_SIZE else None,
+    )
+
+
+@router.reads("/{run_id}")
+async def show_run(parts: Parts, here: Here, run_id: RunId) -> Response:
+    """Show one run."""
+    insights = RunInsights(parts.database, parts.registry)
+    run = await own_run(parts, run_id)
+    logs = await insights.logs(run_id, limit=_LOG_LINES)
+    is_known = run.train in parts.registry
+    return here.page(
+        "run.html",
+        run=run,
+        logs=logs,
+        logs_cut=len(logs) == _LOG_LINES,
+        timeline=timeline_of(run),
+        waterfall=waterfall_of(run),
+        record=record_of(run),
+        can_rerun=is_known and run.end_time is not None,
+        form=form_for(parts.registry.get(run.train), run.input) if is_known else None,
+    )
+
+
+@router.changes("/{run_id}/cancel")
+async def cancel_run(parts: Parts, operator: CurrentOperator, here: Here, run_id: RunId) -> Response:
+    """Cancel a run, wherever it stands."""
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    result = await desk.jobs([run_id])
+    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
+    return here.done(f"/runs/{run_id}", f"Run {run_id} {said}.")
+
+
+@router.changes("/{run_id}/rerun")
+async def rerun(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    request: Request,
+    run_id: RunId,
+    json: Annotated[str | None, Form()] = None,
+) -> Response:
+    """Run it once more with the input of the form."""
+    run = await own_run(parts, run_id)
+    text = read_form(parts.registry.get(run.train), await request.form()) if json is None else json
+    again = await QueueDesk(parts.database, operator).rerun(run_id, input_json=text, registry=parts.registry)
+    return here.done("/queue", f"Run {run_id} is queued again as {again.id}.")

@@ -1,0 +1,123 @@
+"""A form from the JSON schema of a train's input; what does not fit a form is edited as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import PydanticUserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.train.registry import AnyTrain
+
+PREFIX: Final = "field:"
+_KINDS: Final = {"string": "text", "integer": "number", "number": "number", "boolean": "checkbox"}
+_FORMATS: Final = {"date": "date", "email": "email", "uri": "url", "password": "password"}
+_MOST_FIELDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormField:
+    """One field: its name, how it is asked for, and what it holds now."""
+
+    name: str
+    label: str
+    kind: str
+    value: object
+    is_required: bool
+    about: str = ""
+    choices: tuple[object, ...] = ()
+    step: str = "any"
+
+
+def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
+    """Make the fields of an input that is an object of few simple values; None where it is not."""
+    schema = _schema(train)
+    properties: dict[str, Any] = (schema or {}).get("properties", {})
+    if schema is None or schema.get("type") != "object" or not 0 < len(properties) <= _MOST_FIELDS:
+        return None
+    given = value if isinstance(value, dict) else {}
+    required = schema.get("required", [])
+    return tuple(
+        _field(name, _resolved(each, schema), given.get(name, each.get("default")), is_required=name in required)
+        for name, each in properties.items()
+    )
+
+
+def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
+    """Turn what was sent back into JSON text; whether it fits is for the train's type to say."""
+    fields = form_for(train, {}) or ()
+    found: dict[str, object] = {}
+    for each in fields:
+        sent = form.get(f"{PREFIX}{each.name}")
+        if each.kind == "checkbox":
+            found[each.name] = sent is not None
+        elif isinstance(sent, str) and (sent or each.is_required):
+            found[each.name] = _value(each, sent)
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _schema(train: AnyTrain) -> dict[str, Any] | None:
+    try:
+        return train.input.adapter.json_schema()
+    except PydanticUserError:
+        return None
+
+
+def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    """Follow a reference, and leave out that a value may be missing."""
+    if "$ref" in schema:
+        return {**whole.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1], {}), **schema}
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    return {**_resolved(choices[0], whole), **schema} if len(choices) == 1 else schema
+
+
+def _field(name: str, schema: dict[str, Any], value: object, *, is_required: bool) -> FormField:
+    kind = _kind(schema)
+    shown = json.dumps(value, ensure_ascii=False) if kind == "json" else "" if value is None else value
+    return FormField(
+        name=name,
+        label=name.replace("_", " "),
+        kind=kind,
+        value="" if kind == "password" else shown,
+        is_required=is_required and kind != "text",
+        about=schema.get("description", ""),
+        choices=tuple(schema.get("enum", ())),
+        step="1" if schema.get("type") == "integer" else "any",
+    )
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return "select"
+    if schema.get("writeOnly"):
+        return "password"
+    kind = _KINDS.get(schema.get("type", ""), "json")
+    return _FORMATS.get(schema.get("format", ""), kind) if kind == "text" else kind
+
+
+def _value(field: FormField, sent: str) -> object:
+    match field.kind:
+        case "number":
+            return _number(sent)
+        case "json":
+            try:
+                return json.loads(sent)
+            except ValueError:
+                return sent
+        case "select":
+            return next((each for each in field.choices if str(each) == sent), sent)
+        case _:
+            return sent
+
+
+def _number(sent: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(sent)
+        except ValueError:
+            continue
+    return sent

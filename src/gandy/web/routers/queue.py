@@ -1,0 +1,100 @@
+"""/queue: what waits, and one job more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import Field
+
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.queue import EntrySummary, QueueDesk
+from gandy.desk.requests import EnqueueOptions
+from gandy.errors import JobNotFoundError
+from gandy.store.drivers.database import ReadingRunner
+from gandy.store.entries import EntryFilter, EntryStatus, Gate
+from gandy.web.access.routes import Routes
+from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.bodies import CancelAnswer, InputBody, SecondsIn, input_text, span_of
+from gandy.web.routers.repeating import JobAnswer, OncePerKey
+from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, page, page_of
+
+router = Routes("/api/v1/queue", tag="queue")
+
+HIGHEST_PRIORITY = 31
+
+
+class EntryQuery(Paged):
+    """Which entries."""
+
+    status: EntryStatus | None = None
+    gate: Gate | None = None
+    train: Word | None = None
+    group: Word | None = None
+
+
+class EnqueueBody(InputBody):
+    """A job to be queued; what is left out is the train's."""
+
+    train: Word
+    group: Word | None = None
+    delay: SecondsIn | None = Field(None, description="Seconds from now.")
+    priority: int | None = Field(None, ge=0, le=HIGHEST_PRIORITY)
+    max_retries: int | None = Field(None, ge=0, le=1_000)
+    timeout: SecondsIn | None = None
+    unique_for: SecondsIn | None = Field(None, description="Seconds in which the same job is not queued again.")
+    key: Word | None = Field(None, description="What makes two jobs the same, instead of their input.")
+
+    def options(self) -> EnqueueOptions:
+        """Give it to the desk."""
+        return EnqueueOptions(
+            group=self.group,
+            delay=span_of(self.delay),
+            priority=self.priority,
+            max_retries=self.max_retries,
+            timeout=span_of(self.timeout),
+            unique_for=span_of(self.unique_for),
+            key=self.key,
+        )
+
+
+@router.reads("", response_model=page_of(EntrySummary))
+async def list_entries(
+    parts: Parts, operator: CurrentOperator, query: Annotated[EntryQuery, Query()]
+) -> object:
+    """List entries, the newest first."""
+    wanted = EntryFilter(
+        owner=parts.owner,
+        status=query.status,
+        gate=query.gate,
+        train=query.train,
+        group=query.group,
+        before=query.before,
+        limit=query.limit,
+    )
+    return page(await QueueDesk(parts.database, operator).list(wanted), query.limit)
+
+
+@router.changes("/enqueue")
+async def enqueue(parts: Parts, operator: CurrentOperator, once: OncePerKey, body: EnqueueBody) -> JobAnswer:
+    """Queue one job of a train of this application."""
+
+    async def make(database: ReadingRunner) -> JobAnswer:
+        job = await QueueDesk(database, operator).enqueue(
+            body.train, input_text(body), body.options(), owner=parts.owner, registry=parts.registry
+        )
+        return JobAnswer(id=job.id, is_new=job.is_new)
+
+    return await once.job(make)
+
+
+@router.changes("/{entry_id}/cancel")
+async def cancel_entry(
+    parts: Parts, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+) -> CancelAnswer:
+    """Cancel an entry, or the run it has become."""
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    result = await desk.jobs([entry_id])
+    if result.unknown:
+        raise JobNotFoundError(entry_id)
+    return CancelAnswer.of(result)

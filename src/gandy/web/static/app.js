@@ -1,0 +1,121 @@
+// What pages do beyond links and forms; every page works without it, but for charts and the graph.
+(function () {
+  "use strict";
+
+  // Instants: how long ago, beside the exact one.
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  function ago(seconds) {
+    const size = Math.abs(seconds);
+    if (size < 1) return "now";
+    const [unit, length] = units.find(([, each]) => size >= each);
+    const said = Math.floor(size / length) + " " + unit;
+    return seconds >= 0 ? said + " ago" : "in " + said;
+  }
+  function tellTimes() {
+    const now = Date.now();
+    document.querySelectorAll("time[datetime]").forEach((element) => {
+      let note = element.querySelector("small");
+      if (!note) {
+        note = document.createElement("small");
+        element.append(note);
+      }
+      note.textContent = ago((now - Date.parse(element.dateTime)) / 1000);
+    });
+  }
+
+  // Charts: drawn here, fed from the page's own address for data.
+  const charts = new Map();
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+  function drawChart(element, data) {
+    const bars = uPlot.paths.bars({ size: [0.72, 14], align: 1 });
+    const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+    const series = data.series.map((each) => ({
+      label: each.name, stroke: colour(each.colour), fill: colour(each.colour), paths: bars, points: { show: false },
+    }));
+    const options = {
+      width: element.clientWidth, height: 190, cursor: { y: false }, legend: { show: false }, padding: [8, 4, 0, 0],
+      scales: { y: { range: (self, low, high) => [0, Math.max(high, 4) * 1.1] } },
+      axes: [{ ...axis, grid: { show: false } }, { ...axis, size: 38 }],
+      series: [{}, ...series],
+    };
+    const old = charts.get(element);
+    if (old) old.destroy();
+    charts.set(element, new uPlot(options, [data.at, ...data.series.map((each) => each.values)], element));
+  }
+  async function feedCharts() {
+    for (const element of document.querySelectorAll("[data-chart]")) {
+      const answer = await fetch(element.dataset.chart, { headers: { Accept: "application/json" } });
+      if (!answer.ok) continue;
+      const data = await answer.json();
+      drawChart(element, data);
+      const note = document.querySelector("[data-chart-note]");
+      if (note) note.textContent = data.note;
+    }
+  }
+
+  // Tables: a box in the head ticks all below it.
+  document.addEventListener("change", (event) => {
+    const box = event.target;
+    if (box.matches("[data-select-all]")) {
+      box.closest("table").querySelectorAll("tbody input[type=checkbox]").forEach((each) => { each.checked = box.checked; });
+    }
+    if (box.matches("select[data-submit]")) box.form.requestSubmit();
+    document.querySelectorAll("[data-selected-count]").forEach((each) => {
+      each.textContent = document.querySelectorAll("tbody input[type=checkbox]:checked").length;
+    });
+  });
+
+  // Buttons that only work with a script.
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-open]");
+    if (opener) document.getElementById(opener.dataset.open).showModal();
+    if (event.target.closest("[data-close]")) event.target.closest("dialog").close();
+    if (event.target.closest("[data-theme-toggle]")) {
+      window.gandyTheme.toggle();
+      feedCharts();
+    }
+  });
+
+  // What somebody is in the middle of is not replaced under their hands.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const live = event.target;
+    if (live.id !== "live") return;
+    const busy = live.querySelector("input:checked, details[open], dialog[open], input:focus, textarea:focus, select:focus");
+    if (busy || document.hidden || document.querySelector("dialog[open]") || !window.getSelection().isCollapsed) event.preventDefault();
+  });
+  document.addEventListener("htmx:afterSettle", tellTimes);
+
+  // Keys: g and a letter goes somewhere, / searches, j and k walk a table, ? tells.
+  let isGoing = false;
+  function walk(step) {
+    const links = [...document.querySelectorAll("#live tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
+    if (!links.length) return;
+    const at = links.indexOf(document.activeElement);
+    links[Math.min(Math.max(at + step, 0), links.length - 1)].focus();
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
+    if (isGoing) {
+      isGoing = false;
+      const place = document.querySelector('.side a[data-key="' + CSS.escape(event.key) + '"]');
+      if (place) place.click();
+      return;
+    }
+    const search = document.querySelector("[data-search]");
+    if (event.key === "g") isGoing = true;
+    else if (event.key === "/" && search) { event.preventDefault(); search.focus(); search.select(); }
+    else if (event.key === "j") walk(1);
+    else if (event.key === "k") walk(-1);
+    else if (event.key === "?") document.getElementById("keys").showModal();
+  });
+
+  tellTimes();
+  setInterval(tellTimes, 1000);
+  if (document.querySelector("[data-chart]")) {
+    feedCharts();
+    setInterval(() => { if (!document.hidden) feedCharts(); }, 10000);
+    window.addEventListener("resize", () => feedCharts());
+  }
+})();
