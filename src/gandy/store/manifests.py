@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never
 
 from gandy.errors import ScheduleError
 from gandy.model import exclusion_json
@@ -65,6 +66,7 @@ def try_lock_cycle() -> Operation[bool]:
 
 def wake_dependents() -> Operation[int]:
     """Give every dependent of a parent that succeeded its look."""
+    yield statement("plan_for_few")
     return len((yield statement("wake_dependents", limit=_PARENTS_AT_ONCE)))
 
 
@@ -80,7 +82,7 @@ def load_due(limit: int | None) -> Operation[DueManifests]:
     if limit is None or due <= limit:
         return _due((yield statement("load_all_due")))
     shares = {group_id: most for group_id, most in share(limit, demands).items() if most > 0}
-    rows = yield statement("load_shares", group_id=list(shares), share=list(shares.values()))
+    rows = yield statement("load_shares", shares=json.dumps(shares))
     return _due(rows, left_over=due - len(rows))
 
 
@@ -175,20 +177,35 @@ def set_looks(looks: Sequence[tuple[DispatchView, datetime]]) -> Operation[int]:
     return len((yield batch("set_looks", rows)))
 
 
-def _advance_row(view: DispatchView, decision: Decision) -> dict[str, object]:
+class _Advance(NamedTuple):
+    """One row of the conditional advance."""
+
+    id: int
+    version: str
+    cursor: datetime | None
+    next_cursor: datetime | None
+    next_look: datetime | None
+    due_at: datetime | None
+    scheduled_at: datetime | None
+    origin: str | None
+    parent_seen: int | None
+    skip_reason: str | None
+
+
+def _advance_row(view: DispatchView, decision: Decision) -> _Advance:
     occurrence = decision.occurrence
-    return {
-        "id": view.id,
-        "version": view.version,
-        "cursor": view.next_scheduled_run,
-        "next_cursor": decision.next_scheduled_run,
-        "next_look": decision.next_look_at,
-        "due_at": None if occurrence is None else occurrence.due_at,
-        "scheduled_at": None if occurrence is None else occurrence.scheduled_at,
-        "origin": None if occurrence is None else occurrence.origin.value,
-        "parent_seen": decision.parent_success_seen,
-        "skip_reason": _skip_reason(view, decision),
-    }
+    return _Advance(
+        view.id,
+        view.version,
+        view.next_scheduled_run,
+        decision.next_scheduled_run,
+        decision.next_look_at,
+        None if occurrence is None else occurrence.due_at,
+        None if occurrence is None else occurrence.scheduled_at,
+        None if occurrence is None else occurrence.origin.value,
+        decision.parent_success_seen,
+        _skip_reason(view, decision),
+    )
 
 
 def _skip_reason(view: DispatchView, decision: Decision) -> str | None:
@@ -212,42 +229,45 @@ def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
 
 
 def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> DispatchView:
+    """Build the snapshot, field by field in their order: names would take twice as long."""
     return DispatchView(
-        id=row.id,
-        external_id=row.external_id,
-        owner=row.owner,
-        train=row.train,
-        group_id=row.group_id,
-        schedule=schedule,
-        next_scheduled_run=row.next_scheduled_run,
-        priority=row.priority,
-        group_priority=row.group_priority,
-        exclusions=exclusions,
-        variance=_span(row.variance_seconds),
-        misfire_policy=_POLICIES[row.misfire_policy],
-        misfire_threshold=_span(row.misfire_threshold_seconds),
-        is_enabled=row.is_enabled,
-        group_enabled=row.is_group_enabled,
-        is_orphaned=row.is_orphaned,
-        enabled_at=row.enabled_at,
-        last_skip=_REASONS.get(row.last_skip_reason),
-        failed_count=row.failure_count,
-        success_count=row.success_count,
-        has_awaiting_dead_letter=row.has_awaiting_dead_letter,
-        has_queued_work=row.queued_origin is not None,
-        is_queued_work_a_retry=row.queued_origin == Origin.RETRY,
-        has_active_execution=row.has_active_execution,
-        has_successful_metadata=row.has_successful_metadata,
-        completed_at=row.completed_at,
-        parent_id=row.parent_id,
-        parent_enabled=row.is_parent_enabled,
-        parent_has_successful_metadata=row.has_parent_succeeded,
-        parent_success_count=row.parent_success_count,
-        parent_success_seen=row.parent_success_seen,
-        next_look_at=row.next_look_at,
-        max_retries=row.max_retries,
-        is_retried=row.is_retried,
-        version=row.version,
+        row.id,
+        row.external_id,
+        row.owner,
+        row.train,
+        row.group_id,
+        schedule,
+        row.next_scheduled_run,
+        row.priority,
+        row.group_priority,
+        exclusions,
+        _span(row.variance_seconds),
+        _POLICIES[row.misfire_policy],
+        _span(row.misfire_threshold_seconds),
+        row.is_enabled,
+        row.is_group_enabled,
+        row.is_orphaned,
+        row.enabled_at,
+        None,  # deferred_since: the backlog says it
+        _REASONS.get(row.last_skip_reason),
+        row.failure_count,
+        row.success_count,
+        row.has_awaiting_dead_letter,
+        False,  # is_dead_lettered_now
+        row.queued_origin is not None,
+        row.queued_origin == Origin.RETRY,
+        row.has_active_execution,
+        row.has_successful_metadata,
+        row.completed_at,
+        row.parent_id,
+        row.is_parent_enabled,
+        row.has_parent_succeeded,
+        row.parent_success_count,
+        row.parent_success_seen,
+        row.next_look_at,
+        row.max_retries,
+        row.is_retried,
+        row.version,
     )
 
 

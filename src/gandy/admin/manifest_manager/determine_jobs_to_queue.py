@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.admin.manifest_manager.cycle import DeterminedJobs, FreshManifests, LoadedManifests
 from gandy.model.manifest import Decision, DispatchView
 from gandy.model.schedule import Dependent
-from gandy.rules.due import determine
+from gandy.rules.deciding import Decider
 
 if TYPE_CHECKING:
     from typing import Final
@@ -21,16 +21,17 @@ def determine_jobs_to_queue(loaded: LoadedManifests, fresh: FreshManifests) -> D
     """Decide about each manifest; sync, so that thousands of decisions do not hold up the event loop."""
     timed = [view for view in fresh.views if not isinstance(view.schedule, Dependent)]
     dependents = [view for view in fresh.views if isinstance(view.schedule, Dependent)]
+    decider = Decider(loaded.now)
     decided = (
-        (view, _decide(view, loaded.now, fresh.unreadable.get(view.id))) for view in (*timed, *dependents)
+        (view, _decide(view, decider, fresh.unreadable.get(view.id))) for view in (*timed, *dependents)
     )
     return DeterminedJobs(tuple(pair for pair in decided if _changes(*pair)))
 
 
-def _decide(view: DispatchView, now: datetime, problem: str | None) -> Decision:
+def _decide(view: DispatchView, decider: Decider, problem: str | None) -> Decision:
     if problem is None:
-        return determine(view, now)
-    look_again = now + _UNREADABLE_RETRY_AFTER
+        return decider.determine(view)
+    look_again = decider.now + _UNREADABLE_RETRY_AFTER
     return Decision(view.id, view.next_scheduled_run, next_look_at=look_again, problem=problem)
 
 

@@ -1,29 +1,31 @@
+-- name: plan_for_few
+-- For this transaction: what is due is few among many, whatever old statistics say.
+SELECT set_config('enable_seqscan', 'off', true) AS enable_seqscan, set_config('jit', 'off', true) AS jit;
+
 -- name: wake_dependents
 -- Turns the marks of parents that succeeded into looks at their dependents: one index then leads to all that is due.
 WITH marked AS MATERIALIZED (
     SELECT id FROM gandy.manifest WHERE has_dependents_due ORDER BY id LIMIT %(limit)s
 ), concerned AS MATERIALIZED (
-    SELECT id, id AS parent_id FROM marked
-    UNION ALL
-    SELECT c.id, p.id FROM marked p JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
-    WHERE c.schedule_type = 'dependent'
+    SELECT id, bool_or(is_child) AS is_child, bool_or(NOT is_child) AS is_parent FROM (
+        SELECT id, false AS is_child FROM marked
+        UNION ALL
+        SELECT c.id, true FROM marked p JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
+        WHERE c.schedule_type = 'dependent') each
+    GROUP BY id
 ), locked AS MATERIALIZED (
-    -- in the order of ids, and never waiting: what another holds keeps its mark for the next cycle
-    SELECT id FROM gandy.manifest WHERE id = ANY(ARRAY(SELECT id FROM concerned))
-    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-), held_up AS MATERIALIZED (
-    SELECT DISTINCT c.parent_id AS id FROM concerned c LEFT JOIN locked USING (id) WHERE locked.id IS NULL
-), woken AS MATERIALIZED (
-    SELECT c.id, bool_or(c.id <> c.parent_id) AS is_child,
-           bool_or(c.id = c.parent_id AND held_up.id IS NULL) AS is_served
-    FROM concerned c JOIN locked USING (id) LEFT JOIN held_up ON held_up.id = c.id
-    GROUP BY c.id
+    -- in the order of ids, and never waiting
+    SELECT m.id, c.is_child, c.is_parent FROM concerned c JOIN gandy.manifest m ON m.id BETWEEN c.id AND c.id
+    ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
+), all_held AS MATERIALIZED (
+    -- where somebody else holds one of them, the marks stay for the next cycle
+    SELECT (SELECT count(*) FROM locked) = (SELECT count(*) FROM concerned) AS is_so
 )
 UPDATE gandy.manifest m SET
-    has_dependents_due = m.has_dependents_due AND NOT w.is_served,
-    next_look_at = CASE WHEN w.is_child THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())
+    has_dependents_due = m.has_dependents_due AND NOT (l.is_parent AND all_held.is_so),
+    next_look_at = CASE WHEN l.is_child THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())
                         ELSE m.next_look_at END
-FROM woken w WHERE m.id = w.id
+FROM locked l, all_held WHERE m.id BETWEEN l.id AND l.id
 RETURNING m.id;
 
 -- name: count_due_by_group
@@ -43,9 +45,10 @@ WITH due AS MATERIALIZED (
     SELECT id, manifest_group_id,
            row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
     FROM gandy.manifest WHERE next_look_at <= gandy.now()
+), share AS MATERIALIZED (
+    SELECT %(shares)s::jsonb AS of_group
 ), chosen AS MATERIALIZED (
-    SELECT due.id FROM due JOIN unnest(%(group_id)s::bigint[], %(share)s::bigint[]) AS s(group_id, share)
-        ON s.group_id = due.manifest_group_id AND due.place <= s.share
+    SELECT due.id FROM due, share WHERE due.place <= (share.of_group ->> due.manifest_group_id::text)::bigint
 )
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(ARRAY(SELECT id FROM chosen)) ORDER BY v.id;
 
@@ -75,15 +78,14 @@ WITH decided AS MATERIALIZED (
         AS d(id, version, cursor, next_cursor, next_look, due_at, scheduled_at, origin, parent_seen, skip_reason)
 ), locked AS MATERIALIZED (
     -- in the order of ids, and never waiting: what another holds is decided anew in the next cycle
-    SELECT m.id FROM gandy.manifest m JOIN decided d ON d.id = m.id
+    SELECT d.* FROM decided d JOIN gandy.manifest m ON m.id BETWEEN d.id AND d.id
     WHERE m.next_scheduled_run IS NOT DISTINCT FROM d.cursor AND m.xmin::text = d.version
     ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
 ), moved AS (
     UPDATE gandy.manifest m SET
         next_scheduled_run = d.next_cursor, next_look_at = d.next_look, last_skip_reason = d.skip_reason,
         parent_success_seen = coalesce(d.parent_seen, m.parent_success_seen)
-    FROM locked JOIN decided d USING (id)
-    WHERE m.id = locked.id
+    FROM locked d WHERE m.id BETWEEN d.id AND d.id
     RETURNING m.id, m.owner, m.name, m.properties, m.property_type_name, m.manifest_group_id, m.priority,
               m.active_run_id, d.due_at, d.scheduled_at, d.origin
 ), queued AS (
@@ -100,9 +102,12 @@ WITH decided AS MATERIALIZED (
            scheduled_at, now.now
     FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
     ON CONFLICT DO NOTHING
-    RETURNING manifest_id AS id, id AS entry_id
+    RETURNING manifest_id, id, owner
 )
-SELECT moved.id, queued.entry_id, moved.owner FROM moved LEFT JOIN queued USING (id);
+-- never joined: a plan that expects few rows would compare each with each
+SELECT id, NULL::bigint AS entry_id, NULL::text AS owner FROM moved
+UNION ALL
+SELECT manifest_id, id, owner FROM queued;
 
 -- name: step_back
 -- An entry of the manifest was already waiting: what is only deferred keeps its instant.

@@ -31,7 +31,9 @@ INSERT INTO gandy.manifest (
     keep_for_seconds, keep_last, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
     created_at, updated_at)
 SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
-    r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at, p.id, coalesce(p.success_count, 0),
+    r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at,
+    (SELECT p.id FROM gandy.manifest p WHERE p.external_id = r.parent),
+    coalesce((SELECT p.success_count FROM gandy.manifest p WHERE p.external_id = r.parent), 0),
     r.variance_seconds, r.exclusions::json, r.misfire_policy, r.misfire_threshold_seconds, r.max_retries, r.is_retried,
     r.retry_delay_seconds, r.timeout_seconds, r.priority, r.keep_for_seconds, r.keep_last, %(origin)s, r.batch,
     r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
@@ -49,7 +51,6 @@ FROM unnest(
          interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
          misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
          keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at)
-LEFT JOIN gandy.manifest p ON p.external_id = r.parent
 ON CONFLICT (external_id) DO NOTHING
 RETURNING external_id;
 
@@ -91,17 +92,24 @@ FROM unnest(
          misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
          keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
          is_rearmed, origin, is_orphaned, reason)
-LEFT JOIN gandy.manifest p ON p.external_id = r.parent
-WHERE m.external_id = r.external_id
+LEFT JOIN LATERAL (
+    SELECT id, success_count FROM gandy.manifest WHERE external_id = r.parent LIMIT 1) p ON true
+WHERE m.external_id BETWEEN r.external_id AND r.external_id
 RETURNING m.id, m.external_id;
 
 -- name: mark_orphans
 -- What the same application declared before and no longer declares; never what was made at run time.
+WITH gone AS MATERIALIZED (
+    -- by sorting or hashing, however many there are
+    SELECT m.external_id FROM gandy.manifest m
+    WHERE m.owner = %(owner)s AND m.origin = 'declared' AND m.orphaned_at IS NULL
+      AND (%(is_whole)s OR m.batch = ANY(%(emptied)s::text[]))
+      AND NOT (m.batch IS NOT NULL AND m.batch = ANY(%(spared)s::text[]))
+    EXCEPT
+    SELECT d.external_id COLLATE "C" FROM unnest(%(external_ids)s::text[]) AS d(external_id)
+)
 UPDATE gandy.manifest m SET orphaned_at = gandy.now(), updated_at = gandy.now()
-WHERE m.owner = %(owner)s AND m.origin = 'declared' AND m.orphaned_at IS NULL
-  AND (%(is_whole)s OR m.batch = ANY(%(emptied)s::text[]))
-  AND NOT (m.batch IS NOT NULL AND m.batch = ANY(%(spared)s::text[]))
-  AND NOT EXISTS (SELECT 1 FROM unnest(%(external_ids)s::text[]) AS d(external_id) WHERE d.external_id = m.external_id)
+FROM gone WHERE m.external_id BETWEEN gone.external_id AND gone.external_id
 RETURNING m.external_id;
 
 -- name: list_groups_declared

@@ -1,3 +1,7 @@
+-- name: plan_for_few
+-- Differs by necessity: this planner always probes.
+SELECT 1;
+
 -- name: wake_dependents
 -- Differs by necessity: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
 UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
@@ -25,7 +29,7 @@ WITH due AS (
            row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
     FROM manifest WHERE next_look_at <= gandy_now()
 ), share AS (
-    SELECT g.value AS group_id, s.value AS most FROM json_each(:group_id) g JOIN json_each(:share) s ON s.key = g.key
+    SELECT CAST(key AS INTEGER) AS group_id, value AS most FROM json_each(:shares)
 )
 SELECT v.* FROM manifest_dispatch v
 WHERE v.id IN (
