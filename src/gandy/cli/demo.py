@@ -23,9 +23,12 @@ _COLUMNS = ("train", "state", "runs", "average", "longest", "log_lines")
 
 @click.command(epilog=example("gandy demo --seconds 20"))
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="End by itself after so long.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, help="Where the dashboard listens; else a free one."
+)
 @json_option
 @pass_call
-def demo(call: Call, *, seconds: float | None, as_json: bool) -> None:
+def demo(call: Call, *, seconds: float | None, port: int, as_json: bool) -> None:
     """Run a lively demo on a database of its own.
 
     Trains of several junctions run, one fails and is tried again, one is cancelled. It ends with --seconds or
@@ -33,21 +36,21 @@ def demo(call: Call, *, seconds: float | None, as_json: bool) -> None:
     """
     url = call.database or f"sqlite:///{Path(tempfile.mkdtemp(prefix='gandy-demo-')) / 'demo.db'}"
     say(f"Working in {url}; {'it ends by itself' if seconds else 'Ctrl-C ends it'}.")
-    ended = asyncio.run(_play(url, seconds))
+    ended = asyncio.run(_play(url, seconds, port))
     if as_json:
         emit_json({"database": ended.database, "trains": ended.tallies})
     else:
         _summarise(ended)
 
 
-async def _play(url: str, seconds: float | None) -> Ended:
+async def _play(url: str, seconds: float | None, port: int) -> Ended:
     from gandy.cli.demonstration.play import play  # noqa: PLC0415 `gandy demo --help` needs none of it
     from gandy.cli.ending import stop_on_signals  # noqa: PLC0415
 
     stop = stop_on_signals(grace=_GRACE)
     if seconds is not None:
         asyncio.get_running_loop().call_later(seconds, stop.set)
-    return await play(url, stop)
+    return await play(url, stop, port=port)
 
 
 def _summarise(ended: Ended) -> None:

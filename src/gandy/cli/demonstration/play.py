@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +22,10 @@ from gandy.cli.demonstration.trains import (
     shrink_picture,
 )
 from gandy.cli.output import say
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.operators import local_operator
 from gandy.desk.runs import RunInsights
+from gandy.errors import JobCancelledError
 from gandy.store.manifests import read_now
 
 if TYPE_CHECKING:
@@ -42,10 +46,11 @@ class Ended:
     tallies: tuple[TrainTally, ...]
 
 
-async def play(database: str, stop: asyncio.Event) -> Ended:
+async def play(database: str, stop: asyncio.Event, *, port: int) -> Ended:
     """Keep the demo going until told to stop, then count what happened."""
-    app = make_demo(database)
+    app = make_demo(database, port=port)
     _tell(app)
+    _pass_on("gandy.web")
     async with app:
         since = await app.database.read(read_now())
         async with app.running():
@@ -66,15 +71,15 @@ async def _keep_busy(app: Gandy, stop: asyncio.Event) -> None:
 
 
 async def _cancel_a_crawl(app: Gandy) -> None:
-    """Run a train here and change one's mind: the record says cancelled."""
+    """Lose patience with a run, as an operator would who types `gandy runs cancel`."""
     begun = asyncio.Event()
     app.on("started")(lambda event: begun.set() if event.train == crawl_site.__name__ else None)
-    crawl = asyncio.create_task(app.run(crawl_site, Site("example.org")))
+    job = await app.enqueue(crawl_site, Site("example.org"))
     await begun.wait()
-    await asyncio.wait([crawl], timeout=CANCEL_AFTER)
-    crawl.cancel()
-    with suppress(asyncio.CancelledError):
-        await crawl
+    await asyncio.sleep(CANCEL_AFTER)
+    await CancelDesk(app.database, local_operator("cli"), app.settings.retention).jobs([job.id])
+    with suppress(JobCancelledError):
+        await job.result()
 
 
 async def _is_over(stop: asyncio.Event) -> bool:
@@ -83,6 +88,21 @@ async def _is_over(stop: asyncio.Event) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+class _Said(logging.Handler):
+    """Says what a logger says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say the message alone."""
+        say(record.getMessage())
+
+
+def _pass_on(name: str) -> None:
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_Said())
+    logger.propagate = False
 
 
 def _tell(app: Gandy) -> None:

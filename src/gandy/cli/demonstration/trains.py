@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from gandy.app import Gandy
+from gandy.rules.schedules import every
 from gandy.train.base import Train
 from gandy.train.inside.run import Run  # noqa: TC001 - annotations of junctions are read at run time
 from gandy.train.signals import End
@@ -128,7 +129,7 @@ class CloseMonth(Train[Month, Report]):
     route = (load_invoices, sum_up, write_report)
 
 
-def make_demo(database: str) -> Gandy:
+def make_demo(database: str, *, port: int) -> Gandy:
     """Make the application: a new one each time, so that nothing is shared."""
     app = Gandy(
         "demo",
@@ -138,9 +139,12 @@ def make_demo(database: str) -> Gandy:
             "poll_every": timedelta(milliseconds=500),
             "shutdown_grace": timedelta(seconds=5),
         },
+        web={"port": port},
     )
     app.register(CloseMonth)
     app.train(shrink_picture)
     app.train(max_retries=2, retry_delay=RETRY_DELAY)(import_feed)
     app.train(crawl_site)
+    june = app.schedule("close-june", CloseMonth, Month("June", 12), every(seconds=2))
+    june.then("shrink-june", shrink_picture, Picture("june.png"))
     return app
