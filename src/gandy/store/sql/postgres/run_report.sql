@@ -6,7 +6,7 @@ SET progress_done = p.done, progress_total = p.total, currently_running_junction
 FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(total)s::bigint[], %(junction)s::text[],
             %(ignores_cancellation)s::bool[])
      AS p(run_id, fence, done, total, junction, ignores_cancellation)
-WHERE r.id = p.run_id AND r.bucket = 'infinity' AND r.fence = p.fence;
+WHERE r.id = p.run_id AND r.fence = p.fence;
 
 -- name: read_cancellations
 -- Which of these runs somebody wants to end.

@@ -17,7 +17,7 @@ WHERE id = ANY(ARRAY(
     SELECT id FROM gandy.work_queue
     WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
     ORDER BY scheduled_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
-  AND status = 'queued' AND gate = 'time'
+-- by id alone, which the lock above makes safe: another condition might lead through every future entry
 RETURNING id, owner;
 
 -- name: next_due
@@ -110,7 +110,7 @@ WHERE id = ANY(%(ids)s::bigint[]) AND manifest_id IS NOT NULL ORDER BY manifest_
 -- What an operator cancelled meanwhile does not come back.
 WITH undone AS (
     DELETE FROM gandy.metadata_live r
-    WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s AND r.train_state = 'in_progress'
+    WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s  -- who has a worker is in progress
     RETURNING r.id, r.manifest_id, coalesce(r.cancellation_reason, '') = 'operator' AS is_cancelled
 ), idle AS (
     UPDATE gandy.manifest m SET active_run_id = NULL FROM undone u WHERE m.id = u.manifest_id AND m.active_run_id = u.id
@@ -153,12 +153,28 @@ WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued'
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains
--- Entries of trains that no live worker knows would stand in the way of all others.
-UPDATE gandy.work_queue SET gate = 'train'
-WHERE id = ANY(ARRAY(
-    SELECT q.id FROM gandy.work_queue q
-    WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open' AND NOT (q.train_name = ANY(%(trains)s::text[]))
-    ORDER BY q.manifest_group_id, q.rank DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+-- Entries of trains that no live worker knows would stand in the way of all others: those at the top of each group.
+WITH RECURSIVE ready(id) AS (
+    (SELECT manifest_group_id FROM gandy.work_queue
+     WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
+     ORDER BY manifest_group_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.manifest_group_id FROM gandy.work_queue q
+            WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id
+            ORDER BY q.manifest_group_id LIMIT 1)
+    FROM ready WHERE ready.id IS NOT NULL
+), unknown AS MATERIALIZED (
+    SELECT top.id FROM ready CROSS JOIN LATERAL (
+        SELECT q.id, q.train_name FROM gandy.work_queue q
+        WHERE q.owner = %(owner)s AND q.manifest_group_id = ready.id AND q.status = 'queued' AND q.gate = 'open'
+        ORDER BY q.rank DESC, q.id LIMIT %(limit)s) top
+    WHERE NOT (top.train_name = ANY(%(trains)s::text[]))
+), locked AS MATERIALIZED (
+    -- a condition that no index can serve, so that the rows are reached by id
+    SELECT q.id FROM gandy.work_queue q WHERE q.id = ANY(ARRAY(SELECT id FROM unknown)) AND q.status || q.gate = 'queuedopen'
+    ORDER BY q.id FOR UPDATE SKIP LOCKED
+)
+UPDATE gandy.work_queue SET gate = 'train' WHERE id = ANY(ARRAY(SELECT id FROM locked))
 RETURNING id;
 
 -- name: release_known_trains
