@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,18 @@ def test_the_commands_of_the_quickstart_work(tmp_path: Path, postgres_url: str) 
 
     assert folder.name == "hello"
     assert exports
+
+
+def test_the_commands_of_the_billing_example_work(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "billing"
+    shutil.copy(example / "billing.py", tmp_path)
+    said = [
+        run(command, tmp_path) for command in commands((example / "README.md").read_text(encoding="utf-8"))
+    ]
+
+    assert "load_orders -> write_invoice -> send_invoice" in said[0]
+    assert said[1].strip() == "3285"
+    assert re.search(r"BillMonth +completed", said[2])
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])

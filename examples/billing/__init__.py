@@ -1,0 +1,3 @@
+"""Invoices on a schedule."""
+
+from __future__ import annotations
