@@ -22,14 +22,15 @@ WITH clock AS MATERIALIZED (
              cancellation_reason, keep_for_seconds, progress_done, progress_total)
 ), gone AS (
     DELETE FROM gandy.metadata_live r USING ended e
-    -- by id alone: a guard that another index could serve would make the planner compare every pair
-    WHERE r.id = e.id AND coalesce(r.worker_id, '') = coalesce(e.worker_id, '') AND coalesce(r.fence, 0) = coalesce(e.fence, 0)
+    -- By id alone: a join or a guard that another index could serve would make the planner compare every pair.
+    WHERE r.id BETWEEN e.id AND e.id AND coalesce(r.worker_id, '') = coalesce(e.worker_id, '') AND coalesce(r.fence, 0) = coalesce(e.fence, 0)
     RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
         r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,
         r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,
         CASE WHEN e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' THEN 'cancelled'
              ELSE e.train_state END AS train_state,
-        e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' AS is_overruled, e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
+        e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' AS is_overruled,
+        e.output, e.junctions, e.failure_junction, e.failure_exception, e.failure_reason, e.stack_trace,
         coalesce(r.cancellation_reason, e.cancellation_reason) AS cancellation_reason,
         e.progress_done, e.progress_total, e.now, e.keep_until,
         CASE WHEN e.keep_for_seconds >= 86400 AND (e.keep_until AT TIME ZONE 'UTC')::date >= e.since
