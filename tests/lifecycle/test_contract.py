@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -27,9 +27,6 @@ from gandy.lifecycle import (
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.contract.tables import Throttle
 from gandy.sweep import Budget, Pace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FULL = """
 version = 1
@@ -287,3 +284,11 @@ def test_declaring_a_contract_does_not_import_sqlalchemy() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     assert done.stdout.strip() == "False"
+
+
+def test_the_contract_in_the_how_to_is_a_contract() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "lifecycle.md").read_text(encoding="utf-8")
+
+    [contract] = loads(page.split("```toml")[1].split("```")[0])
+
+    assert [table.name for table in contract.tables] == ["sessions", "imports"]

@@ -203,3 +203,19 @@ def test_a_child_that_appears_while_its_parent_is_taken_saves_it(postgres: Groun
     assert postgres.ids("inbox") == [3]
     assert report.is_clean
     assert postgres.rows("SELECT count(*) FROM gandy_lifecycle_quarantine") == [(0,)]
+
+
+def test_a_connection_that_is_cut_fails_the_tick_and_the_next_goes_on(postgres: Ground) -> None:
+    make_leases(postgres, 100)
+    contract = Contract("app", [LEASES], batch=steps_of(10))
+    cut = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    by = Attendance(clock=ManualClock(NOW), pruned=lambda *_: postgres.run(cut))
+
+    [report] = run_contracts([contract], postgres.url, attendance=by)
+    assert (report.counts, len(report.failures)) == ({"lease": 10}, 1)
+    assert len(postgres.ids("lease")) == 90
+
+    assert postgres.sweep(LEASES).counts == {"lease": 90}

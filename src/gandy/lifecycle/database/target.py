@@ -57,6 +57,13 @@ class Session:
             self.dialect.begin_reading(self.connection)
             yield self.connection
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection can be used no more."""
+        if self.connection.invalidated or self.connection.closed:
+            return True
+        return bool(getattr(self.connection.connection.driver_connection, "closed", False))
+
     def now(self) -> datetime:
         """The database's clock, or the one that a test passed."""
         if self.clock is not None:

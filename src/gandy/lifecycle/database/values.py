@@ -12,6 +12,15 @@ from uuid import UUID
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_READERS: dict[str, Callable[[str], object]] = {
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "uuid": UUID,
+    "decimal": Decimal,
+    "bytes": base64.b64decode,
+    "text": str,
+}
+
 
 def encode_values(values: tuple[object, ...]) -> str:
     """Write values so that `decode_values` gives equal ones back."""
@@ -24,32 +33,30 @@ def decode_values(text: str) -> tuple[object, ...]:
 
 
 def _encode(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    kind, text = _tagged(value)
+    return {kind: text}
+
+
+def _tagged(value: object) -> tuple[str, str]:
     match value:
-        case None | bool() | int() | float() | str():
-            return value
         case datetime():
-            return {"datetime": value.isoformat()}
+            return "datetime", value.isoformat()
         case date():
-            return {"date": value.isoformat()}
+            return "date", value.isoformat()
         case UUID():
-            return {"uuid": str(value)}
+            return "uuid", str(value)
         case Decimal():
-            return {"decimal": str(value)}
+            return "decimal", str(value)
         case bytes() | memoryview():
-            return {"bytes": base64.b64encode(bytes(value)).decode()}
-        case _:
-            raise TypeError(f"a key of type {type(value).__name__} cannot be kept: {value!r}")
+            return "bytes", base64.b64encode(bytes(value)).decode()
+        case _:  # the database reads its own way of writing it back
+            return "text", str(value)
 
 
 def _decode(value: object) -> object:
     if not isinstance(value, dict):
         return value
     [(kind, text)] = value.items()
-    readers: dict[str, Callable[[str], object]] = {
-        "datetime": datetime.fromisoformat,
-        "date": date.fromisoformat,
-        "uuid": UUID,
-        "decimal": Decimal,
-        "bytes": base64.b64decode,
-    }
-    return readers[kind](text)
+    return _READERS[kind](text)

@@ -122,7 +122,8 @@ def _transaction(connection: Connection) -> Iterator[Driver]:
     try:
         yield driver
     finally:
-        driver.rollback()
+        if not driver.closed:
+            driver.rollback()
 
 
 def _slots(selection: Selection, name: str) -> tuple[BindParameter[Any], ...]:

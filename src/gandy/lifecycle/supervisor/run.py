@@ -7,11 +7,13 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
+import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from gandy.errors import GandyError, RowsStuckError, SweepLeaseLostError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
@@ -60,8 +62,8 @@ class ContractRun:
         tasks = [task for rule in rules for task in self._tasks(rule)]
         self._round(tasks)
         self._round([task for task in tasks if self._is_cut_short(task)])
-        for _, walk in tasks:
-            self._conclude(walk)
+        for rule, walk in tasks:
+            self._guard(rule, partial(self._conclude, walk))
         for rule in rules:
             if rule.watch is not None and not rule.is_refused:
                 self._guard(rule, partial(self._watch, rule.watch))
@@ -175,14 +177,17 @@ class ContractRun:
             self.report.scheduler, table=needed.table, rule=needed.rule, rows=needed.rows, of=needed.of
         )
 
-    def _conclude(self, walk: Walk) -> None:
+    def _conclude(self, walk: Walk) -> bool:
         outcome = self.outcomes.get(walk.key)
         if outcome is None:
-            return
+            return False
         self.report.rules.append(outcome)
         self.finished(outcome)
-        if not isinstance(walk, AgeWalk):
-            return
+        if isinstance(walk, AgeWalk):
+            self._measure(walk, outcome)
+        return True
+
+    def _measure(self, walk: AgeWalk, outcome: RuleOutcome) -> None:
         check = HealthCheck(
             shift=self.shift,
             contract=self.survey.contract,
@@ -221,9 +226,9 @@ class ContractRun:
             return step()
         except SweepLeaseLostError:
             raise
-        except (GandyError, SQLAlchemyError) as error:
-            self._fail(rule, " ".join(str(getattr(error, "orig", error)).split()))
-            if self.shift.session.connection.invalidated or self.shift.session.connection.closed:
+        except (GandyError, SQLAlchemyError, psycopg.Error) as error:
+            self._fail(rule, said(error))
+            if self.shift.session.is_lost:
                 raise
             return False
 

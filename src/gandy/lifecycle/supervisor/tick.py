@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
 from gandy.errors import ContractRefusedError, DatabaseUnreachableError, SweepLeaseLostError
 from gandy.lifecycle.advisor.survey import Survey, survey
 from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
@@ -97,12 +99,12 @@ def _keep(contract: Contract, target: str, by: Attendance, *, table: str | None)
             try:
                 _run(_Tick(contract, session, lease, by), report, table=table)
             finally:
-                if not session.connection.invalidated:
+                if not session.is_lost:
                     give_back(session, lease)
-    except (DatabaseUnreachableError, SQLAlchemyError, SweepLeaseLostError) as error:
-        if by.is_strict:
+    except (DatabaseUnreachableError, SQLAlchemyError, psycopg.Error, SweepLeaseLostError) as error:
+        if by.is_strict and not report.failures:
             raise
-        _failed_whole(report, by, " ".join(str(getattr(error, "orig", error)).split()))
+        _failed_whole(report, by, said(error))
     return report
 
 
