@@ -6,11 +6,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gandy.errors import MissingExtraError
+from gandy.telemetry.observing import observe
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from gandy.app.opening import OpenApp
+    from gandy.events import EventBus
     from gandy.services.supervisor import Service
     from gandy.services.wakeups import Wakeups
     from gandy.settings import Settings
@@ -34,6 +36,7 @@ class ASGIApplication(Protocol):
 
 class _Opened(Protocol):
     name: str
+    events: EventBus
 
     @property
     def settings(self) -> Settings: ...
@@ -43,11 +46,13 @@ class _Opened(Protocol):
 
 def make_asgi(app: _Opened, opened: Callable[[], OpenApp]) -> ASGIApplication:
     """Make the dashboard; served alone it opens the application, mounted the outer lifespan has to."""
+    observe(app.events)
     return _create(app.name, lambda: parts_of(opened()), settings=app.settings, lifespan=app.lifespan)
 
 
 def make_web(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 every service is made so
     """Make the service that serves the dashboard."""
+    observe(app.events)
     asgi = _create(app.name, lambda: parts_of(app), settings=app.settings)
     from gandy.web.serving import WebService  # noqa: PLC0415 an extra
 
@@ -59,7 +64,11 @@ def parts_of(app: OpenApp) -> WebParts:
     from gandy.web.parts import WebParts  # noqa: PLC0415 an extra
 
     return WebParts(
-        owner=app.name, database=app.database, registry=app.registry, settings=app.settings
+        owner=app.name,
+        database=app.database,
+        registry=app.registry,
+        settings=app.settings,
+        telemetry=observe(app.events),
     )
 
 

@@ -48,9 +48,7 @@ async def draw_dependencies(
     rows = await database.read(list_dependencies(owner, group))
     nodes = {node.external_id: node for row in rows for node in (_parent(row), _child(row))}
     edges = tuple(
-        GraphEdge(
-            parent=row.parent, child=row.child, is_dormant=row.schedule_type == "dormant_dependent"
-        )
+        GraphEdge(parent=row.parent, child=row.child, is_dormant=row.schedule_type == "dormant_dependent")
         for row in rows
     )
     return DependencyGraph(nodes=tuple(nodes.values()), edges=edges, is_cut=len(rows) == DRAWN)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from gandy.desk.concerns import Concern, Count, find_concerns
 from gandy.store import overview, workers
 from gandy.store.manifests import read_now
 
 if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
-    from gandy.store.statements import Operation, Row, Rows
+    from gandy.store.statements import Operation, Row
 
 #: Gandy's own trains, as they are named in the history.
 OWN_TRAINS: Final = (
@@ -24,15 +25,6 @@ OWN_TRAINS: Final = (
 CHART_MINUTES: Final = 60
 _SHOWN_RUNS: Final = 12
 _MINUTE: Final = timedelta(minutes=1)
-_PATIENCE: Final = timedelta(seconds=30)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """A number; where counting ended early it is at least that."""
-
-    value: int
-    is_at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +64,6 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concern:
-    """Something that needs a person: what, how bad, and the page that says more."""
-
-    kind: str
-    said: str
-    place: str
-    is_urgent: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """What is going on now."""
 
@@ -116,6 +98,10 @@ class Home:
         """Count the runs of the last hour by the minute in which they ended."""
         return await self._database.read(self._throughput())
 
+    async def ping(self) -> datetime:
+        """Ask the database for its clock; whoever gets an answer is connected."""
+        return await self._database.read(read_now())
+
     def _overview(self) -> Operation[Overview]:
         owner = self._owner
         now = yield from read_now()
@@ -139,26 +125,10 @@ class Home:
             busy=sum(row.busy for row in at_work),
             longest_wait=max((now - row.scheduled_at for row in heads), default=None),
             live_runs=tuple(_live_run(row, now) for row in runs),
-            concerns=(yield from self._concerns(now, letters, heads, has_workers=bool(at_work))),
+            concerns=(
+                yield from find_concerns(owner, now, letters=letters, heads=heads, workers=len(at_work))
+            ),
         )
-
-    def _concerns(
-        self, now: datetime, letters: Count, heads: Rows, *, has_workers: bool
-    ) -> Operation[tuple[Concern, ...]]:
-        found = [*_letter_concerns(letters), *_wait_concerns(now, heads, has_workers=has_workers)]
-        for worker in (yield from overview.list_lost_workers(self._owner)):
-            said = f"worker {worker.id} on {worker.host} (pid {worker.pid}) ended without saying so"
-            found.append(Concern(kind="lost worker", said=said, place="/workers", is_urgent=False))
-        for row in (yield from overview.list_unknown_trains(self._owner)):
-            said = f"no live worker knows {row.train}; {row.entries} entries wait for one"
-            found.append(Concern(kind="unknown train", said=said, place="/queue", is_urgent=True))
-        late = yield from overview.find_most_overdue(_PATIENCE)
-        if late is not None:
-            said = f"{late.external_id} was to be looked at {_ago(now - late.next_look_at)}; is a manifest-manager up?"
-            found.append(
-                Concern(kind="behind", said=said, place=f"/manifests/{late.external_id}", is_urgent=True)
-            )
-        return tuple(sorted(found, key=lambda concern: not concern.is_urgent))
 
     def _throughput(self) -> Operation[Throughput]:
         now = yield from read_now()
@@ -173,45 +143,6 @@ class Home:
             if first + index * _MINUTE >= since
         )
         return Throughput(minutes=minutes, is_cut=is_cut, since=since)
-
-
-def _letter_concerns(letters: Count) -> list[Concern]:
-    if not letters.value:
-        return []
-    many = f"{letters.value}{' or more' if letters.is_at_least else ''}"
-    said = f"{many} dead letter{'' if letters.value == 1 else 's'} wait{'s' if letters.value == 1 else ''} for a decision"
-    return [Concern(kind="dead letters", said=said, place="/dead-letters", is_urgent=True)]
-
-
-def _wait_concerns(now: datetime, heads: Rows, *, has_workers: bool) -> list[Concern]:
-    late = [row for row in heads if row.is_enabled and now - row.scheduled_at > _PATIENCE]
-    if not late:
-        return []
-    if not has_workers:
-        said = f"no worker is up, and work has waited {_ago(now - late[0].scheduled_at, past='')}"
-        return [Concern(kind="no worker", said=said, place="/workers", is_urgent=True)]
-    return [
-        Concern(
-            kind="lag",
-            said=f"group {row.name}: the next entry has waited {_ago(now - row.scheduled_at, past='')}"
-            + (f"; its cap is {row.max_active_jobs}" if row.max_active_jobs else ""),
-            place=f"/groups/{row.name}",
-            is_urgent=False,
-        )
-        for row in late
-    ]
-
-
-def _ago(span: timedelta, past: str = " ago") -> str:
-    seconds = int(span.total_seconds())
-    said = (
-        f"{seconds} s"
-        if seconds < 120
-        else f"{seconds // 60} min"
-        if seconds < 7200
-        else f"{seconds // 3600} h"
-    )  # noqa: PLR2004, E501
-    return f"{said}{past}"
 
 
 def _counted(row: Row) -> Count:

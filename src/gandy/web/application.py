@@ -17,13 +17,10 @@ from gandy.web.rendering import Rendering
 from gandy.web.routers import ROUTERS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import Callable
 
     from gandy.settings import WebSettings
     from gandy.web.parts import PartsSource
-
-Lifespan = "Callable[[Any], AbstractAsyncContextManager[None]]"
 
 
 def create_web(

@@ -8,8 +8,6 @@ from starlette.staticfiles import StaticFiles
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
     from typing import Any
 
     from starlette.responses import Response

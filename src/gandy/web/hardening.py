@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY: Final = 2 * 1_048_576  # the largest input, escaped, and its frame
-_TOO_LARGE: Final = f"the request body is larger than {LARGEST_BODY} bytes; keep the data elsewhere and refer to it"
+_TOO_LARGE: Final = (
+    f"the request body is larger than {LARGEST_BODY} bytes; keep the data elsewhere and refer to it"
+)
 
 HEADERS: Final = {
     # No inline script, no inline style, nothing from elsewhere, no frame around us.

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from gandy.model.operator import Operator
 from gandy.settings import Settings
 from gandy.store.drivers.database import Database
+from gandy.telemetry.observing import Telemetry
 from gandy.train.registry import Registry
 from gandy.web.access.visitor import Visitor
 
@@ -23,6 +24,7 @@ class WebParts:
     database: Database
     registry: Registry
     settings: Settings
+    telemetry: Telemetry
 
 
 #: Gives the parts when a request comes; a mounted dashboard is made before its application is open.

@@ -55,7 +55,7 @@ class Rendering:
     ) -> Response:
         """Answer with a page; a part of it where only that is to be replaced."""
         visitor: Visitor | None = getattr(request.state, "visitor", None)
-        session = self._session(request, visitor)
+        session = self._session(visitor)
         text = self._environment.get_template(template).render(
             **context,
             request=request,
@@ -113,7 +113,7 @@ class Rendering:
         root: str = request.scope.get("root_path", "")
         return f"{root}{path}"
 
-    def _session(self, request: Request, visitor: Visitor | None) -> Session | None:
+    def _session(self, visitor: Visitor | None) -> Session | None:
         """The session that forms belong to; on this machine, without tokens, one is simply there."""
         if visitor is None or visitor.known_by == "bearer":
             return None

@@ -15,6 +15,8 @@ _DAY: Final = timedelta(days=1)
 _TEN_SECONDS: Final = timedelta(seconds=10)
 _SECOND: Final = timedelta(seconds=1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+NOTHING: Final = "\u2013"  # an en dash
+_NOTHING_MARKED: Final = Markup('<span class="none">\u2013</span>')
 _KILO: Final = 1024
 _THOUSAND: Final = 1000
 
@@ -22,12 +24,14 @@ _THOUSAND: Final = 1000
 def span(value: timedelta | float | None) -> str:
     """Write a duration in its two largest units."""
     if value is None:
-        return "–"
+        return NOTHING
     length = value if isinstance(value, timedelta) else timedelta(seconds=value)
     if length < timedelta(0):
         return f"-{span(-length)}"
     if length < _SECOND:
-        return f"{length / _MILLISECOND:.0f} ms" if length >= _MILLISECOND else f"{length / _MILLISECOND:.2f} ms"
+        return (
+            f"{length / _MILLISECOND:.0f} ms" if length >= _MILLISECOND else f"{length / _MILLISECOND:.2f} ms"
+        )
     if length < _TEN_SECONDS:
         return f"{length / _SECOND:.1f} s"
     return _in_two_units(length)
@@ -46,7 +50,7 @@ def _in_two_units(length: timedelta) -> str:
 def instant(value: datetime | None) -> Markup:
     """Write an instant in UTC; the page's script says beside it how long ago that is."""
     if value is None:
-        return Markup('<span class="none">–</span>')
+        return _NOTHING_MARKED
     at = value.astimezone(UTC)
     exact = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, exact, f"{at:%Y-%m-%d %H:%M:%S}")
@@ -68,7 +72,7 @@ def _plain(value: object) -> object:
 def size(value: float | None) -> str:
     """Write a number of bytes."""
     if value is None:
-        return "–"
+        return NOTHING
     amount = float(value)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < _KILO:
@@ -80,8 +84,12 @@ def size(value: float | None) -> str:
 def number(value: float | None) -> str:
     """Write a number with its thousands apart."""
     if value is None:
-        return "–"
-    return f"{value:,.0f}".replace(",", "\u202f") if value == int(value) else f"{value:,.1f}".replace(",", "\u202f")
+        return NOTHING
+    return (
+        f"{value:,.0f}".replace(",", "\u202f")
+        if value == int(value)
+        else f"{value:,.1f}".replace(",", "\u202f")
+    )
 
 
 def words(value: object) -> str:
@@ -99,7 +107,7 @@ def shown(value: object) -> Markup:
     """Write whatever a field holds."""
     match value:
         case None | "":
-            return Markup('<span class="none">–</span>')
+            return _NOTHING_MARKED
         case bool():
             return Markup("yes") if value else Markup("no")
         case datetime():

@@ -71,7 +71,11 @@ class Routes(APIRouter):
         )
 
     def open_to_all(
-        self, path: str, *, method: str = "GET", **options: Any  # noqa: ANN401 the framework's own
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        **options: Any,  # noqa: ANN401 the framework's own
     ) -> Callable[[Endpoint], Endpoint]:
         """Declare what needs no token."""
         return self._declare(path, method, OpenRoute, options)

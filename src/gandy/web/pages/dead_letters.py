@@ -87,9 +87,7 @@ async def preview(
     """Say how many letters an action would resolve, and ask."""
     wanted = LetterFilter(owner=parts.owner, train=train or None)
     count = len(ids) if scope == "selected" else await desk_of(parts, operator).count_awaiting(wanted)
-    return here.page(
-        "dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, count=count
-    )
+    return here.page("dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, count=count)
 
 
 @router.changes("/resolve")
@@ -120,7 +118,7 @@ async def requeue(
     request: Request,
     letter_id: LetterId,
     json: Annotated[str | None, Form()] = None,
-    is_edited: Annotated[bool, Form()] = False,
+    is_edited: Annotated[Literal["", "true"], Form()] = "",
 ) -> Response:
     """Run the job of a letter once more, with its own input or an edited one."""
     letter = await own_letter(parts, operator, letter_id)
@@ -146,5 +144,9 @@ async def _acknowledge(
 ) -> Response:
     if not note:
         raise ResolutionNoteMissingError
-    closing = desk.acknowledge_all(which, note) if isinstance(which, LetterFilter) else desk.acknowledge(which, note)
+    closing = (
+        desk.acknowledge_all(which, note)
+        if isinstance(which, LetterFilter)
+        else desk.acknowledge(which, note)
+    )
     return here.done("/dead-letters", f"{len((await closing).acknowledged)} acknowledged.")

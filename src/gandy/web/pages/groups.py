@@ -110,9 +110,7 @@ async def cancel_group(parts: Parts, operator: CurrentOperator, here: Here, name
     """Cancel all that waits and runs in the group now."""
     desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
     result = await desk.group(name)
-    return here.done(
-        _page(name), f"{len(result.cancelled)} cancelled, {len(result.asked)} asked to stop."
-    )
+    return here.done(_page(name), f"{len(result.cancelled)} cancelled, {len(result.asked)} asked to stop.")
 
 
 def _page(name: str) -> str:
@@ -130,9 +128,7 @@ def _drawing(graph: DependencyGraph, here: Surroundings) -> str:
         }
         for node in graph.nodes
     ]
-    edges = [
-        {"from": edge.parent, "to": edge.child, "is_dormant": edge.is_dormant} for edge in graph.edges
-    ]
+    edges = [{"from": edge.parent, "to": edge.child, "is_dormant": edge.is_dormant} for edge in graph.edges]
     return json.dumps({"nodes": nodes, "edges": edges})
 
 

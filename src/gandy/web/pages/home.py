@@ -22,7 +22,11 @@ async def home(parts: Parts, here: Here) -> Response:
 async def throughput(parts: Parts) -> dict[str, object]:
     """Give the points of the chart."""
     found = await Home(parts.database, parts.owner).throughput()
-    note = f"since {found.since:%H:%M} UTC: more runs ended than are counted here" if found.is_cut else "the last hour"
+    note = (
+        f"since {found.since:%H:%M} UTC: more runs ended than are counted here"
+        if found.is_cut
+        else "the last hour"
+    )
     return {
         "at": [minute.at.timestamp() for minute in found.minutes],
         "series": [

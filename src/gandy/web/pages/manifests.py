@@ -112,9 +112,7 @@ async def disable(
 
 
 @router.changes("/{external_id:path}/enable")
-async def enable(
-    parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId
-) -> Response:
+async def enable(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
     """Switch it on."""
     await desk_of(parts, operator).enable(external_id)
     return here.done(_page(external_id), f"{external_id} is enabled.")
@@ -133,7 +131,9 @@ async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_i
     desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
     result = await desk.manifest(external_id)
     touched = len(result.cancelled) + len(result.asked)
-    return here.done(_page(external_id), f"{touched} cancelled." if touched else "There was nothing to cancel.")
+    return here.done(
+        _page(external_id), f"{touched} cancelled." if touched else "There was nothing to cancel."
+    )
 
 
 async def _upcoming(parts: WebParts, external_id: str) -> tuple[PreviewedInstant, ...]:

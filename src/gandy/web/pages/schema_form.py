@@ -42,7 +42,9 @@ def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
     given = value if isinstance(value, dict) else {}
     required = schema.get("required", [])
     return tuple(
-        _field(name, _resolved(each, schema), given.get(name, each.get("default")), is_required=name in required)
+        _field(
+            name, _resolved(each, schema), given.get(name, each.get("default")), is_required=name in required
+        )
         for name, each in properties.items()
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.web.routers import dead_letters, groups, manifests, openapi, queue, runs, trains, workers
+from gandy.web.routers import dead_letters, groups, manifests, openapi, probes, queue, runs, trains, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,4 +20,5 @@ ROUTERS: Final[Sequence[Routes]] = (
     trains.router,
     workers.router,
     openapi.router,
+    probes.router,
 )

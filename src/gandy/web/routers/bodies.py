@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _LONGEST = timedelta(days=3650)
 
 
-
 #: A duration in seconds.
 SecondsIn: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST.total_seconds(), allow_inf_nan=False)]
 

@@ -119,12 +119,11 @@ async def trigger(
     body: TriggerBody | None = None,
 ) -> JobAnswer:
     """Queue a manifest now or later; where an entry waits, that entry serves."""
-    asked = body or TriggerBody()
-    delay = timedelta(seconds=asked.delay)
+    delay = timedelta(0) if body is None else timedelta(seconds=body.delay)
 
     async def make(database: ReadingRunner) -> JobAnswer:
         desk = ManifestDesk(database, operator, owner=parts.owner, registry=parts.registry)
-        triggered = await desk.trigger(external_id, delay=delay, input_json=input_text(asked))
+        triggered = await desk.trigger(external_id, delay=delay, input_json=input_text(body))
         return JobAnswer(id=triggered.id, is_new=triggered.is_new)
 
     return await once.job(make)

@@ -42,7 +42,9 @@ class EnqueueBody(InputBody):
     priority: int | None = Field(None, ge=0, le=HIGHEST_PRIORITY)
     max_retries: int | None = Field(None, ge=0, le=1_000)
     timeout: SecondsIn | None = None
-    unique_for: SecondsIn | None = Field(None, description="Seconds in which the same job is not queued again.")
+    unique_for: SecondsIn | None = Field(
+        None, description="Seconds in which the same job is not queued again."
+    )
     key: Word | None = Field(None, description="What makes two jobs the same, instead of their input.")
 
     def options(self) -> EnqueueOptions:

@@ -1,4 +1,4 @@
-"""POSTs that are safe to send again: with an `Idempotency-Key` the second is answered with the first's job."""
+"""POSTs that are safe to send again: an `Idempotency-Key` answers the second with the job of the first."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ IdempotencyKey: TypeAlias = Annotated[
     str | None,
     Header(
         max_length=200,
-        description="Chosen by the sender. A second request with the same key, within a day, does nothing and is "
-        "answered with the job of the first.",
+        description="Chosen by the sender. A second request with the same key, within a day, does nothing "
+        "and is answered with the job of the first.",
     ),
 ]
 

@@ -7,7 +7,18 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, create_model
 

@@ -28,16 +28,19 @@
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
+  function clock(seconds) {
+    return new Date(seconds * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+  }
   function drawChart(element, data) {
     const bars = uPlot.paths.bars({ size: [0.72, 14], align: 1 });
     const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const series = data.series.map((each) => ({
-      label: each.name, stroke: colour(each.colour), fill: colour(each.colour), paths: bars, points: { show: false },
+      label: each.name, width: 0, stroke: colour(each.colour), fill: colour(each.colour), paths: bars, points: { show: false },
     }));
     const options = {
       width: element.clientWidth, height: 190, cursor: { y: false }, legend: { show: false }, padding: [8, 4, 0, 0],
-      scales: { y: { range: (self, low, high) => [0, Math.max(high, 4) * 1.1] } },
-      axes: [{ ...axis, grid: { show: false } }, { ...axis, size: 38 }],
+      scales: { x: { range: (self, low, high) => [low, high + 60] }, y: { range: (self, low, high) => [0, Math.max(high, 4) * 1.1] } },
+      axes: [{ ...axis, grid: { show: false }, space: 70, values: (self, marks) => marks.map(clock) }, { ...axis, size: 38 }],
       series: [{}, ...series],
     };
     const old = charts.get(element);

@@ -1,0 +1,185 @@
+"""Prometheus metrics: counted from events, measured when somebody asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import REGISTRY
+
+from gandy.events import (
+    CycleEnded,
+    DeadLettered,
+    DeliveryFailed,
+    HintRepaired,
+    LeaseLost,
+    OccurrencesQueued,
+    RunFinished,
+    RunStarted,
+    WriteFenced,
+)
+
+if TYPE_CHECKING:
+    from gandy.events import EventBus
+    from gandy.telemetry.measures import Measured
+
+#: Beyond so many different values a label says "other": series are kept for as long as the process lives.
+MOST_VALUES: Final = 200
+OTHER: Final = "other"
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
+_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000)
+
+
+class BoundedLabel:
+    """Lets only so many different values become series."""
+
+    def __init__(self, most: int = MOST_VALUES) -> None:
+        self._most = most
+        self._seen: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        """Give the value, or "other" once there are too many."""
+        if value not in self._seen:
+            if len(self._seen) >= self._most:
+                return OTHER
+            self._seen.add(value)
+        return value
+
+
+class Metrics:
+    """The series of one application in this process."""
+
+    content_type: Final = CONTENT_TYPE_LATEST
+
+    def __init__(self, events: EventBus) -> None:
+        """Count from now on what the application's services say."""
+        self.registry = CollectorRegistry()
+        self._train = BoundedLabel()
+        self._declare_runs()
+        self._declare_cycles()
+        self._declare_measures()
+        events.subscribe(RunStarted, self._run_started)
+        events.subscribe(RunFinished, self._run_finished)
+        events.subscribe(DeadLettered, self._dead_lettered)
+        events.subscribe(OccurrencesQueued, self._occurrences_queued)
+        events.subscribe(CycleEnded, self._cycle_ended)
+        events.subscribe(LeaseLost, lambda _event: self._leases_lost.inc())
+        events.subscribe(WriteFenced, lambda event: self._fenced.labels(event.statement).inc(event.count))
+        events.subscribe(HintRepaired, lambda event: self._repaired.inc(event.count))
+        events.subscribe(
+            DeliveryFailed, lambda event: self._undelivered.labels(self._train(event.train)).inc()
+        )
+
+    def measure(self, found: Measured) -> None:
+        """Take over what was just measured."""
+        for gate, entries in found.waiting.items():
+            self._waiting.labels(gate).set(entries)
+        for state, runs in found.live_runs.items():
+            self._live.labels(state).set(runs)
+        self._wait.set(found.longest_wait)
+        self._letters.set(found.awaiting_letters)
+        self._workers.set(found.workers)
+        self._slots.set(found.slots)
+        self._busy.set(found.busy)
+
+    def exposition(self) -> bytes:
+        """Write every series: the application's, the lifecycle's and the process's own."""
+        return generate_latest(self.registry) + generate_latest(REGISTRY)
+
+    def _declare_runs(self) -> None:
+        registry = self.registry
+        self._runs = Counter("gandy_runs", "Runs that ended", ["train", "state"], registry=registry)
+        self._took = Histogram(
+            "gandy_run_seconds", "How long runs took", ["train"], buckets=_SECONDS, registry=registry
+        )
+        self._waited = Histogram(
+            "gandy_run_wait_seconds",
+            "How long runs waited from the instant they could have started",
+            ["train"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._parked = Counter("gandy_dead_letters", "Jobs parked for a person", ["train"], registry=registry)
+        self._undelivered = Counter(
+            "gandy_deliveries_failed", "Runs that could not be handed over", ["train"], registry=registry
+        )
+        self._leases_lost = Counter("gandy_leases_lost", "Leases that workers found lost", registry=registry)
+        self._fenced = Counter(
+            "gandy_writes_fenced",
+            "Writes of somebody who no longer owned the run",
+            ["statement"],
+            registry=registry,
+        )
+        self._repaired = Counter(
+            "gandy_hints_repaired", "Manifests whose next look was wrong", registry=registry
+        )
+
+    def _declare_cycles(self) -> None:
+        registry = self.registry
+        self._queued = Counter(
+            "gandy_occurrences_queued", "Occurrences that cycles queued", registry=registry
+        )
+        self._lateness = Histogram(
+            "gandy_lateness_seconds",
+            "How late the latest occurrence of a cycle was queued",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._batch = Histogram(
+            "gandy_batch_size", "Occurrences that one cycle queued", buckets=_SIZES, registry=registry
+        )
+        self._cycles = Counter(
+            "gandy_cycles", "Cycles of services", ["service", "verdict"], registry=registry
+        )
+        self._cycle_took = Histogram(
+            "gandy_cycle_seconds", "How long cycles took", ["service"], buckets=_SECONDS, registry=registry
+        )
+        self._cycle_did = Counter(
+            "gandy_cycle_items",
+            "What cycles did, by the words of their results",
+            ["service", "what"],
+            registry=registry,
+        )
+
+    def _declare_measures(self) -> None:
+        registry = self.registry
+        self._waiting = Gauge(
+            "gandy_queue_entries",
+            "Entries that wait, by what holds them; counted up to 10000",
+            ["gate"],
+            registry=registry,
+        )
+        self._live = Gauge("gandy_live_runs", "Runs pending and in progress", ["state"], registry=registry)
+        self._wait = Gauge(
+            "gandy_queue_wait_seconds", "How long the entry that goes next has waited", registry=registry
+        )
+        self._letters = Gauge(
+            "gandy_dead_letters_awaiting", "Dead letters that wait for a person", registry=registry
+        )
+        self._workers = Gauge("gandy_workers", "Workers whose lease holds", registry=registry)
+        self._slots = Gauge("gandy_worker_slots", "Slots of these workers", registry=registry)
+        self._busy = Gauge("gandy_worker_slots_busy", "Slots that are in use", registry=registry)
+
+    def _run_started(self, event: RunStarted) -> None:
+        self._waited.labels(self._train(event.train)).observe(max(event.waited_for.total_seconds(), 0))
+
+    def _run_finished(self, event: RunFinished) -> None:
+        train = self._train(event.train)
+        self._runs.labels(train, event.state).inc()
+        self._took.labels(train).observe(event.took.total_seconds())
+
+    def _dead_lettered(self, event: DeadLettered) -> None:
+        self._parked.labels(self._train(event.train)).inc()
+
+    def _occurrences_queued(self, event: OccurrencesQueued) -> None:
+        self._queued.inc(event.count)
+        self._batch.observe(event.count)
+        self._lateness.observe(max(event.lateness.total_seconds(), 0))
+
+    def _cycle_ended(self, event: CycleEnded) -> None:
+        self._cycles.labels(event.service, event.verdict).inc()
+        self._cycle_took.labels(event.service).observe(event.took.total_seconds())
+        for what, count in event.counts.items():
+            if count > 0:
+                self._cycle_did.labels(event.service, what).inc(count)

@@ -1,0 +1,61 @@
+"""/healthz, /readyz and /metrics: what machines ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from gandy.desk.home import Home
+from gandy.errors import GandyError
+from gandy.telemetry.measures import Measured
+from gandy.web.access.routes import Routes
+from gandy.web.parts import Parts
+
+if TYPE_CHECKING:
+    from gandy.desk.home import Overview
+
+router = Routes()
+
+
+@router.open_to_all("/healthz")
+async def healthz() -> Response:
+    """Say that the process is alive."""
+    return PlainTextResponse("ok")
+
+
+@router.open_to_all("/readyz")
+async def readyz(parts: Parts) -> Response:
+    """Say whether the database answers and the loops go round; details are for whoever has the log."""
+    problems = list(parts.telemetry.loops.problems())
+    try:
+        await Home(parts.database, parts.owner).ping()
+    except GandyError:
+        problems.append("the database does not answer")
+    return JSONResponse({"ready": not problems, "problems": problems}, status_code=503 if problems else 200)
+
+
+@router.reads("/metrics")
+async def metrics(parts: Parts) -> Response:
+    """Write every series in the text format of Prometheus."""
+    found = parts.telemetry.metrics
+    found.measure(_measured(await Home(parts.database, parts.owner).overview()))
+    return Response(found.exposition(), media_type=found.content_type)
+
+
+def _measured(now: Overview) -> Measured:
+    return Measured(
+        waiting={
+            "open": now.ready.value,
+            "time": now.later.value,
+            "manifest": now.held.value,
+            "train": now.unknown.value,
+        },
+        live_runs={"pending": now.pending.value, "in_progress": now.running.value},
+        longest_wait=0.0 if now.longest_wait is None else now.longest_wait.total_seconds(),
+        awaiting_letters=now.awaiting_letters.value,
+        workers=now.workers,
+        slots=now.slots,
+        busy=now.busy,
+    )
