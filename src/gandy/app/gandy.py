@@ -1,60 +1,36 @@
-"""`Gandy`: an application, its async face."""
+"""`Gandy`: an application, opened and run."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Unpack
 
-from gandy.app.asking import Asking
+from gandy.app.async_face import AsyncFace
 from gandy.app.configuration import Configuration
-from gandy.app.declaring import Declaring
-from gandy.app.manifests import NOT_GIVEN, input_value, refuse_bad_id
+from gandy.app.manifests import refuse_bad_id
 from gandy.app.opening import opened
 from gandy.app.running import services_running, work
 from gandy.app.sync import SyncGandy
 from gandy.app.ticking import tick
 from gandy.app.web import make_asgi
-from gandy.errors import AppNotOpenError, AppOpenElsewhereError
-from gandy.store.drivers.borrowed import BorrowedConnection
-from gandy.store.drivers.urls import dialect_of
 from gandy.store.seeding import seed
-from gandy.store.triggers import remove_manifest
-from gandy.train.base import Train
-from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
-    from datetime import timedelta
     from types import TracebackType
     from typing import Self
 
-    from gandy.app.job import Job
-    from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
-    from gandy.app.opening import OpenApp
+    from gandy.app.keywords import CleanupKeywords
     from gandy.app.ticking import Ticked
     from gandy.app.web import ASGIApplication
     from gandy.clock import ManualClock
-    from gandy.settings import LoadedSettings, Settings
-    from gandy.store.drivers.database import Database
-    from gandy.store.runs import JobView
+    from gandy.settings import LoadedSettings
     from gandy.store.seeding import SeedResult
-    from gandy.store.statements import Operation
-    from gandy.train.typed import (
-        AsyncRunFirst,
-        FunctionOf,
-        RunFirstTrainOf,
-        SyncFunction,
-        SyncRunFirst,
-        SyncWithoutInput,
-        TrainWithoutInput,
-    )
-
-AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]
 
 
-class Gandy(Declaring):
+class Gandy(AsyncFace):
     """An application: what it declares, and the database where its work is kept.
 
         app = Gandy("billing", database="sqlite:///billing.db")
@@ -69,23 +45,14 @@ class Gandy(Declaring):
 
     def __init__(self, name: str, database: str | None = None, **settings: Mapping[str, object]) -> None:
         refuse_bad_id(name, what="application")
-        super().__init__(name)
-        self._configuration = Configuration(database, settings)
-        self._asking = Asking(name, self.registry, self._read_job)
+        super().__init__(name, Configuration(database, settings))
         self._opening = asyncio.Lock()
-        self._open: OpenApp | None = None
         self._depth = 0
         self._stack = AsyncExitStack()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._scripts: list[SyncGandy] = []
 
     def __repr__(self) -> str:
         return f"<Gandy {self.name!r}>"
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force; they are loaded when they are first asked for, not at import."""
-        return self._configuration.loaded.settings
 
     @property
     def loaded_settings(self) -> LoadedSettings:
@@ -109,8 +76,6 @@ class Gandy(Declaring):
                 train if isinstance(train, str) else self.registry.resolve(train).name for train in trains
             )
         self._configuration.override({"cleanup": given})
-
-    # Opening
 
     async def __aenter__(self) -> Self:
         async with self._opening:
@@ -156,7 +121,7 @@ class Gandy(Declaring):
             yield
 
     def asgi(self) -> ASGIApplication:
-        """Give the dashboard with its REST interface: `web.mount("/gandy", app.asgi())`, or serve it alone."""
+        """Give the dashboard with its REST interface: `web.mount("/jobs", app.asgi())`, or serve it alone."""
         return make_asgi(self, lambda: self._require("the dashboard"))
 
     @asynccontextmanager
@@ -184,204 +149,5 @@ class Gandy(Declaring):
         """Take up a run that a submitter brought here; False where it was taken up before."""
         return await self._require("app.run_delivered()").runs.run_delivered(run_id)
 
-    @property
-    def database(self) -> Database:
-        """The open database."""
-        return self._require("its database").database
-
-    # Asking
-
-    @overload
-    async def enqueue(
-        self, train: AsyncTrainWithoutInput[Out], **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(self, train: SyncWithoutInput[Out], **options: Unpack[EnqueueKeywords]) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(
-        self, train: type[Train[In, Out]], input: In, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(
-        self, train: AsyncFunction[In, Out], input: In, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(
-        self, train: SyncFunction[In, Out], input: In, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(
-        self, train: AsyncRunFirst[In, Out], input: In, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    @overload
-    async def enqueue(
-        self, train: SyncRunFirst[In, Out], input: In, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Out]: ...
-
-    async def enqueue(
-        self, train: Any, input: object = NOT_GIVEN, **options: Unpack[EnqueueKeywords]
-    ) -> Job[Any]:
-        """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
-        asked = self._asking.enqueue(train, input, options)
-        return (await self._write(asked.operation(), options.get("connection")))[0]
-
-    @overload
-    async def enqueue_many(
-        self, train: type[Train[In, Out]], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
-    ) -> list[Job[Out]]: ...
-
-    @overload
-    async def enqueue_many(
-        self, train: AsyncFunction[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
-    ) -> list[Job[Out]]: ...
-
-    @overload
-    async def enqueue_many(
-        self, train: SyncFunction[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
-    ) -> list[Job[Out]]: ...
-
-    @overload
-    async def enqueue_many(
-        self, train: AsyncRunFirst[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
-    ) -> list[Job[Out]]: ...
-
-    @overload
-    async def enqueue_many(
-        self, train: SyncRunFirst[In, Out], inputs: Iterable[In], **options: Unpack[EnqueueKeywords]
-    ) -> list[Job[Out]]: ...
-
-    async def enqueue_many(
-        self, train: Any, inputs: Iterable[Any], **options: Unpack[EnqueueKeywords]
-    ) -> list[Job[Any]]:
-        """Queue a job for every input, all or none."""
-        asked = self._asking.enqueue_many(train, list(inputs), options)
-        return await self._write(asked.operation(), options.get("connection"))
-
-    @overload
-    async def run(self, train: AsyncTrainWithoutInput[Out]) -> Out: ...
-
-    @overload
-    async def run(self, train: SyncWithoutInput[Out]) -> Out: ...
-
-    @overload
-    async def run(self, train: type[Train[In, Out]], input: In) -> Out: ...
-
-    @overload
-    async def run(self, train: AsyncFunction[In, Out], input: In) -> Out: ...
-
-    @overload
-    async def run(self, train: SyncFunction[In, Out], input: In) -> Out: ...
-
-    @overload
-    async def run(self, train: AsyncRunFirst[In, Out], input: In) -> Out: ...
-
-    @overload
-    async def run(self, train: SyncRunFirst[In, Out], input: In) -> Out: ...
-
-    async def run(self, train: Any, input: object = NOT_GIVEN) -> Any:
-        """Run a train here and now, with a record; return its output or raise what a junction raised."""
-        definition = self.registry.resolve(train)
-        open_app = self._require("app.run()")
-        return await open_app.runs.run(definition, input_value(definition, input))
-
-    @overload
-    async def add_schedule(
-        self,
-        external_id: str,
-        train: TrainWithoutInput,
-        schedule: TimeSchedule,
-        /,
-        **options: Unpack[RuntimeScheduleKeywords],
-    ) -> None: ...
-
-    @overload
-    async def add_schedule(
-        self,
-        external_id: str,
-        train: TrainWithoutInput,
-        *,
-        schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
-    ) -> None: ...
-
-    @overload
-    async def add_schedule(
-        self,
-        external_id: str,
-        train: type[Train[In, Any]],
-        input: In,
-        schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
-    ) -> None: ...
-
-    @overload
-    async def add_schedule(
-        self,
-        external_id: str,
-        train: FunctionOf[In],
-        input: In,
-        schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
-    ) -> None: ...
-
-    @overload
-    async def add_schedule(
-        self,
-        external_id: str,
-        train: RunFirstTrainOf[In],
-        input: In,
-        schedule: TimeSchedule | None = ...,
-        **options: Unpack[RuntimeScheduleKeywords],
-    ) -> None: ...
-
-    async def add_schedule(  # noqa: PLR0917 - it reads in this order
-        self,
-        external_id: str,
-        train: Any,
-        input: object = NOT_GIVEN,
-        schedule: TimeSchedule | None = None,
-        **options: Unpack[RuntimeScheduleKeywords],
-    ) -> None:
-        """Make a manifest at run time, on a schedule or `after=` another one; no deploy prunes it."""
-        operation = self._asking.add_schedule(
-            external_id, train, arguments=(input, schedule), keywords=options
-        )
-        await self._require("app.add_schedule()").database.run(operation)
-
-    async def trigger(
-        self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
-    ) -> Job[Any]:
-        """Queue a manifest now or after a delay, with its own input or another; one that waits serves."""
-        operation = self._asking.trigger(external_id, delay=delay, value=input)
-        return await self._require("app.trigger()").database.run(operation)
-
-    async def remove_schedule(self, external_id: str) -> None:
-        """Remove a manifest that was made at run time; one that runs ends first."""
-        operation = remove_manifest(external_id, owner=self.name)
-        await self._require("app.remove_schedule()").database.run(operation)
-
     def _make_sync(self) -> SyncGandy:
         return SyncGandy(self, self._configuration)
-
-    async def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[Job[Any]]:
-        if connection is None:
-            return await self._require("app.enqueue()").database.run(operation)
-        dialect = dialect_of(self.settings.database.url)
-        borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
-        return await borrowed.run_async(operation)
-
-    async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
-        return await self._require("job.result()").database.read(operation)
-
-    def _require(self, asked: str) -> OpenApp:
-        if self._open is None:
-            raise AppNotOpenError(self.name, asked)
-        if self._loop is not asyncio.get_running_loop():
-            raise AppOpenElsewhereError(self.name)
-        return self._open
