@@ -262,6 +262,10 @@ def translated(path: Path) -> Iterator[None]:
         if "locked" in str(error) or "busy" in str(error):
             raise DatabaseBusyError(str(error)) from error
         raise DatabaseUnreachableError(f"sqlite:///{path}", str(error)) from error
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError:  # a mistake of ours
+            raise
+        raise DatabaseUnreachableError(f"sqlite:///{path}", str(error)) from error  # no database, or damaged
 
 
 if sqlite3.sqlite_version_info < _OLDEST:

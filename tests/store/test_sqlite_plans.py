@@ -1,0 +1,76 @@
+"""The hot statements on SQLite search an index; none walks a table that grows."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.store.drivers.opening import migrate
+from gandy.store.drivers.sqlite_binding import StatementClock, statement_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.databases import SqliteHome
+
+HOT = [
+    "ready_groups",
+    "load_ready",
+    "load_triggered",
+    "dispatch_entries",
+    "open_due",
+    "next_due",
+    "claim_pending",
+    "put_back_entries",
+    "end_runs",
+    "queue_retries",
+    "release_entries",
+    "record_manifest_ends",
+    "release_keys",
+    "pass_keys",
+    "count_active_by_group",
+    "write_live_logs",
+    "load_logs",
+    "report_progress",
+    "read_cancellations",
+    "cancel_timed_out",
+    "count_awaiting_letters",
+    "load_run",
+    "find_live_job",
+    "next_look",
+    "next_lease_end",
+]
+GROWING = re.compile(
+    r"^SCAN (?:work_queue|metadata|manifest|log|unique_key|dead_letter|[qrmwkd])\b(?! USING)"
+)
+
+
+@pytest.fixture
+def connection(sqlite_home: SqliteHome) -> Iterator[sqlite3.Connection]:
+    with sqlite_home.database() as url:
+        migrate(url)
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            StatementClock(lambda: datetime.now(UTC)).register(connection)
+            yield connection
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_statement_searches_an_index(connection: sqlite3.Connection, name: str) -> None:
+    steps = [
+        row[3]
+        for part in statement_parts(name)
+        for row in connection.execute(f"EXPLAIN QUERY PLAN {part}", _values(part))
+    ]
+
+    assert steps
+    assert [step for step in steps if GROWING.search(step)] == []
+
+
+def _values(part: str) -> dict[str, object]:
+    names = re.findall(r"(?<![:\w]):([a-z_]\w*)", part)
+    return {name: "[]" if name.endswith("s") else 1 for name in names}
