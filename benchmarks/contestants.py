@@ -6,9 +6,14 @@ from benchmarks.process import Launch
 
 CONTESTANTS = {
     "gandy": Launch("benchmarks.gandy_contestant"),
+    "gandy beside kept runs": Launch("benchmarks.gandy_beside", arguments=("kept",)),
+    "gandy beside future entries": Launch("benchmarks.gandy_beside", arguments=("future",)),
+    "gandy on SQLite": Launch("benchmarks.gandy_on_sqlite"),
+    "direct SQLite": Launch("benchmarks.ceilings.sqlite_loop"),
     "t1": Launch("benchmarks.ceilings.one_table"),
     "t3m": Launch("benchmarks.ceilings.fused"),
     "t3m by COPY": Launch("benchmarks.ceilings.fused_by_copy"),
+    "gandy schedules": Launch("benchmarks.gandy_schedules"),
     "direct schedules": Launch("benchmarks.ceilings.schedules"),
     "direct deletion": Launch("benchmarks.ceilings.deletion"),
     "partition drop": Launch("benchmarks.ceilings.partition_drop"),
