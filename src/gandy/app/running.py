@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from gandy.app.upkeep import UPKEEP_SERVICES, make_upkeep
 from gandy.app.web import make_web
 from gandy.errors import UnknownServiceError
 from gandy.services.dispatcher import DispatcherParts, DispatcherService
@@ -73,6 +74,7 @@ SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
     "manifest-manager": make_manifest_manager,
     "dispatcher": make_dispatcher,
     "worker": make_worker,
+    **{name: make_upkeep(name) for name in UPKEEP_SERVICES},
     "web": make_web,
 }
 

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.app.running import make_dispatcher, make_manifest_manager
+from gandy.app.upkeep import UPKEEP_SERVICES, tick_upkeep
 from gandy.errors import UnknownServiceError
 from gandy.services.wakeups import Wakeups
 
@@ -45,7 +46,12 @@ async def _tick_dispatcher(app: OpenApp) -> Ticked:
     return {**result.counts, "runs": [run.id for run in result.dispatched]}
 
 
+def _tick_of(name: str) -> Callable[[OpenApp], Awaitable[Ticked]]:
+    return lambda app: tick_upkeep(app, name)
+
+
 TICKS: Final[Mapping[str, Callable[[OpenApp], Awaitable[Ticked]]]] = {
     "manifest-manager": _tick_manifest_manager,
     "dispatcher": _tick_dispatcher,
+    **{name: _tick_of(name) for name in UPKEEP_SERVICES},
 }

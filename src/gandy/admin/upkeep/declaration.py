@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
+from gandy.settings import CleanupSettings, RetentionSettings  # noqa: TC001 the engine reads them at run time
 from gandy.store import walks
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gandy.settings import CleanupSettings, RetentionSettings
     from gandy.store.cleanup import Walk
 
 

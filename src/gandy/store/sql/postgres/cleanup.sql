@@ -1,6 +1,6 @@
 -- name: begin_batch
 -- Cleanup loses to work: a wait for a lock is short. Walks follow an index: a sort would read all that has expired each time.
-SELECT set_config('lock_timeout', %(milliseconds)s::text, true), set_config('enable_sort', 'off', true);
+SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set_config('enable_sort', 'off', true) AS sorts;
 
 -- name: find_expired_runs
 -- All three conditions, wherever the run is kept; one probe per name and partition where nothing is found.

@@ -1,0 +1,54 @@
+"""The services that bound Gandy's own tables, made for an application."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from gandy.services.dead_letter_cleanup import SERVICE as DEAD_LETTER_CLEANUP
+from gandy.services.dead_letter_cleanup import dead_letter_cleanup
+from gandy.services.metadata_cleanup import SERVICE as METADATA_CLEANUP
+from gandy.services.metadata_cleanup import metadata_cleanup
+from gandy.services.table_maintenance import SERVICE as TABLE_MAINTENANCE
+from gandy.services.table_maintenance import table_maintenance
+from gandy.services.upkeep import UpkeepParts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gandy.app.opening import OpenApp
+    from gandy.services.upkeep import UpkeepService
+    from gandy.services.wakeups import Wakeups
+
+UPKEEP_SERVICES: Final[Mapping[str, Callable[[UpkeepParts], UpkeepService]]] = {
+    METADATA_CLEANUP: metadata_cleanup,
+    DEAD_LETTER_CLEANUP: dead_letter_cleanup,
+    TABLE_MAINTENANCE: table_maintenance,
+}
+
+
+def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
+    """Say how one of these services is made for an application."""
+
+    def make(app: OpenApp, _: Wakeups) -> UpkeepService:
+        return UPKEEP_SERVICES[name](_parts(app))
+
+    return make
+
+
+async def tick_upkeep(app: OpenApp, name: str) -> dict[str, object]:
+    """Run exactly one cycle of one of these services, and say what it removed."""
+    result = await UPKEEP_SERVICES[name](_parts(app)).tick()
+    return {
+        "deleted": result.deleted,
+        "rows": dict(result.rows),
+        "days_made": result.days_made,
+        "days_dropped": result.days_dropped,
+        "set_aside": result.set_aside,
+        "passed_over": result.passed_over,
+        "failed": [asdict(bound) for bound in result.failed],
+    }
+
+
+def _parts(app: OpenApp) -> UpkeepParts:
+    return UpkeepParts(owner=app.name, database=app.database, settings=app.settings, events=app.events)

@@ -1,0 +1,102 @@
+"""A cycle that finds nothing costs the same whatever is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from gandy.admin.upkeep.declaration import UPKEEP, ByRow
+from gandy.store.drivers.sqlite_binding import _adapted, statement_parts
+from gandy.store.statements import Statement, load_statements
+from tests.support.world import OWNER, manifest
+
+if TYPE_CHECKING:
+    from tests.support.history import Past
+
+KEPT = 200_000
+#: Names of trains, and the live runs of a worker that has been silent for a day.
+SMALL_SCANS = ("json_each", "SCAN w ", "SCAN r USING INDEX ix_metadata_live_deadline", "SCAN CONSTANT ROW")
+#: Some levels of the indexes that grew; a walk over what is kept would be thousands.
+HIGHER_INDEXES = 60
+
+
+def searches(past: Past) -> list[Statement]:
+    """The statements with which every walk begins."""
+    now = past.world.clock.now
+    dead = [each.means.dead(past.request(), now) for each in UPKEEP if isinstance(each.means, ByRow)]
+    steps = [next(walk.find(None, 1000)) for walk in dead]
+    return [step for step in steps if isinstance(step, Statement)]
+
+
+def fill(past: Past) -> None:
+    """Keep much of everything, and let nothing of it be dead."""
+    past.runs(KEPT // 2, name="SendMail", started=timedelta(days=1), lines=1)
+    past.runs(KEPT // 4, name="MakeReport", started=timedelta(days=1), bucket=past.day(5))
+    past.runs(KEPT // 4, name="ManifestManagerTrain", started=timedelta(minutes=5))
+    now, many = past.world.clock.now, range(KEPT // 40)
+    entries = [
+        (3_000_000 + number, OWNER, "SendMail", 1, status, "active", "ad_hoc", *[past.value(now)] * 3)
+        for number, status in enumerate(
+            status for _ in many for status in ("dispatched", "queued", "skipped", "cancelled")
+        )
+    ]
+    columns = (
+        "id, owner, train_name, manifest_group_id, status, reason, origin, due_at, scheduled_at, created_at"
+    )
+    past.insert_many("work_queue", columns, entries)
+    past.world.rows("UPDATE work_queue SET dispatched_at = ? WHERE status = 'dispatched'", past.value(now))
+    audits = [(past.value(now), OWNER, "me", "cli", "disable", "x") for _ in many]
+    past.insert_many("audit", "at, owner, actor, face, action, subject", audits)
+    letters = [(OWNER, 1, "SendMail", n, "acknowledged", "x", *[past.value(now)] * 2) for n in many]
+    columns = (
+        "owner, manifest_group_id, train_name, metadata_id, status, reason, dead_lettered_at, resolved_at"
+    )
+    past.insert_many("dead_letter", columns, letters)
+
+
+def buffers(past: Past) -> dict[str, int]:
+    found = {}
+    with psycopg.connect(past.world.url) as link:
+        link.execute(load_statements("postgres")["configure_session"].encode())
+        link.execute(load_statements("postgres")["begin_batch"].encode(), {"milliseconds": 1000})
+        for search in searches(past):
+            query = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + load_statements("postgres")[search.name]
+            (plan,) = link.execute(query.encode(), search.parameters).fetchone() or ()
+            root = plan[0]["Plan"]
+            assert root["Actual Rows"] == 0, search.name
+            key = f"{search.name} {search.parameters.get('status', '')}"
+            found[key] = root["Shared Hit Blocks"] + root["Shared Read Blocks"]
+    return found
+
+
+async def test_finding_nothing_reads_no_more_of_a_full_database_than_of_an_empty_one(
+    postgres_past: Past,
+) -> None:
+    past = postgres_past
+    await past.world.seed(*(manifest(f"m{number}") for number in range(200)))
+    empty = buffers(past)
+    fill(past)
+    with psycopg.connect(past.world.url, autocommit=True) as link:
+        link.execute("VACUUM ANALYZE")
+
+    full = buffers(past)
+
+    assert len(full) >= 14
+    assert {
+        name: (empty[name], blocks) for name, blocks in full.items() if blocks > empty[name] + HIGHER_INDEXES
+    } == {}
+
+
+def test_every_search_follows_an_index(sqlite_past: Past) -> None:
+    past, scans = sqlite_past, []
+    with closing(sqlite3.connect(past.world.url.removeprefix("sqlite:///"))) as link:
+        for search in searches(past):
+            query = "EXPLAIN QUERY PLAN " + statement_parts(search.name)[-1]
+            rows: list[Any] = link.execute(query, _adapted(search.parameters)).fetchall()
+            scans += [(search.name, row[3]) for row in rows if row[3].startswith("SCAN")]
+
+    assert [each for each in scans if not any(small in each[1] for small in SMALL_SCANS)] == []

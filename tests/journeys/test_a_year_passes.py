@@ -1,0 +1,144 @@
+"""Steady load for a long time on a clock that the test moves: no table grows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gandy.admin.upkeep.declaration import UPKEEP
+from gandy.model.operator import Operator
+from gandy.model.run import TrainState
+from gandy.model.schedule import Interval
+from gandy.settings import RetentionSettings
+from gandy.store.dead_letters import acknowledge_letters
+from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
+from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+from tests.support.world import OWNER, manifest
+
+if TYPE_CHECKING:
+    from tests.support.history import Past
+    from tests.support.world import World
+
+HOUR = timedelta(hours=1)
+#: The longest retention of all, that of the audit trail: from then on as much goes as comes.
+SETTLED = timedelta(days=91)
+
+
+class Load:
+    """What an application does, hour by hour, the same every month."""
+
+    def __init__(self, past: Past, step: timedelta) -> None:
+        self.past = past
+        self.world: World = past.world
+        self.step = step
+        self.hours = 0
+
+    async def begin(self) -> None:
+        await self.world.seed(
+            manifest("hourly", schedule=Interval(self.step)),
+            manifest("flaky", schedule=Interval(self.step), max_retries=2),
+            manifest("capped", schedule=Interval(self.step), keep_last=5, keep_for=timedelta(days=3)),
+        )
+
+    async def pass_one_step(self) -> None:
+        self.hours += 1
+        await self._enqueue()
+        await self.world.cycle()
+        await self._work()
+        if self.hours % 24 == 0:
+            await self._once_a_day()
+        await self.past.metadata_cleanup()
+        await self.past.table_maintenance()
+        await self.past.dead_letter_cleanup()
+        self.world.clock.advance(self.step)
+
+    async def _enqueue(self) -> None:
+        unique = Uniqueness(keys=[f"mail {self.hours % 5}"], until="success", keep_for=2 * HOUR)
+        for uniqueness in (None, unique):
+            request = EnqueueRequest(
+                owner=OWNER, train="SendMail", inputs=["{}"], input_type_name="Mail", uniqueness=uniqueness
+            )
+            await self.world.database.run(enqueue(request))
+
+    async def _work(self) -> None:
+        runs = await self.world.claim()
+        failing = [run for run in runs if run.manifest == "flaky" and self.hours % 7 < 3]
+        await self.world.finish(*(run for run in runs if run not in failing))
+        if failing:
+            await self.world.finish(*failing, state=TrainState.FAILED)
+
+    async def _once_a_day(self) -> None:
+        """A deploy: a new worker for the old one, a job pruned from the code, and an operator at work."""
+        worker_id = f"worker of day {self.hours // 24}"
+        registration = WorkerRegistration(
+            id=worker_id, owner=OWNER, host="h", pid=1, version="1", slots=1, trains=["SendMail"]
+        )
+        await self.world.database.run(register_worker(registration, 9.0))
+        await self.world.database.run(stop_worker(worker_id))
+        now = self.world.clock.now
+        letters = sorted(self.past.ids("dead_letter", "status = 'awaiting_intervention'"))
+        await self.world.database.run(acknowledge_letters(letters, Operator("me", "cli"), "seen"))
+        self.past.entry(
+            status="cancelled", entry_id=None, settled_at=now, created_at=now, train_name="SendMail"
+        )
+
+
+async def watch(past: Past, load: Load, *, span: timedelta, settled: timedelta) -> dict[str, list[int]]:
+    """Let the span pass, and count every table once a day after things have settled."""
+    tables = sorted(
+        {upkeep.table for upkeep in UPKEEP} - ({"sequence"} if past.has_days else {"history_horizon"})
+    )
+    counts: dict[str, list[int]] = {table: [] for table in tables}
+    begun = past.world.clock.now
+    await load.begin()
+    while past.world.clock.now - begun < span:
+        await load.pass_one_step()
+        if past.world.clock.now - begun > settled and load.hours % (timedelta(days=1) // load.step) == 0:
+            for table in tables:
+                counts[table].append(past.count(table))
+    return counts
+
+
+def growing(counts: dict[str, list[int]]) -> dict[str, Any]:
+    """The tables that were larger in the second half than ever in the first."""
+    halves = {table: (seen[: len(seen) // 2], seen[len(seen) // 2 :]) for table, seen in counts.items()}
+    return {
+        table: (max(first), max(second))
+        for table, (first, second) in halves.items()
+        if max(second) > max(first) * 1.02 + 1
+    }
+
+
+@pytest.mark.timeout(900)
+async def test_a_year_in_steps_of_an_hour_leaves_every_table_as_large_as_it_was(sqlite_past: Past) -> None:
+    load = Load(sqlite_past, HOUR)
+
+    counts = await watch(sqlite_past, load, span=timedelta(days=365), settled=SETTLED)
+
+    assert load.hours == 8760
+    assert min(counts["metadata"]) > 300
+    assert min(counts["work_queue"]) > 0
+    assert growing(counts) == {}
+
+
+@pytest.mark.timeout(900)
+async def test_two_months_leave_as_many_partitions_and_rows_as_there_were(postgres_past: Past) -> None:
+    past = postgres_past
+    past.retention = RetentionSettings(
+        completed=timedelta(days=2),
+        failed=timedelta(days=5),
+        cancelled=timedelta(days=5),
+        dead_letters=timedelta(days=5),
+        audit=timedelta(days=5),
+        skipped=timedelta(days=2),
+        cancelled_entries=timedelta(days=2),
+    )
+    load = Load(past, timedelta(hours=6))
+
+    counts = await watch(past, load, span=timedelta(days=40), settled=timedelta(days=12))
+
+    leaves = past.count("pg_class", "relkind = 'r' AND relname ~ '^(log|metadata)_[0-9]{8}$'")
+    assert leaves == 2 * 34
+    assert growing(counts) == {}
