@@ -33,11 +33,12 @@ class Launch:
 
     module: str
     environment: str | None = None
+    arguments: tuple[str, ...] = ()
 
     def command(self) -> list[str]:
         """The command line."""
         python = python_of(self.environment) if self.environment else Path(sys.executable)
-        return [str(python), "-m", self.module]
+        return [str(python), "-m", self.module, *self.arguments]
 
 
 class ContestantProcess:

@@ -34,6 +34,12 @@ def throughput(session: Session, jobs: int) -> Measured:
     return work.cost.per(jobs)
 
 
+def throughput_beside(session: Session, jobs: int) -> Measured:
+    """The same, beside rows that should not be felt: 250 kept runs or 50 future entries for every job."""
+    session.ask_first("fill", jobs=jobs)
+    return throughput(session, jobs)
+
+
 def idle_pickup(session: Session, samples: int) -> Measured:
     """From asking for one job on an idle system to the start of its handler."""
     session.ask_first("reset")
@@ -68,6 +74,28 @@ CASES = (
             workers=workers,
         )
         for workers in (1, 2)
+    ),
+    Case(
+        name="throughput-beside",
+        title="No-op jobs beside 5,000,000 kept runs, and beside 1,000,000 future entries",
+        unit="jobs",
+        contestants=("gandy", "gandy beside kept runs", "gandy beside future entries"),
+        base="gandy",
+        measure=throughput_beside,
+        full=Scale(rounds=9, size=20_000),
+        quick=QUICK,
+        notes=("Kept runs and future entries are in proportion to the jobs of a round.",),
+    ),
+    Case(
+        name="throughput-sqlite",
+        title="No-op jobs on SQLite, one process",
+        unit="jobs",
+        contestants=("direct SQLite", "gandy on SQLite"),
+        base="direct SQLite",
+        measure=throughput,
+        full=Scale(rounds=9, size=10_000),
+        quick=QUICK,
+        notes=("The database is a file in a temporary folder; the PostgreSQL columns say nothing here.",),
     ),
     Case(
         name="idle-pickup",

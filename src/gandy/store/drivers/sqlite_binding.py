@@ -42,17 +42,25 @@ class StatementClock:
 
     def __init__(self, read: Callable[[], datetime]) -> None:
         self._read = read
-        self._now = read()
+        self.begin()
 
     def begin(self) -> None:
         """Take the instant that the coming statements share."""
         self._now = self._read()
+        self._text = to_text(self._now)
+        self._later: dict[float | None, str | None] = {}
 
     def register(self, connection: sqlite3.Connection) -> None:
         """Offer now, an instant some seconds later, and the seconds until an instant."""
-        connection.create_function("gandy_now", 0, lambda: to_text(self._now))
-        connection.create_function("gandy_later", 1, lambda seconds: _later(self._now, seconds))
+        connection.create_function("gandy_now", 0, lambda: self._text)
+        connection.create_function("gandy_later", 1, self._later_text)
         connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
+
+    def _later_text(self, seconds: float | None) -> str | None:
+        """Write an instant once for the many rows of a batch that share it."""
+        if seconds not in self._later:
+            self._later[seconds] = _later(self._now, seconds)
+        return self._later[seconds]
 
 
 def _later(now: datetime, seconds: float | None) -> str | None:
@@ -144,7 +152,10 @@ def _named(row: BatchRow) -> Mapping[str, object]:
 
 
 def _adapted(parameters: Mapping[str, object]) -> dict[str, object]:
-    return {name: _adapt(value) for name, value in parameters.items()}
+    return {name: value if type(value) in _PLAIN else _adapt(value) for name, value in parameters.items()}
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def _adapt(value: object) -> object:
