@@ -59,3 +59,23 @@ async def test_a_dispatcher_tick_makes_a_pending_run_that_a_worker_then_takes() 
         assert (await harness.tick("dispatcher"))["runs"] == [job.id]
         await harness.run_until_idle()
         assert await job.result(timeout=5) == "hello world"
+
+
+async def test_the_result_of_a_job_is_that_of_the_attempt_that_succeeds() -> None:
+    app = Gandy("shop")
+    asked: list[int] = []
+
+    @app.train(retry_delay=timedelta(minutes=1))
+    async def second_time_lucky(name: str) -> str:
+        asked.append(len(asked))
+        if len(asked) == 1:
+            raise ConnectionError("not yet")
+        return f"hello {name}"
+
+    async with Harness(app, now=NOW) as harness:
+        job = await app.enqueue(second_time_lucky, "world")
+        await harness.run_until_idle()
+        assert len(asked) == 1
+        harness.clock.advance(timedelta(minutes=2))
+        await harness.run_until_idle()
+        assert await job.result(timeout=5) == "hello world"

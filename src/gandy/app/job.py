@@ -34,6 +34,7 @@ class Job(Generic[Out]):
         self._read = read
         self._output = output
         self.id = id
+        self._latest = id  # the attempt that is waited for
         self.train = train
         self.is_new = is_new  #: False where a job with the same key was there already
 
@@ -41,7 +42,7 @@ class Job(Generic[Out]):
         return f"<Job {self.id} of {self.train}>"
 
     async def result(self, timeout: float | timedelta | None = None) -> Out:  # noqa: ASYNC109 - waits for others
-        """Wait for the end of this attempt and return its output; raise where it failed or was cancelled.
+        """Wait for the job's end, through its retries, and return its output; raise where it failed.
 
         `timeout` is in seconds or a timedelta; the job goes on when it has passed.
         """
@@ -50,6 +51,7 @@ class Job(Generic[Out]):
         deadline = None if limit is None else loop.time() + limit.total_seconds()
         pause = _FIRST_PAUSE
         while (view := await self._find()).state not in _ENDED:
+            self._latest = view.id
             if limit is not None and deadline is not None:
                 if loop.time() >= deadline:
                     raise JobTimeoutError(self.id, self.train, waited=limit, state=view.state)
@@ -59,7 +61,7 @@ class Job(Generic[Out]):
         return self._value(view)
 
     async def _find(self) -> JobView:
-        view = await self._read(find_job(self.id))
+        view = await self._read(find_job(self._latest))
         if view is None:
             raise JobNotFoundError(self.id)
         return view

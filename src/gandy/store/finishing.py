@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.model.declaration import DEFAULT_MAX_RETRIES
@@ -42,7 +43,8 @@ class FinishResult:
 def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishResult]:
     """Record the ends that their claims still own; each is terminal from here on, whoever comes late."""
     manifests = yield from _lock_manifests(ends)
-    rows = yield batch("end_runs", [_ended(end, manifests, rules.retention) for end in ends])
+    by_id = sorted(ends, key=attrgetter("id"))  # two that end the same runs take them in the same order
+    rows = yield batch("end_runs", [_ended(end, manifests, rules.retention) for end in by_id])
     finished = {row.id: row.bucket for row in rows}
     overruled = {row.id for row in rows if row.is_overruled}
     settled = [_overruled(end) if end.id in overruled else end for end in ends if end.id in finished]
@@ -68,8 +70,10 @@ def _overruled(end: RunEnd) -> RunEnd:
 
 
 def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:
-    ids = sorted({end.manifest_id for end in ends if end.manifest_id is not None})
-    rows = (yield statement("lock_manifests", ids=ids)) if ids else []
+    """Lock the manifests of the runs, and those that the runs activate, all in one order."""
+    found = yield batch("find_dormant", _activations(ends))
+    ids = {end.manifest_id for end in ends if end.manifest_id is not None}.union(row.id for row in found)
+    rows = (yield statement("lock_manifests", ids=sorted(ids))) if ids else []
     return {row.id: row for row in rows}
 
 
@@ -271,18 +275,21 @@ def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Opera
 
 
 def _activate(settled: Iterable[RunEnd]) -> Operation[None]:
-    yield batch(
-        "queue_dormant",
-        [
-            {"parent_id": end.manifest_id, "external_id": external_id, "input": input_json}
-            for end in settled
-            if end.state is TrainState.COMPLETED and end.manifest_id is not None
-            for external_id, input_json in end.activations
-        ],
-    )
+    yield batch("queue_dormant", _activations(settled))
+
+
+def _activations(ends: Iterable[RunEnd]) -> list[dict[str, object]]:
+    return [
+        {"parent_id": end.manifest_id, "external_id": external_id, "input": input_json}
+        for end in ends
+        if end.state is TrainState.COMPLETED and end.manifest_id is not None
+        for external_id, input_json in end.activations
+    ]
 
 
 def _wake(owner: str, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
-    """Say once that there is something to claim."""
+    """Say once that there is something to claim, or when there will be."""
     if any(not retry.delay for _, retry in retries) or any(end.activations for end in settled):
         yield statement("notify", payload=f"work:{owner}")
+    elif retries:
+        yield statement("notify", payload=f"later:{owner}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.model.outcome import CancelledBy
@@ -88,7 +89,7 @@ def start_run(start: RunStart) -> Operation[StartedRun]:
 
 def report_progress(rows: Sequence[ProgressRow]) -> Operation[None]:
     """Write how far runs have come, and which junction they are in."""
-    yield batch("report_progress", [row._asdict() for row in rows])
+    yield batch("report_progress", [row._asdict() for row in sorted(rows, key=attrgetter("run_id"))])
 
 
 def read_cancellations(ids: Sequence[int]) -> Operation[Mapping[int, CancelledBy]]:
@@ -98,7 +99,7 @@ def read_cancellations(ids: Sequence[int]) -> Operation[Mapping[int, CancelledBy
 
 
 def find_job(job_id: int) -> Operation[JobView | None]:
-    """Find a job where it stands: in the queue, running, or kept as a run."""
+    """Find a job where it stands: in the queue, running, or kept as a run; a failed attempt is followed."""
     live = yield statement("find_live_job", id=job_id)
     if live and live[0].state != TrainState.CANCELLED:
         return JobView(live[0].id, live[0].train, live[0].state)
@@ -106,6 +107,10 @@ def find_job(job_id: int) -> Operation[JobView | None]:
     if not kept:
         return JobView(live[0].id, live[0].train, live[0].state) if live else None
     run = kept[0]
+    if run.state == TrainState.FAILED:
+        following = yield statement("find_next_attempt", id=job_id)
+        if following:
+            return (yield from find_job(following[0].id))
     return JobView(
         run.id,
         run.train,

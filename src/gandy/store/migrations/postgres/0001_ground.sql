@@ -172,6 +172,7 @@ CREATE INDEX ix_work_queue_unknown_train ON gandy.work_queue (owner, train_name)
 CREATE INDEX ix_work_queue_dispatched ON gandy.work_queue (dispatched_at) WHERE status = 'dispatched';
 CREATE INDEX ix_work_queue_settled ON gandy.work_queue (status, coalesce(settled_at, created_at), id)
     WHERE status IN ('skipped', 'cancelled');
+CREATE INDEX ix_work_queue_retry_of ON gandy.work_queue (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX ix_work_queue_dead_letter ON gandy.work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status = 'queued';
 

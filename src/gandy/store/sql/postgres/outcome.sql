@@ -55,6 +55,11 @@ VALUES (%(owner)s, 'letters_not_written:' || %(train_name)s, to_json(%(count)s::
 ON CONFLICT (owner, key) DO UPDATE
 SET value = to_json((s.value::text)::bigint + %(count)s), updated_at = gandy.now();
 
+-- name: find_dormant
+-- The dormant dependents that runs activate: they are locked with their parents before anything is written.
+SELECT m.id FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[], %(input)s::text[]) AS a(parent_id, external_id, input)
+JOIN gandy.manifest m ON m.external_id = a.external_id AND m.depends_on_manifest_id = a.parent_id;
+
 -- name: queue_dormant
 -- A dormant dependent that the parent's run activated; one that already waits serves.
 INSERT INTO gandy.work_queue (

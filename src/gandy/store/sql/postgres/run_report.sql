@@ -19,6 +19,10 @@ SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM gandy.work_queue q LEFT JOIN gandy.metadata_live r ON r.id = q.id AND r.bucket = 'infinity'
 WHERE q.id = %(id)s AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
+-- name: find_next_attempt
+-- The entry that a failed run left behind; a little longer than its own run it is still there.
+SELECT id FROM gandy.work_queue WHERE retry_of = %(id)s;
+
 -- name: load_run
 -- One run, wherever it is kept.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.parent_id, r.origin, r.due_at,

@@ -52,6 +52,11 @@ VALUES (:owner, 'letters_not_written:' || :train_name, CAST(:count AS TEXT), gan
 ON CONFLICT (owner, key) DO UPDATE
 SET value = CAST(CAST(service_state.value AS INTEGER) + :count AS TEXT), updated_at = excluded.updated_at;
 
+-- name: find_dormant
+-- The dormant dependents that runs activate.
+SELECT m.id, :input AS input FROM manifest m
+WHERE m.external_id = :external_id AND m.depends_on_manifest_id = :parent_id;
+
 -- name: queue_dormant
 -- A dormant dependent that the parent's run activated; one that already waits serves.
 INSERT INTO work_queue (

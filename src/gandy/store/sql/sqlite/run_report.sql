@@ -15,6 +15,10 @@ SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM work_queue q LEFT JOIN metadata r ON r.id = q.id AND r.train_state IN ('pending', 'in_progress')
 WHERE q.id = :id AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
+-- name: find_next_attempt
+-- The entry that a failed run left behind; a little longer than its own run it is still there.
+SELECT id FROM work_queue WHERE retry_of = :id;
+
 -- name: load_run
 -- One run.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.parent_id, r.origin, r.due_at,
