@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.model.schedule import DormantDependent
 from gandy.store.dispatching import dispatch, put_back
 from gandy.store.finishing import finish_runs
 from gandy.store.triggers import trigger
@@ -22,6 +23,7 @@ from tests.store.work import (
     gates,
     is_somebody_listening,
     is_somebody_waiting,
+    queue,
     second_connection,
 )
 from tests.support.waiting import eventually
@@ -247,6 +249,57 @@ async def test_put_back_and_a_reapers_finish_at_once_do_not_deadlock(world: Worl
 
     assert result.refused == (run.id,)
     assert gates(world) == ["open"]
+
+
+@pytest.mark.parametrize("is_parent_first", [True, False])
+async def test_an_activation_and_the_end_of_the_dependents_run_at_once_leave_it_ready(
+    world: World, is_parent_first: bool
+) -> None:
+    parent, child = await _family_active(world)
+    ends = [ended(parent, activations=(("child", None),)), ended(child)]
+    first, second = ends if is_parent_first else reversed(ends)
+    if world.database.dialect == "sqlite":
+        await world.database.run(finish_runs([first], RULES))
+        await world.database.run(finish_runs([second], RULES))
+        assert gates(world) == ["open"]
+        return
+    other = await second_connection(world)
+    async with world.database.transaction() as transaction:
+        await transaction.run(finish_runs([first], RULES))
+        waiting = asyncio.create_task(other.run(finish_runs([second], RULES)))
+        await eventually(lambda: is_somebody_waiting(world), "the second waits for the dependent")
+    await waiting
+    await other.close()
+
+    assert gates(world) == ["open"]
+
+
+async def test_ends_are_written_in_the_order_of_ids_so_that_two_never_deadlock(world: World) -> None:
+    await queue(world, None, None)
+    first, second = (await world.database.run(dispatch(ask()))).runs
+    if world.database.dialect == "sqlite":
+        await world.database.run(finish_runs([ended(second), ended(first)], RULES))
+        return
+    other = await second_connection(world)
+    async with world.database.transaction() as transaction:
+        await transaction.run(finish_runs([ended(first)], RULES))
+        waiting = asyncio.create_task(other.run(finish_runs([ended(second), ended(first)], RULES)))
+        await eventually(lambda: is_somebody_waiting(world), "the second finisher waits for the first run")
+        free = world.rows("SELECT id FROM metadata_live WHERE id = ? FOR UPDATE SKIP LOCKED", second.id)
+    result = await waiting
+    await other.close()
+
+    assert [row["id"] for row in free] == [second.id]
+    assert (set(result.finished), result.refused) == ({second.id}, (first.id,))
+
+
+async def _family_active(world: World) -> tuple[ClaimedRun, ClaimedRun]:
+    await world.seed(manifest(), manifest("child", schedule=DormantDependent("report")))
+    add_entry(world, "report", origin="schedule")
+    add_entry(world, "child", origin="dormant")
+    world.advance(seconds=1)
+    runs = {run.manifest: run for run in (await world.database.run(dispatch(ask()))).runs}
+    return runs["report"], runs["child"]
 
 
 async def _active(world: World) -> ClaimedRun:
