@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gandy.lifecycle import Table, expires, quarantine, release
-from tests.lifecycle.ground import ago
+from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
@@ -104,3 +104,31 @@ def test_a_row_that_a_deferred_check_holds_is_found_before_the_commit(postgres: 
 
     assert postgres.ids("lease") == [9]
     assert [row.key for row in quarantine(postgres.url)] == [(9,)]
+
+
+def test_what_is_remembered_about_rows_and_rules_that_are_gone_is_forgotten(ground: Ground) -> None:
+    make(ground, 50, poison=(7,))
+    ground.sweep(LEASES, OTHERS)
+    assert len(quarantine(ground.url)) == 1
+    ground.run("DROP TRIGGER guard" + (" ON lease" if ground.kind == "postgresql" else ""))
+    ground.run("DELETE FROM lease WHERE id = 7")
+
+    ground.sweep(LEASES)
+
+    assert quarantine(ground.url) == []
+    assert ground.rows("SELECT table_name FROM gandy_lifecycle_rule") == [("lease",)]
+
+
+def test_a_full_quarantine_stops_its_rule(ground: Ground) -> None:
+    make(ground, 1_100, poison=(0,))
+    ground.sweep(Table("other", [expires("expires_at", grace="3650d")]))
+    now = ground.value(NOW)
+    ground.fill(
+        "gandy_lifecycle_quarantine",
+        [("app", "lease", f"[{n}]", "expires:expires_at", "no", now) for n in range(1, 1_001)],
+    )
+
+    report = ground.sweep(LEASES, OTHERS)
+
+    assert "1,000 rows of the table are in quarantine" in report.failures[0].error
+    assert (len(ground.ids("lease")), ground.ids("other")) == (1_100, [])

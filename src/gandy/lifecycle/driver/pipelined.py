@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from gandy.lifecycle.state.lease import Lease
 
 Driver = psycopg.Connection[Any]
+
+# A pooler that hands each transaction to another session knows no prepared statements.
+_LOST_STATEMENT = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
 
 
 class Prepared:
@@ -63,21 +66,31 @@ class PipelinedLane(Lane):
         self._next = _Range(connection, selection, _slots(selection, "after"), lease=shift.lease)
         self._renew = Prepared(connection, shift.lease.renewing(bindparam("until", None, Instant)))
         self._remember = Prepared(connection, remember)
+        with _transaction(connection) as driver:
+            driver.prepare_threshold = 0
 
     @override
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
+        try:
+            with _transaction(self._shift.session.connection) as driver, _pipeline(driver):
+                return self._advance(driver, after, limit)
+        except _LOST_STATEMENT:
+            with _transaction(self._shift.session.connection) as driver:
+                driver.prepare_threshold = None
+            return self.advance(after, limit)
+
+    def _advance(self, driver: Driver, after: Values | None, limit: int) -> Advanced | None:
         self.end = None
         span = self._first if after is None else self._next
-        with _transaction(self._shift.session.connection) as driver, driver.pipeline():
-            self._limits.run(driver)
-            end, is_full = span.find_end(driver, after, limit)
-            if end is None:
-                return None
-            self.end = end
-            renewed = self._renew.run(driver, until=self._shift.lease.expiry())
-            deleted = span.delete(driver, after, end)
-            self._remember.run(driver, cursor_text=encode_values(end))
-            driver.commit()
+        self._limits.run(driver)
+        end, is_full = span.find_end(driver, after, limit)
+        if end is None:
+            return None
+        self.end = end
+        renewed = self._renew.run(driver, until=self._shift.lease.expiry())
+        deleted = span.delete(driver, after, end)
+        self._remember.run(driver, cursor_text=encode_values(end))
+        driver.commit()
         if renewed.rowcount == 0:
             raise SweepLeaseLostError(self._shift.lease.scheduler)
         return Advanced(end, is_full, deleted.rowcount, {self._mine: deleted.rowcount})
@@ -112,6 +125,18 @@ class _Range:
 
     def delete(self, driver: Driver, after: Values | None, end: Values) -> psycopg.Cursor[Any]:
         return self._delete.run(driver, **_named("after", after), **_named("end", end))
+
+
+@contextmanager
+def _pipeline(driver: Driver) -> Iterator[None]:
+    """A pipeline that is settled before it ends, so that the driver has no error left to complain about."""
+    with driver.pipeline() as pipeline:
+        try:
+            yield
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                pipeline.sync()
+            raise
 
 
 @contextmanager

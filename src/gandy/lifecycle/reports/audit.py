@@ -9,7 +9,7 @@ from gandy.lifecycle.contract.matrix import bound_of
 from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.database.reflect import reflect_all
 from gandy.lifecycle.database.target import Session, open_target
-from gandy.lifecycle.state.growth import Measured, last_measured, record_size
+from gandy.lifecycle.state.growth import Measured, forget_others, last_measured, record_size
 from gandy.lifecycle.state.tables import OWN_TABLES, ensure_tables
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class _Auditor:
                 for name, facts in sorted(schema.tables.items())
             }
         with self._session.writing() as connection:
+            forget_others(connection, map(str, sizes))
             for name, size in sizes.items():
                 record_size(connection, str(name), Measured(now, size))
         return [

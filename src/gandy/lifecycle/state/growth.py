@@ -11,6 +11,7 @@ from gandy.lifecycle.database.dialect import TableSize
 from gandy.lifecycle.state.tables import AUDIT, has_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
 _KEPT_PER_TABLE = 100
@@ -37,6 +38,11 @@ def last_measured(connection: Connection) -> dict[str, Measured]:
         )
     )
     return {row.table_name: Measured(row.audited_at, TableSize(row.rows, row.bytes)) for row in found}
+
+
+def forget_others(connection: Connection, tables: Iterable[str]) -> None:
+    """Forget tables that are there no more."""
+    connection.execute(delete(AUDIT).where(AUDIT.c.table_name.not_in(list(tables))))
 
 
 def record_size(connection: Connection, table: str, measured: Measured) -> None:

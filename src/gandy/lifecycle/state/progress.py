@@ -12,7 +12,7 @@ from gandy.lifecycle.state.tables import RULE, has_tables
 from gandy.lifecycle.state.upsert import insert_or_set
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
 Cursor = tuple[object, ...]
@@ -47,6 +47,12 @@ def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleSta
         return {}
     found = connection.execute(select(RULE).where(RULE.c.scheduler == scheduler))
     return {RuleKey(row.scheduler, row.table_name, row.rule): _state(row) for row in found}
+
+
+def forget_rules(connection: Connection, keys: Iterable[RuleKey]) -> None:
+    """Drop what is remembered about rules that are declared no more."""
+    for key in keys:
+        Progress(key, "").forget(connection)
 
 
 def _state(row: Row[Any]) -> RuleState:

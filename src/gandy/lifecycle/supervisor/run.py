@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
-from gandy.errors import GandyError, RowsStuckError, SweepLeaseLostError
+from gandy.errors import GandyError, RowsStuckError, RuleRefusedError, SweepLeaseLostError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.database.failures import said
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from gandy.lifecycle.supervisor.metrics import Metrics
 
 _Task = tuple[Resolved, Walk]
+_MOST_IN_QUARANTINE = 1_000
+_FULL = (
+    f"{_MOST_IN_QUARANTINE:,} rows of the table are in quarantine; find out why, then: "
+    "gandy lifecycle quarantine --release"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,6 +132,8 @@ class ContractRun:
         throttles = self.shift.throttles(rule.declared.throttle, walk.table.name)
         pace = self.survey.contract.batch
         poison = self.quarantine.get(walk.key.table, [])
+        if len(poison) >= _MOST_IN_QUARANTINE:
+            raise RuleRefusedError(walk.key.table, walk.label, _FULL)
         with self.shift.session.reading() as connection:
             state = Progress(walk.key, walk.shape).read(connection)
         match walk:

@@ -19,13 +19,12 @@ from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
-from gandy.lifecycle.state.progress import read_states
-from gandy.lifecycle.state.quarantine import list_quarantine
 from gandy.lifecycle.state.tables import ensure_tables
 from gandy.lifecycle.supervisor import announce
 from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
 from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
 from gandy.lifecycle.supervisor.run import ContractRun
+from gandy.lifecycle.supervisor.upkeep import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -143,11 +142,7 @@ def _contract_run(
 ) -> ContractRun:
     by, session = tick.by, tick.session
     assert report.started_at is not None  # noqa: S101  # set by the caller
-    with session.reading() as connection:
-        states = read_states(connection, tick.contract.name)
-        poison: dict[str, list[tuple[object, ...]]] = {}
-        for row in list_quarantine(connection, scheduler=tick.contract.name):
-            poison.setdefault(row.table, []).append(row.key)
+    memory = remembered(session, seen)
     return ContractRun(
         shift=Shift(
             session=session,
@@ -160,8 +155,8 @@ def _contract_run(
             patience=by.patience,
         ),
         survey=seen,
-        states=states,
-        quarantine=poison,
+        states=memory.states,
+        quarantine=memory.quarantine,
         report=report,
         metrics=by.metrics,
         confirm=by.confirm,
