@@ -26,7 +26,7 @@ _ENDED: Final = frozenset({TrainState.COMPLETED, TrainState.FAILED, TrainState.C
 class Job(Generic[Out]):
     """Queued work: its id is the one that `gandy runs show` takes."""
 
-    __slots__ = ("_output", "_read", "id", "is_new", "train")
+    __slots__ = ("_latest", "_output", "_read", "id", "is_new", "train")
 
     def __init__(
         self, id: int, *, train: str, read: ReadJob, output: PayloadCodec[Out], is_new: bool = True
