@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.desk.doctor import CHECKS, Doctor
+from gandy.settings import DatabaseSettings, Settings
+from gandy.store.drivers.opening import migrate
+from gandy.store.queueing import EnqueueRequest, enqueue
+from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
+from tests.support.world import OWNER, WORKER, manifest
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gandy.desk.findings import Finding
+    from tests.support.databases import DatabaseHome
+    from tests.support.world import World
+
+
+@pytest.fixture
+async def healthy(world: World) -> World:
+    """A database whose days of history begin with the clock of the test, and a worker that is alive."""
+    if world.database.supports_partitions:
+        world.rows(
+            "UPDATE history_horizon SET since = date '2026-01-05', until = date '2026-02-20' RETURNING since"
+        )
+        world.rows("SELECT add_history_day(date '2026-02-04')")  # where a run goes that fails today
+    worker = WorkerRegistration(
+        id=WORKER, owner=OWNER, host="here", pid=7, version="1.0", slots=4, trains=["send_invoice"]
+    )
+    await world.database.run(register_worker(worker, 3600.0))
+    return world
+
+
+async def examine(world: World, host_now: datetime | None = None) -> list[Finding]:
+    settings = replace(Settings(), database=DatabaseSettings(url=world.url))
+    now = host_now or world.clock.now
+    report = await Doctor(settings, owner=OWNER).examine(clock=world.clock, host_now=lambda: now)
+    assert report.checked == CHECKS
+    return list(report.findings)
+
+
+async def found(world: World) -> list[tuple[str, str]]:
+    return [(finding.level, finding.check) for finding in await examine(world)]
+
+
+async def park(world: World) -> None:
+    request = EnqueueRequest(
+        owner=OWNER, train="send_invoice", inputs=["1"], input_type_name="int", max_retries=1
+    )
+    await world.database.run(enqueue(request))
+    assert await world.fail() == 1
+
+
+async def test_a_healthy_installation_has_no_findings(healthy: World) -> None:
+    assert await examine(healthy) == []
+
+
+async def test_a_database_without_workers_runs_nothing(healthy: World) -> None:
+    healthy.advance(hours=2)
+
+    assert await found(healthy) == [("problem", "workers"), ("warning", "workers")]
+
+
+async def test_a_junction_that_holds_the_interpreter_near_the_lease_is_named(healthy: World) -> None:
+    renewal = LeaseRenewal(
+        id=WORKER, lease_seconds=3600.0, busy=1, stall_seconds=6.0, stalled_junction="crunch"
+    )
+    await healthy.database.run(renew_lease(renewal))
+
+    (finding,) = await examine(healthy)
+
+    assert (finding.level, finding.check) == ("warning", "workers")
+    assert "junction crunch" in finding.what
+    assert "process=True" in finding.to_do
+
+
+async def test_clocks_that_differ_are_told_with_their_direction(healthy: World) -> None:
+    (ahead,) = await examine(healthy, healthy.clock.now - timedelta(minutes=3))
+    (behind,) = await examine(healthy, healthy.clock.now + timedelta(days=1))
+
+    assert "3m ahead of" in ahead.what
+    assert "1d behind" in behind.what
+    assert await examine(healthy, healthy.clock.now + timedelta(seconds=2)) == []
+
+
+async def test_a_missing_index_is_named(healthy: World) -> None:
+    healthy.rows("DROP INDEX ix_work_queue_future")
+
+    (finding,) = await examine(healthy)
+
+    assert (finding.level, finding.check) == ("problem", "indexes")
+    assert "ix_work_queue_future" in finding.what
+
+
+async def test_runs_that_should_be_gone_are_counted(healthy: World) -> None:
+    await park(healthy)
+    healthy.rows("DELETE FROM dead_letter")
+    table = "metadata_rowwise" if healthy.database.supports_partitions else "metadata"
+    healthy.rows("DELETE FROM metadata WHERE train_state = 'failed'")
+    bucket, value = ("bucket, ", "'-infinity', ") if healthy.database.supports_partitions else ("", "")
+    healthy.rows(
+        f"INSERT INTO {table} ({bucket}id, owner, name, train_state, created_at, start_time, keep_until) "  # noqa: S608
+        f"VALUES ({value}900, 'shop', 'x', 'completed', ?, ?, ?)",
+        *["2026-01-01T00:00:00.000000Z"] * 3,
+    )
+    healthy.rows("DELETE FROM work_queue")
+
+    (finding,) = await examine(healthy)
+
+    assert finding.check == "retention"
+    assert finding.what == "1 run kept beyond their date, since 2026-01-01 00:00Z"
+
+
+async def test_days_without_partitions_and_runs_kept_by_row_are_told(healthy: World) -> None:
+    if not healthy.database.supports_partitions:
+        assert await found(healthy) == []
+        return
+    healthy.rows("UPDATE history_horizon SET until = date '2026-01-06' RETURNING until")
+    await park(healthy)
+    healthy.rows("DELETE FROM dead_letter")
+
+    first, second = await examine(healthy)
+
+    assert "partitions for 1 days" in first.what
+    assert second.what == "1 run kept by row, because their day had no partition"
+
+
+async def test_trains_that_nobody_knows_are_named(healthy: World) -> None:
+    request = EnqueueRequest(owner=OWNER, train="lost_train", inputs=["1", "2"], input_type_name="int")
+    await healthy.database.run(enqueue(request))
+    healthy.rows("UPDATE work_queue SET gate = 'train'")
+
+    (finding,) = await examine(healthy)
+
+    assert (finding.level, finding.check) == ("problem", "trains")
+    assert finding.what.startswith("2 entries of train lost_train (shop)")
+
+
+async def test_letters_that_wait_and_failures_that_wrote_none_are_told(healthy: World) -> None:
+    await park(healthy)
+    healthy.rows(
+        "INSERT INTO service_state (owner, key, value, updated_at) VALUES "
+        "('shop', 'letters_not_written:send_invoice', '12', ?)",
+        "2026-01-05T11:00:00.000000Z",
+    )
+
+    waiting, lost = await examine(healthy)
+
+    assert (waiting.level, lost.level) == ("warning", "problem")
+    assert waiting.what.startswith("1 dead letter of train send_invoice")
+    assert lost.what.startswith("12 failures of train send_invoice")
+
+
+async def test_references_that_lead_nowhere_are_told(healthy: World) -> None:
+    await healthy.seed(manifest())
+    await healthy.cycle()
+    assert len(await healthy.claim()) == 1
+    assert await examine(healthy) == []
+    live = "metadata_live" if healthy.database.supports_partitions else "metadata"
+    healthy.rows(f"DELETE FROM {live} WHERE train_state = 'in_progress'")  # noqa: S608
+
+    stuck, without = await examine(healthy)
+
+    assert "report (run " in stuck.what
+    assert "dispatched entries without a run" in without.what
+    healthy.advance(minutes=40)
+    later = [finding.what for finding in await examine(healthy)]
+    assert [what for what in later if "without a run" in what] == []
+
+
+async def test_a_run_that_its_manifest_does_not_know_of_is_told(healthy: World) -> None:
+    await healthy.seed(manifest())
+    await healthy.cycle()
+    await healthy.claim()
+    healthy.rows("UPDATE manifest SET active_run_id = NULL")
+
+    (finding,) = await examine(healthy)
+
+    assert "do not know of" in finding.what
+
+
+async def test_an_empty_database_and_none_at_all_end_the_check_early(database_home: DatabaseHome) -> None:
+    with database_home.database() as url:
+        report = await Doctor(replace(Settings(), database=DatabaseSettings(url=url))).examine()
+
+    (finding,) = report.findings
+    assert (finding.check, finding.to_do) == ("schema", "run: gandy migrate")
+    assert report.checked == ("database", "schema")
+
+
+async def test_a_database_that_does_not_answer_is_the_only_finding() -> None:
+    url = "postgresql://nobody@127.0.0.1:1/nothing"
+
+    report = await Doctor(replace(Settings(), database=DatabaseSettings(url=url))).examine()
+
+    assert [finding.check for finding in report.findings] == ["database"]
+
+
+def make_loose_file(url: str) -> None:
+    migrate(url)
+    Path(url.removeprefix("sqlite:///")).chmod(0o666)
+
+
+async def test_a_file_that_everybody_may_write_is_a_problem(sqlite_url: str) -> None:
+    await asyncio.to_thread(make_loose_file, sqlite_url)
+
+    report = await Doctor(replace(Settings(), database=DatabaseSettings(url=sqlite_url))).examine()
+
+    assert ("problem", "file") in [(finding.level, finding.check) for finding in report.findings]
