@@ -117,12 +117,12 @@ async def requeue(
     here: Here,
     request: Request,
     letter_id: LetterId,
-    json: Annotated[str | None, Form()] = None,
+    input_json: Annotated[str | None, Form()] = None,
     is_edited: Annotated[Literal["", "true"], Form()] = "",
 ) -> Response:
     """Run the job of a letter once more, with its own input or an edited one."""
     letter = await own_letter(parts, operator, letter_id)
-    text = json
+    text = input_json
     if text is None and is_edited:
         text = read_form(parts.registry.get(letter.train), await request.form())
     result = await desk_of(parts, operator).requeue([letter_id], input_json=text)

@@ -87,11 +87,11 @@ async def enqueue(
     here: Here,
     request: Request,
     train: Annotated[str, Path(max_length=200)],
-    json: Annotated[str | None, Form()] = None,
+    input_json: Annotated[str | None, Form()] = None,
 ) -> Response:
     """Queue one job."""
     definition = parts.registry.get(train)
-    text = read_form(definition, await request.form()) if json is None else json.strip() or None
+    text = read_form(definition, await request.form()) if input_json is None else input_json.strip() or None
     job = await QueueDesk(parts.database, operator).enqueue(
         train, text, EnqueueOptions(), owner=parts.owner, registry=parts.registry
     )

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from tests.web.conftest import client_of
+from tests.web.shop import EVIL, make_shop
+from tests.web.test_access import form_token
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from gandy import Gandy
+
+PAGES = [
+    "/",
+    "/manifests",
+    "/groups",
+    "/runs",
+    "/queue",
+    "/dead-letters",
+    "/workers",
+    "/trains",
+    "/tables",
+    "/audit",
+]
+
+
+@pytest.fixture
+async def empty(sqlite_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """The dashboard of an application that has done nothing yet."""
+    async with make_shop(sqlite_url) as app, client_of(app) as client:
+        yield client
+
+
+async def submit(client: httpx.AsyncClient, page: str, action: str, **fields: str) -> httpx.Response:
+    """Send a form as a browser would: with the token of the page, from our own origin."""
+    shown = await client.get(page)
+    return await client.post(
+        action,
+        data={"form_token": form_token(shown.text), **fields},
+        headers={"Sec-Fetch-Site": "same-origin"},
+        follow_redirects=True,
+    )
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_shows_something_sensible_when_there_is_nothing(
+    empty: httpx.AsyncClient, path: str
+) -> None:
+    answer = await empty.get(path)
+
+    assert answer.status_code == 200
+    assert "<h1>" in answer.text
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/manifests/bad/feed", "/groups/etl", "/dead-letters/1"])
+async def test_every_page_is_shown_with_content(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+
+    assert answer.status_code == 200
+    assert "<html" in answer.text
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_live_part_is_only_the_part(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.get(path, headers={"HX-Request": "true"})
+
+    assert answer.status_code == 200
+    assert "<html" not in answer.text
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_no_page_has_a_script_or_a_style_in_it(client: httpx.AsyncClient, path: str) -> None:
+    page = (await client.get(path)).text
+
+    assert re.findall(r"<script(?![^>]*\bsrc=)", page) == []
+    assert re.findall(r"<style|\sstyle=|\son\w+=", page) == []
+    assert re.findall(r"(?:src|href)=\"https?://", page) == []
+
+
+async def test_what_a_run_says_is_shown_as_text(client: httpx.AsyncClient) -> None:
+    runs = (await client.get("/api/v1/runs?train=read_feed")).json()["items"]
+    for path in ("/runs", f"/runs/{runs[0]['id']}", "/dead-letters", "/dead-letters/1"):
+        page = (await client.get(path)).text
+
+        assert EVIL not in page
+        assert "&lt;script&gt;alert" in page
+
+
+async def test_an_unknown_page_is_a_page(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/nowhere")
+
+    assert answer.status_code == 404
+    assert "<h1>" not in answer.text or "Not Found" in answer.text
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+async def test_the_home_page_says_what_needs_a_person(client: httpx.AsyncClient) -> None:
+    page = (await client.get("/")).text
+
+    assert "2 dead letters wait for a decision" in page
+
+
+async def test_the_home_page_is_calm_when_nothing_does(empty: httpx.AsyncClient) -> None:
+    assert "Nothing. No dead letters" in (await empty.get("/")).text
+
+
+async def test_the_chart_counts_what_ended(client: httpx.AsyncClient) -> None:
+    points = (await client.get("/charts/throughput")).json()
+    ended, failed = (sum(series["values"]) for series in points["series"])
+
+    assert (ended, failed) == (4, 2)
+    assert len(points["at"]) == 60
+
+
+async def test_a_manifest_is_found_by_the_beginning_of_its_id(client: httpx.AsyncClient) -> None:
+    page = (await client.get("/manifests?q=night&state=enabled&train=")).text
+
+    assert "/manifests/nightly" in page
+    assert "/manifests/extract" not in page
+
+
+async def test_the_graph_names_who_follows_whom(client: httpx.AsyncClient) -> None:
+    page = (await client.get("/groups/etl")).text
+
+    assert "&#34;from&#34;: &#34;extract&#34;, &#34;to&#34;: &#34;load&#34;, &#34;is_dormant&#34;: false" in page
+    assert "&#34;to&#34;: &#34;delta-7&#34;, &#34;is_dormant&#34;: true" in page
+
+
+async def test_a_run_is_run_again_with_an_edited_form(client: httpx.AsyncClient) -> None:
+    (run,) = (await client.get("/api/v1/runs?train=send_parcel")).json()["items"]
+    form = {"field:address": "Bergen", "field:weight": "12"}
+    answer = await submit(client, f"/runs/{run['id']}", f"/runs/{run['id']}/rerun", **form)
+
+    assert "is queued again as" in answer.text
+
+
+async def test_a_form_with_a_value_that_does_not_fit_says_which(client: httpx.AsyncClient) -> None:
+    (run,) = (await client.get("/api/v1/runs?train=send_parcel")).json()["items"]
+    form = {"field:address": "Bergen", "field:weight": "heavy"}
+    answer = await submit(client, f"/runs/{run['id']}", f"/runs/{run['id']}/rerun", **form)
+
+    assert answer.status_code == 422
+    assert "weight" in answer.text
+
+
+async def test_a_secret_is_never_filled_into_a_form(client: httpx.AsyncClient) -> None:
+    (run,) = (await client.get("/api/v1/runs?train=log_in")).json()["items"]
+    page = (await client.get(f"/runs/{run['id']}")).text
+
+    assert '<input type="password" name="field:password" value=""' in page
+
+
+async def test_a_job_is_queued_from_a_train_s_form(client: httpx.AsyncClient) -> None:
+    place = "/queue/new/send_parcel"
+    answer = await submit(client, place, place, **{"field:address": "Bergen", "field:weight": "2"})
+
+    assert "send_parcel is queued as" in answer.text
+
+
+async def test_bulk_actions_say_how_many_they_are_about_first(client: httpx.AsyncClient) -> None:
+    preview = await submit(
+        client, "/dead-letters", "/dead-letters/preview", verb="acknowledge", scope="all"
+    )
+    resolved = await submit(
+        client, "/dead-letters", "/dead-letters/resolve", verb="acknowledge", scope="all", note="known"
+    )
+
+    assert "Acknowledge 2 dead letters?" in preview.text
+    assert "2 acknowledged." in resolved.text
+
+
+async def test_an_acknowledgement_without_a_note_changes_nothing(client: httpx.AsyncClient) -> None:
+    answer = await submit(client, "/dead-letters", "/dead-letters/resolve", verb="acknowledge", scope="all")
+
+    assert answer.status_code == 422
+    assert len((await client.get("/api/v1/dead-letters?status=awaiting_intervention")).json()["items"]) == 2
+
+
+async def test_a_group_is_switched_off_and_on(client: httpx.AsyncClient) -> None:
+    off = await submit(client, "/groups/etl", "/groups/etl/disable", reason="audit")
+    on = await submit(client, "/groups/etl", "/groups/etl/enable")
+
+    assert "audit" in off.text
+    assert "etl is on." in on.text
+
+
+async def test_mounted_elsewhere_every_link_leads_there(shop: Gandy) -> None:
+    from fastapi import FastAPI  # noqa: PLC0415 for this test alone
+
+    outer = FastAPI(lifespan=shop.lifespan)
+    outer.mount("/ops/gandy", shop.asgi())
+    transport = httpx.ASGITransport(outer, client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        page = await client.get("/ops/gandy/runs")
+        answer = await submit(client, "/ops/gandy/manifests/nightly", "/ops/gandy/manifests/nightly/trigger")
+        rest = await client.get("/ops/gandy/api/v1/runs")
+        missing = await client.get("/ops/gandy/api/v1/runs/999999")
+
+    links = set(re.findall(r'(?:href|src|action)="(/[^"]*)"', page.text))
+    assert links
+    assert all(link.startswith("/ops/gandy/") for link in links)
+    assert "nightly" in answer.text
+    assert rest.status_code == 200
+    assert missing.json()["type"] == "urn:gandy:problem:run-not-found"

@@ -1,0 +1,102 @@
+"""Every route, taken from the router itself: a new one fails here until it says what it does."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from starlette.routing import Mount
+
+from gandy.errors import UndeclaredRouteError
+from gandy.web.access.gate import Access
+from gandy.web.access.routes import GuardedRoute, Routes
+from gandy.web.application import routes
+from tests.web.conftest import READER, bearer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    Calls = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+GUARDED = [route for route in routes() if isinstance(route, GuardedRoute)]
+CHANGING = [route for route in GUARDED if route.access is Access.CHANGES]
+READING = [route for route in GUARDED if route.access is Access.READS]
+
+#: Who may come in without a token, each for a reason: the door itself, and probes that tell nothing.
+OPEN = {"/login", "/logout", "/healthz", "/readyz"}
+
+
+def path_of(route: GuardedRoute) -> str:
+    return re.sub(r"\{(\w+)(:\w+)?\}", "1", route.path)
+
+
+def named(route: GuardedRoute) -> str:
+    return f"{'/'.join(sorted(route.methods))} {route.path}"
+
+
+def test_every_route_passes_the_gate_but_for_the_files_that_pages_load() -> None:
+    others = [route for route in routes() if not isinstance(route, GuardedRoute)]
+
+    assert [route.path for route in others if isinstance(route, Mount)] == ["/static"]
+    assert len(others) == 1
+
+
+def test_only_the_door_and_the_probes_are_open() -> None:
+    assert {route.path for route in GUARDED if route.access is Access.OPEN} == OPEN
+
+
+def test_what_changes_something_is_a_post_and_what_reads_is_a_get() -> None:
+    assert len(CHANGING) > 30
+    assert {method for route in CHANGING for method in route.methods} == {"POST"}
+    assert {method for route in READING for method in route.methods} == {"GET"}
+
+
+def test_a_route_that_does_not_say_what_it_does_cannot_be_made() -> None:
+    router = Routes("/new")
+
+    with pytest.raises(UndeclaredRouteError, match="/new/thing"):
+        router.post("/thing")(lambda: None)
+
+
+@pytest.mark.parametrize("route", CHANGING, ids=named)
+async def test_a_read_only_token_changes_nothing(route: GuardedRoute, calls: Calls) -> None:
+    async with calls(headers=bearer(READER)) as client:
+        answer = await client.post(path_of(route), json={})
+
+    assert answer.status_code == 403
+    assert "may look and change nothing" in answer.text
+
+
+@pytest.mark.parametrize("route", CHANGING + READING, ids=named)
+async def test_nobody_gets_in_without_a_token(route: GuardedRoute, calls: Calls) -> None:
+    async with calls() as client:
+        answer = await client.request(next(iter(route.methods)), path_of(route))
+
+    is_page = not route.path.startswith("/api/") and route.access is Access.READS
+    assert answer.status_code == (303 if is_page else 401)
+
+
+@pytest.mark.parametrize("route", CHANGING, ids=named)
+async def test_another_site_changes_nothing_with_somebody_s_session(route: GuardedRoute, calls: Calls) -> None:
+    async with calls() as client:
+        await client.post("/login", data={"token": "operator-token"})
+        assert client.cookies
+        answer = await client.post(
+            path_of(route), headers={"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        )
+
+    assert answer.status_code == 403
+    assert "evil.example" in answer.text
+
+
+@pytest.mark.parametrize("route", CHANGING, ids=named)
+async def test_a_session_changes_nothing_without_the_token_of_its_forms(route: GuardedRoute, calls: Calls) -> None:
+    async with calls() as client:
+        await client.post("/login", data={"token": "operator-token"})
+        answer = await client.post(path_of(route), headers={"Sec-Fetch-Site": "same-origin"})
+
+    assert answer.status_code == 403
+    assert "no longer valid" in answer.text
