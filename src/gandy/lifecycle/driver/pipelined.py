@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import BigInteger, Connection, Update, bindparam
+from sqlalchemy import BigInteger, Connection, Update, bindparam, exists, literal, select
 from sqlalchemy.sql.compiler import SQLCompiler
 from typing_extensions import override
 
-from gandy.errors import SweepLeaseLostError
 from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.values import encode_values
 from gandy.lifecycle.driver.lanes import Advanced, Lane
@@ -19,6 +19,7 @@ from gandy.lifecycle.state.tables import Instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     from sqlalchemy.sql.elements import BindParameter, ClauseElement
 
@@ -62,10 +63,9 @@ class PipelinedLane(Lane):
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
         self._limits = Prepared(connection, batch_limits(shift.patience))
-        self._first = _Range(connection, selection, None, lease=shift.lease)
-        self._next = _Range(connection, selection, _slots(selection, "after"), lease=shift.lease)
-        self._renew = Prepared(connection, shift.lease.renewing(bindparam("until", None, Instant)))
-        self._remember = Prepared(connection, remember)
+        batches = _Statements(connection, selection, shift.lease, remember)
+        self._first = batches.after(None)
+        self._next = batches.after(_slots(selection, "after"))
         with _transaction(connection) as driver:
             driver.prepare_threshold = 0
 
@@ -73,11 +73,15 @@ class PipelinedLane(Lane):
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         try:
             with _transaction(self._shift.session.connection) as driver, _pipeline(driver):
-                return self._advance(driver, after, limit)
+                done = self._advance(driver, after, limit)
         except _LOST_STATEMENT:
             with _transaction(self._shift.session.connection) as driver:
                 driver.prepare_threshold = None
             return self.advance(after, limit)
+        if done is not None and not done.rows:  # every row of it came back to life, or the lease is lost
+            with self._shift.session.batch(self._shift.patience) as connection:
+                self._shift.lease.renew(connection)
+        return done
 
     def _advance(self, driver: Driver, after: Values | None, limit: int) -> Advanced | None:
         self.end = None
@@ -87,12 +91,8 @@ class PipelinedLane(Lane):
         if end is None:
             return None
         self.end = end
-        renewed = self._renew.run(driver, until=self._shift.lease.expiry())
-        deleted = span.delete(driver, after, end)
-        self._remember.run(driver, cursor_text=encode_values(end))
+        deleted = span.delete(driver, after, end, until=self._shift.lease.expiry())
         driver.commit()
-        if renewed.rowcount == 0:
-            raise SweepLeaseLostError(self._shift.lease.scheduler)
         return Advanced(end, is_full, deleted.rowcount, {self._mine: deleted.rowcount})
 
     @override
@@ -103,28 +103,53 @@ class PipelinedLane(Lane):
             return span.find_end(driver, after, 1)[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """Builds the statements of a batch."""
+
+    connection: Connection
+    selection: Selection
+    lease: Lease
+    remember: Update
+
+    def after(self, cursor: Values | None) -> _Range:
+        """From the head of the index, or after a cursor.
+
+        The delete carries the rest along: the lease is renewed and the cursor written in the same
+        statement, and neither a row goes nor the cursor moves unless the lease is still held.
+        """
+        skip = bindparam("skip", 0, BigInteger)
+        renewed = self.lease.renewing(bindparam("until", None, Instant)).returning(literal(1)).cte("renewed")
+        is_held = exists(select(1).select_from(renewed))
+        remembered = self.remember.where(is_held).returning(literal(1)).cte("remembered")
+        delete = delete_range(self.selection, cursor, _slots(self.selection, "end")).where(is_held)
+        return _Range(
+            nth=Prepared(self.connection, row_after(self.selection, cursor, skip)),
+            last=Prepared(self.connection, last_row(self.selection, cursor)),
+            deletion=Prepared(self.connection, delete.add_cte(remembered)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Range:
     """The statements of a batch, from the head of the index or after a cursor."""
 
-    def __init__(
-        self, connection: Connection, selection: Selection, cursor: Values | None, *, lease: Lease
-    ) -> None:
-        skip = bindparam("skip", 0, BigInteger)
-        end = _slots(selection, "end")
-        self._nth = Prepared(connection, row_after(selection, cursor, skip))
-        self._last = Prepared(connection, last_row(selection, cursor))
-        # Nobody waits for the renewal's answer, so the delete itself asks whether the lease is held.
-        self._delete = Prepared(connection, delete_range(selection, cursor, end).where(lease.is_held))
+    nth: Prepared
+    last: Prepared
+    deletion: Prepared
 
     def find_end(self, driver: Driver, after: Values | None, limit: int) -> tuple[Values | None, bool]:
-        found = self._nth.run(driver, skip=limit - 1, **_named("after", after)).fetchone()
+        found = self.nth.run(driver, skip=limit - 1, **_named("after", after)).fetchone()
         if found is not None:
             return tuple(found), True
-        found = self._last.run(driver, **_named("after", after)).fetchone()
+        found = self.last.run(driver, **_named("after", after)).fetchone()
         return (None if found is None else tuple(found)), False
 
-    def delete(self, driver: Driver, after: Values | None, end: Values) -> psycopg.Cursor[Any]:
-        return self._delete.run(driver, **_named("after", after), **_named("end", end))
+    def delete(
+        self, driver: Driver, after: Values | None, end: Values, *, until: datetime
+    ) -> psycopg.Cursor[Any]:
+        named = {**_named("after", after), **_named("end", end)}
+        return self.deletion.run(driver, until=until, cursor_text=encode_values(end), **named)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, Update, exists, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Update, literal, select, update
 
 from gandy.errors import SweepLeaseLostError
 from gandy.lifecycle.state.tables import LEASE, Instant
@@ -42,11 +42,6 @@ class Lease:
         """When a lease renewed now runs out, by the database's clock."""
         elapsed = timedelta(seconds=time.monotonic() - self.taken_monotonic)
         return self.taken_at + elapsed + LEASE_FOR
-
-    @property
-    def is_held(self) -> ColumnElement[bool]:
-        """Asked by the statement that deletes, where nobody waits for the renewal's answer."""
-        return exists(select(1).where(*self._mine()))
 
     def _mine(self) -> tuple[ColumnElement[bool], ...]:
         return LEASE.c.scheduler == self.scheduler, LEASE.c.token == self.token
