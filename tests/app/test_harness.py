@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from gandy import Gandy, every
 from gandy.testing import Harness
+from gandy.train.hooks import HookEvent
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -79,3 +80,25 @@ async def test_the_result_of_a_job_is_that_of_the_attempt_that_succeeds() -> Non
         harness.clock.advance(timedelta(minutes=2))
         await harness.run_until_idle()
         assert await job.result(timeout=5) == "hello world"
+
+
+async def test_a_manifest_that_is_parked_calls_the_hook_for_alerts_once() -> None:
+    app = Gandy("shop")
+    alerts: list[tuple[str | None, str | None]] = []
+
+    @app.train
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    @app.on("dead_lettered")
+    async def alert(event: HookEvent) -> None:
+        alerts.append((event.manifest, event.reason))
+
+    app.schedule("nightly", fail, every(hours=1), max_retries=1)
+    async with Harness(app, now=NOW) as harness:
+        await harness.tick("manifest-manager")
+        await harness.run_until_idle()
+        await harness.tick("manifest-manager")
+        await harness.tick("manifest-manager")
+        assert [manifest for manifest, _ in alerts] == ["nightly"]
+        assert "broken" in str(alerts[0][1])

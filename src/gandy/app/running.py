@@ -66,6 +66,7 @@ def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerServ
             declarations=app.declarations,
             events=app.events,
             wakeups=wakeups,
+            hooks=app.hooks,
         )
     )
 

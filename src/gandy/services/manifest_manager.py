@@ -18,6 +18,7 @@ from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.seeding import seed
+from gandy.train.hooks import HookEvent
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.seeding import SeedResult
+    from gandy.train.hooks import Hooks
 
 _log = logging.getLogger("gandy.manifest_manager")
 
@@ -49,6 +51,7 @@ class ManifestManagerParts:
     declarations: Declarations
     events: EventBus
     wakeups: Wakeups
+    hooks: Hooks | None = None
     on_timed_out: Callable[[int], None] | None = None  #: stops a run of this very process at once
 
 
@@ -128,7 +131,24 @@ class ManifestManagerService:
             self._tell("skipped", begun)
         else:
             self._tell_result(result, begun)
+            await self._tell_hooks(result)
         return result
+
+    async def _tell_hooks(self, result: CycleResult) -> None:
+        """Tell the application which of its jobs wait for a person."""
+        hooks = self._parts.hooks
+        for letter in result.parked:
+            if hooks is not None and hooks.wants("dead_lettered"):
+                await hooks.fire(
+                    HookEvent(
+                        name="dead_lettered",
+                        train=letter.train,
+                        run_id=letter.run_id,
+                        attempt=letter.attempt,
+                        manifest=letter.manifest,
+                        reason=letter.reason,
+                    )
+                )
 
     def _tell_result(self, result: CycleResult, begun: float) -> None:
         """Say what is committed, and stop at once what this process can stop."""

@@ -63,7 +63,7 @@ class DatabaseSettings:
     connect_timeout: timedelta = _setting(
         span(maximum=timedelta(hours=1)),
         timedelta(seconds=5),
-        "How long to wait for a connection, or on SQLite for another writer.",
+        "How long to wait for a connection.",
     )
     listen_check_every: timedelta = _setting(
         span(),

@@ -66,7 +66,6 @@ def try_lock_cycle() -> Operation[bool]:
 
 def wake_dependents() -> Operation[int]:
     """Give every dependent of a parent that succeeded its look."""
-    yield statement("plan_for_few")
     return len((yield statement("wake_dependents", limit=_PARENTS_AT_ONCE)))
 
 

@@ -46,6 +46,7 @@ class ParkedManifest:
     manifest: str
     run_id: int
     train: str
+    attempt: int
     reason: str
 
 
@@ -105,7 +106,7 @@ def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifes
     ids = sorted(manifest_ids)
     rows = (yield statement("park_manifests", ids=ids)) if ids else []
     return tuple(
-        ParkedManifest(row.id, row.manifest_id, row.manifest, row.run_id, row.train, row.reason)
+        ParkedManifest(row.id, row.manifest_id, row.manifest, row.run_id, row.train, row.attempt, row.reason)
         for row in rows
     )
 

@@ -16,5 +16,5 @@ LEFT JOIN LATERAL (
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.is_retried AND m.failure_count >= greatest(1, m.max_retries)
 ORDER BY m.id
 ON CONFLICT DO NOTHING
-RETURNING id, manifest_id, metadata_id AS run_id, train_name AS train, reason,
+RETURNING id, manifest_id, metadata_id AS run_id, train_name AS train, attempt, reason,
     (SELECT external_id FROM gandy.manifest m WHERE m.id = manifest_id) AS manifest;

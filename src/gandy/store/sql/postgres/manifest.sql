@@ -1,7 +1,3 @@
--- name: plan_for_few
--- For this transaction: what is due is few among many, whatever old statistics say.
-SELECT set_config('enable_seqscan', 'off', true) AS enable_seqscan, set_config('jit', 'off', true) AS jit;
-
 -- name: wake_dependents
 -- Turns the marks of parents that succeeded into looks at their dependents: one index then leads to all that is due.
 WITH marked AS MATERIALIZED (

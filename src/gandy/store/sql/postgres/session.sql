@@ -1,7 +1,8 @@
 -- name: configure_session
 -- Statistics taken while a hot table is empty would make the planner read all its dead rows: rows are reached by index.
 SELECT set_config('TimeZone', 'UTC', false), set_config('enable_seqscan', 'off', false),
-       set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false);
+       set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
+       set_config('jit', 'off', false);  -- a forbidden scan has a price that would have every plan compiled
 
 -- name: ping
 -- Asks a silent connection whether it is still there.

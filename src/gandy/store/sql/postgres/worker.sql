@@ -34,9 +34,9 @@ ORDER BY started_at;
 -- A run that a dispatcher made: the claim is its start.
 WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),
 picked AS MATERIALIZED (
-    SELECT r.id FROM gandy.metadata_live r
+    SELECT r.id FROM gandy.metadata_live r JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
     WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND r.name = ANY(%(trains)s::text[])
-    ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ORDER BY g.priority DESC, r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
 ), started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,

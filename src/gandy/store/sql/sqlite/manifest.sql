@@ -1,7 +1,3 @@
--- name: plan_for_few
--- Differs by necessity: this planner always probes.
-SELECT 1;
-
 -- name: wake_dependents
 -- Differs by necessity: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
 UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
