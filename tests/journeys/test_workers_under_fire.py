@@ -224,3 +224,25 @@ def test_sigterm_ends_the_process_in_time_although_the_database_is_frozen(
         ships.start_worker()
         wait_until(lambda: is_over(url), f"every job has ended\n{ships.logs()}", within=120)
         assert completed(url) == 300
+
+
+def test_runs_on_another_server_stop_within_two_seconds_of_an_operators_word(
+    url: str, tmp_path: Path
+) -> None:
+    with fleet(url, tmp_path, GANDY_WORKER_SLOTS="2") as ships:
+        enqueue(url, tick_off, [Job(number=n, milliseconds=60_000) for n in range(6)])
+        ships.start_worker()
+        wait_until(lambda: len(ships.witnessed("begin")) == 2, "two run, the others are held")
+        cancelling = ships.start("groups", "cancel", "default", "--yes")
+        wait_until(lambda: cancelling.poll() is not None, "the command has ended")
+        wait_until(
+            lambda: (
+                ask(url, "SELECT count(*) FROM gandy.metadata WHERE train_state = 'cancelled'")
+                + ask(url, "SELECT count(*) FROM gandy.work_queue WHERE status = 'cancelled'")
+                == 6
+            ),
+            f"all are cancelled\n{ships.logs()}",
+            within=3 * 2,
+        )
+        assert ships.witnessed("end") == []
+        assert is_over(url)

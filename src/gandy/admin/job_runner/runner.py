@@ -16,7 +16,7 @@ from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
     from gandy.admin.job_runner.reports import RunReport, RunReports
-    from gandy.model.outcome import Outcome
+    from gandy.model.outcome import CancelledBy, Outcome
     from gandy.model.run import ClaimedRun, RunEnd
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
@@ -54,7 +54,9 @@ class JobRunner:
         self._parts = parts
         self.running: dict[int, Run] = {}
 
-    async def run(self, claimed: ClaimedRun, worker_id: str) -> FinishedRun:
+    async def run(
+        self, claimed: ClaimedRun, worker_id: str, *, cancelled_by: CancelledBy | None = None
+    ) -> FinishedRun:
         """Run one claimed run and return its end."""
         run = Run(
             id=claimed.id,
@@ -66,6 +68,8 @@ class JobRunner:
             sink=self._parts.reports,
             limits=self._parts.limits,
         )
+        if cancelled_by is not None:
+            run.request_cancel(cancelled_by)
         self.running[claimed.id] = run
         self._parts.reports.open(run, claimed.started_at)
         try:

@@ -13,7 +13,7 @@ from gandy.model.outcome import CancelledBy
 from gandy.store.runs import ProgressRow, read_cancellations, report_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gandy.admin.job_runner.reports import Pending, RunReports
     from gandy.admin.job_runner.runner import JobRunner
@@ -32,19 +32,29 @@ class Attendant:
     """Looks after the runs of one worker twice a second, and at once when told."""
 
     def __init__(
-        self, database: Database, runner: JobRunner, *, reports: RunReports, finisher: Finisher
+        self,
+        database: Database,
+        runner: JobRunner,
+        *,
+        reports: RunReports,
+        finisher: Finisher,
+        held: Callable[[], list[int]],
     ) -> None:
+        """Take `held`, which names the runs that are claimed and not begun: they too may be asked to stop."""
         self._database = database
         self._runner = runner
         self._reports = reports
         self._finisher = finisher
         self._claims: dict[int, tuple[ClaimedRun, float]] = {}
         self._asked: dict[int, float] = {}
+        self._held = held
+        self._asked_early: dict[int, CancelledBy] = {}
         self._look = asyncio.Event()
 
-    def begin(self, claimed: ClaimedRun) -> None:
-        """Watch a run from its start."""
+    def begin(self, claimed: ClaimedRun) -> CancelledBy | None:
+        """Watch a run from its start; say who asked it to stop before it began, if anybody did."""
         self._claims[claimed.id] = (claimed, time.monotonic())
+        return self._asked_early.pop(claimed.id, None) if self._asked_early else None
 
     def end(self, run_id: int) -> None:
         """A run is over."""
@@ -53,7 +63,7 @@ class Attendant:
 
     def look(self, run_id: str) -> None:
         """Look at once: somebody asked this run to stop."""
-        if run_id.isdecimal() and int(run_id) in self._claims:
+        if run_id.isdecimal() and (int(run_id) in self._claims or int(run_id) in self._held()):
             self._look.set()
 
     async def run(self) -> None:
@@ -62,7 +72,7 @@ class Attendant:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), LOOK_EVERY)
             self._look.clear()
-            if self._claims:
+            if self._claims or self._held():
                 self._stop_overdue()
                 try:
                     await self._exchange()
@@ -86,7 +96,10 @@ class Attendant:
         """One transaction: read who shall stop, write what the runs report."""
         pending = self._reports.take()
         with self._finisher.holding_back({line.run_id for line in pending.lines} if pending else ()):
-            asked = await self._database.run(_exchange(list(self._claims), pending, self._ignoring()))
+            ids = [*self._claims, *self._held()]
+            asked = await self._database.run(_exchange(ids, pending, self._ignoring()))
+        held = set(self._held())
+        self._asked_early = {run_id: by for run_id, by in asked.items() if run_id in held}
         for run_id, by in asked.items():
             self._cancel(run_id, by, "")
 

@@ -38,8 +38,13 @@ class RunBuffer:
             await waiting
         return self._runs.popleft()
 
+    @property
+    def ids(self) -> list[int]:
+        """The runs that are held."""
+        return [run.id for run in self._runs]
+
     def clear(self) -> list[int]:
         """Give up everything that was not begun."""
-        ids = [run.id for run in self._runs]
+        ids = self.ids
         self._runs.clear()
         return ids

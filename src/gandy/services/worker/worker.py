@@ -67,7 +67,11 @@ class Worker:
             on_drained=self._look_for_idleness,
         )
         self._attendant = Attendant(
-            parts.database, self._runner, reports=self._reports, finisher=self._finisher
+            parts.database,
+            self._runner,
+            reports=self._reports,
+            finisher=self._finisher,
+            held=lambda: [*self._ready.ids, *self._suspects.ids],
         )
         self._ready = RunBuffer()
         self._suspects = RunBuffer()
@@ -143,8 +147,8 @@ class Worker:
                 self._low.set()
             if not begun % YIELD_EVERY:
                 await asyncio.sleep(0)  # jobs that never wait must not keep claims and ends from moving
-            self._attendant.begin(claimed)
-            finished = await self._runner.run(claimed, self._id)
+            cancelled_by = self._attendant.begin(claimed)
+            finished = await self._runner.run(claimed, self._id, cancelled_by=cancelled_by)
             self._attendant.end(claimed.id)
             self._finisher.add(finished)
             await self._finisher.wait_for_room()
