@@ -73,9 +73,7 @@ def make_shop(url: str, **web: Any) -> Gandy:  # noqa: ANN401 any setting of the
     load = extract.then("load", send_parcel, Parcel(address="shelf"))
     load.then("report", send_parcel, Parcel(address="office"))
     extract.then("delta-7", send_parcel, Parcel(address="attic"), dormant=True)
-    app.schedule(
-        "nightly", send_parcel, Parcel(address="depot"), cron("0 3 * * *", timezone="Europe/Berlin")
-    )
+    app.schedule("nightly", send_parcel, Parcel(address="depot"), cron("0 3 * * *", timezone="Europe/Berlin"))
     app.schedule("bad/feed", read_feed, Feed("x"), every(hours=1), max_retries=1)
     return app
 

@@ -80,7 +80,9 @@ async def test_nobody_gets_in_without_a_token(route: GuardedRoute, calls: Calls)
 
 
 @pytest.mark.parametrize("route", CHANGING, ids=named)
-async def test_another_site_changes_nothing_with_somebody_s_session(route: GuardedRoute, calls: Calls) -> None:
+async def test_another_site_changes_nothing_with_somebody_s_session(
+    route: GuardedRoute, calls: Calls
+) -> None:
     async with calls() as client:
         await client.post("/login", data={"token": "operator-token"})
         assert client.cookies
@@ -93,7 +95,9 @@ async def test_another_site_changes_nothing_with_somebody_s_session(route: Guard
 
 
 @pytest.mark.parametrize("route", CHANGING, ids=named)
-async def test_a_session_changes_nothing_without_the_token_of_its_forms(route: GuardedRoute, calls: Calls) -> None:
+async def test_a_session_changes_nothing_without_the_token_of_its_forms(
+    route: GuardedRoute, calls: Calls
+) -> None:
     async with calls() as client:
         await client.post("/login", data={"token": "operator-token"})
         answer = await client.post(path_of(route), headers={"Sec-Fetch-Site": "same-origin"})

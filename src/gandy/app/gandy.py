@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.async_face import AsyncFace
 from gandy.app.configuration import Configuration
+from gandy.app.lifecycle import contracts_of
 from gandy.app.manifests import refuse_bad_id
 from gandy.app.opening import opened
 from gandy.app.running import services_running, work
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gandy.app.ticking import Ticked
     from gandy.app.web import ASGIApplication
     from gandy.clock import ManualClock
+    from gandy.lifecycle import Contract
     from gandy.settings import LoadedSettings
     from gandy.store.seeding import SeedResult
 
@@ -59,6 +61,11 @@ class Gandy(AsyncFace):
         """The settings, and where each came from."""
         return self._configuration.loaded
 
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """The lifecycle contracts that Python and the contract file declare, each with its database."""
+        return contracts_of(self._declared.contracts, self._configuration.loaded)
+
     def configure(self, settings: Mapping[str, Mapping[str, object]]) -> None:
         """Override settings for the next opening, as the command line does: `{"worker": {"slots": 5}}`."""
         self._configuration.override(settings)
@@ -81,7 +88,7 @@ class Gandy(AsyncFace):
         async with self._opening:
             if self._open is None:
                 clock = self._configuration.clock
-                opening = opened(self, self.settings, clock=clock)
+                opening = opened(self, self.settings, contracts=self.contracts, clock=clock)
                 self._open = await self._stack.enter_async_context(opening)
                 self._loop = asyncio.get_running_loop()
                 self._declared.is_sealed = True
@@ -125,9 +132,14 @@ class Gandy(AsyncFace):
         return make_asgi(self, lambda: self._require("the dashboard"))
 
     @asynccontextmanager
-    async def running(self, services: Iterable[str] | None = None) -> AsyncIterator[Self]:
-        """Be open and run services in this process: `async with app.running(services=("worker",)): ...`."""
-        async with self, services_running(self._require("app.running()"), services):
+    async def running(
+        self, services: Iterable[str] | None = None, *, has_port: bool = False
+    ) -> AsyncIterator[Self]:
+        """Be open and run services in this process: `async with app.running(services=("worker",)): ...`.
+
+        With a port, a process without the dashboard answers probes and serves its metrics all the same.
+        """
+        async with self, services_running(self._require("app.running()"), services, has_port=has_port):
             yield self
 
     async def work(self, stop: asyncio.Event, *, until_idle: bool = False) -> int:

@@ -6,12 +6,14 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from gandy.app.lifecycle import make_lifecycle
 from gandy.app.upkeep import UPKEEP_SERVICES, make_upkeep
-from gandy.app.web import make_web
+from gandy.app.web import has_web, make_probes, make_web, refuse_open_host
 from gandy.errors import UnknownServiceError
 from gandy.services.dispatcher import DispatcherParts, DispatcherService
 from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
 from gandy.services.supervisor import Supervisor
+from gandy.services.table_maintenance import SERVICE as LIFECYCLE
 from gandy.services.wakeups import Wakeups
 from gandy.services.worker.parts import WorkerParts
 from gandy.services.worker.worker import Worker
@@ -76,19 +78,29 @@ SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
     "dispatcher": make_dispatcher,
     "worker": make_worker,
     **{name: make_upkeep(name) for name in UPKEEP_SERVICES},
+    LIFECYCLE: make_lifecycle,
     "web": make_web,
 }
 
 
 @asynccontextmanager
-async def services_running(app: OpenApp, names: Iterable[str] | None = None) -> AsyncIterator[Supervisor]:
-    """Run services, all of them where none is named, for as long as the block runs."""
+async def services_running(
+    app: OpenApp, names: Iterable[str] | None = None, *, has_port: bool = False
+) -> AsyncIterator[Supervisor]:
+    """Run services, all of them where none is named, for as long as the block runs.
+
+    With a port, a process without the dashboard still answers probes and serves its metrics.
+    """
     wanted = _services_of(app) if names is None else tuple(names)
     for name in wanted:
         if name not in SERVICES:
             raise UnknownServiceError(name, known=tuple(SERVICES))
     wakeups = Wakeups(app.database, app.name)
     makers = {name: _maker(SERVICES[name], app, wakeups) for name in wanted}
+    if has_port and "web" not in wanted:
+        makers["probes"] = _maker(make_probes, app, wakeups)
+    if has_port or "web" in wanted:
+        refuse_open_host(app)
     supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace)
     stop = asyncio.Event()
     listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
@@ -103,8 +115,11 @@ async def services_running(app: OpenApp, names: Iterable[str] | None = None) -> 
 
 
 def _services_of(app: OpenApp) -> tuple[str, ...]:
-    """All of them; a worker would take what a submitter is there for."""
-    return tuple(name for name in SERVICES if name != "worker" or app.submitter is None)
+    """All of them; a worker would take what a submitter is there for, and the dashboard is an extra."""
+    left_out = {"worker"} if app.submitter is not None else set()
+    if not has_web():
+        left_out.add("web")
+    return tuple(name for name in SERVICES if name not in left_out)
 
 
 async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:

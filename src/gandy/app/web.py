@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gandy.errors import MissingExtraError
@@ -59,6 +60,27 @@ def make_web(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 every s
     return WebService(asgi, app.settings.web)
 
 
+def make_probes(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 the same
+    """Make the service that answers probes and serves metrics, and nothing else."""
+    observe(app.events)
+    asgi = _create(app.name, lambda: parts_of(app), settings=app.settings, is_whole=False)
+    from gandy.web.serving import WebService  # noqa: PLC0415 an extra
+
+    return WebService(asgi, app.settings.web)
+
+
+def has_web() -> bool:
+    """Whether what the dashboard is made of is installed."""
+    return all(find_spec(name) is not None for name in ("fastapi", "jinja2", "uvicorn"))
+
+
+def refuse_open_host(app: OpenApp) -> None:
+    """Stop before anything starts where others could reach a dashboard without a token."""
+    from gandy.web.serving import refuse_open_host as refuse  # noqa: PLC0415 an extra
+
+    refuse(app.settings.web)
+
+
 def parts_of(app: OpenApp) -> WebParts:
     """Show an open application as the dashboard sees it."""
     from gandy.web.parts import WebParts  # noqa: PLC0415 an extra
@@ -73,7 +95,12 @@ def parts_of(app: OpenApp) -> WebParts:
 
 
 def _create(
-    name: str, parts: PartsSource, *, settings: Settings, lifespan: Callable[..., Any] | None = None
+    name: str,
+    parts: PartsSource,
+    *,
+    settings: Settings,
+    lifespan: Callable[..., Any] | None = None,
+    is_whole: bool = True,
 ) -> ASGIApplication:
     try:
         from gandy.web.application import create_web  # noqa: PLC0415 an extra
@@ -81,4 +108,4 @@ def _create(
         if (error.name or "").split(".")[0] == "gandy":
             raise
         raise MissingExtraError("the dashboard", "web") from error
-    return create_web(name, parts, settings=settings.web, lifespan=lifespan)
+    return create_web(name, parts, settings=settings.web, lifespan=lifespan, is_whole=is_whole)

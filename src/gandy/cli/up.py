@@ -23,26 +23,35 @@ if TYPE_CHECKING:
 @click.option(
     "--concurrency", type=click.IntRange(min=1), help="The most runs that the worker executes at once."
 )
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="Where the dashboard listens; 0 takes a free one."
+)
+@click.option("--host", help="The address it listens on; any but the local one needs GANDY_WEB_TOKEN.")
 @pass_call
-def up(call: Call, services: str | None, concurrency: int | None) -> None:
+def up(
+    call: Call, *, services: str | None, concurrency: int | None, port: int | None, host: str | None
+) -> None:
     """Run services in one process."""
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415 `gandy --help` needs none of it
 
     app = call.load_app()
     if concurrency is not None:
         app.configure({"worker": {"slots": concurrency}})
+    web = {name: value for name, value in (("port", port), ("host", host)) if value is not None}
+    if web:
+        app.configure({"web": web})
     configure_logging(app.settings.logging)
     names = tuple(name.strip() for name in services.split(",") if name.strip()) if services else None
     spare_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(app, names))
+        runner.run(_serve(app, names, has_port=port is not None))
 
 
-async def _serve(app: Gandy, names: tuple[str, ...] | None) -> None:
+async def _serve(app: Gandy, names: tuple[str, ...] | None, *, has_port: bool) -> None:
     from gandy.cli.ending import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
 
     stop = stop_on_signals(grace=app.settings.worker.shutdown_grace)
-    async with app.running(names):
+    async with app.running(names, has_port=has_port):
         say(f"{app.name} is up: {', '.join(names) if names else 'all services'}")
         await stop.wait()
     say(f"{app.name} is down")

@@ -14,7 +14,7 @@ from gandy.web.assets import Assets
 from gandy.web.hardening import Hardening
 from gandy.web.pages import PAGES
 from gandy.web.rendering import Rendering
-from gandy.web.routers import ROUTERS
+from gandy.web.routers import ROUTERS, probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +24,17 @@ if TYPE_CHECKING:
 
 
 def create_web(
-    name: str, parts: PartsSource, *, settings: WebSettings, lifespan: Callable[..., Any] | None = None
+    name: str,
+    parts: PartsSource,
+    *,
+    settings: WebSettings,
+    lifespan: Callable[..., Any] | None = None,
+    is_whole: bool = True,
 ) -> FastAPI:
-    """Make the dashboard and the REST interface of an application; `parts` is asked with every request."""
+    """Make the dashboard and the REST interface of an application; `parts` is asked with every request.
+
+    Not whole, it only answers probes and serves metrics.
+    """
     gate = Gate(settings)
     rendering = Rendering(gate, name)
     app = FastAPI(
@@ -36,7 +44,7 @@ def create_web(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        routes=routes(),
+        routes=routes() if is_whole else [*probes.router.routes],
         middleware=[Middleware(Hardening)],
         lifespan=lifespan,
         redirect_slashes=False,

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from gandy.errors import (
     AppNotOpenError,
+    ContractTargetError,
     DatabaseBusyError,
     DatabaseUnreachableError,
     DeclarationError,
@@ -73,6 +74,7 @@ _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (ScheduleError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (DeclarationError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ResolutionNoteMissingError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (ContractTargetError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UnknownTrainError, HTTPStatus.NOT_FOUND),
     (LookupError, HTTPStatus.NOT_FOUND),
     (DatabaseBusyError, HTTPStatus.SERVICE_UNAVAILABLE),

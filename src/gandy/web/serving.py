@@ -29,14 +29,14 @@ class WebService:
     """Serves an ASGI application until it is told to stop."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
-        if not is_loopback(settings.host) and not Tokens.of(settings).are_set:
-            raise HostNeedsTokenError(settings.host)
+        refuse_open_host(settings)
         self._settings = settings
         self._server = _Server(
             uvicorn.Config(
                 app,
                 lifespan="off",  # the application is open already
                 log_config=None,
+                log_level="warning",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
@@ -58,6 +58,12 @@ class WebService:
             self._server.should_exit = True
             await serving
             listening.close()
+
+
+def refuse_open_host(settings: WebSettings) -> None:
+    """Refuse to listen where others can reach us, as long as no token says who may."""
+    if not is_loopback(settings.host) and not Tokens.of(settings).are_set:
+        raise HostNeedsTokenError(settings.host)
 
 
 class _Server(uvicorn.Server):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.web.pages import dead_letters, groups, home, login, manifests, queue, runs, workers
+from gandy.web.pages import dead_letters, groups, home, login, manifests, queue, runs, tables, workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,4 +20,5 @@ PAGES: Final[Sequence[Routes]] = (
     queue.router,
     dead_letters.router,
     workers.router,
+    tables.router,
 )

@@ -99,6 +99,8 @@ async def rerun(
 ) -> Response:
     """Run it once more with the input of the form."""
     run = await own_run(parts, run_id)
-    text = read_form(parts.registry.get(run.train), await request.form()) if input_json is None else input_json
+    text = (
+        read_form(parts.registry.get(run.train), await request.form()) if input_json is None else input_json
+    )
     again = await QueueDesk(parts.database, operator).rerun(run_id, input_json=text, registry=parts.registry)
     return here.done("/queue", f"Run {run_id} is queued again as {again.id}.")

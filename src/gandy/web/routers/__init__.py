@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.web.routers import dead_letters, groups, manifests, openapi, probes, queue, runs, trains, workers
+from gandy.web.routers import (
+    dead_letters,
+    groups,
+    lifecycle,
+    manifests,
+    openapi,
+    probes,
+    queue,
+    runs,
+    trains,
+    workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +30,7 @@ ROUTERS: Final[Sequence[Routes]] = (
     dead_letters.router,
     trains.router,
     workers.router,
+    lifecycle.router,
     openapi.router,
     probes.router,
 )

@@ -1,0 +1,177 @@
+"""The application's own tables: what bounds each, what a sweep would do, and sweeping now."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime  # noqa: TC003 the faces read it at run time
+from typing import TYPE_CHECKING
+
+from gandy.errors import ContractTargetError
+from gandy.lifecycle.contract.matrix import matrix
+from gandy.lifecycle.contract.toml import load
+from gandy.store.audit import Deed, record_deed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.lifecycle import Contract
+    from gandy.lifecycle.reports.plan import PlannedRule
+    from gandy.lifecycle.state.quarantine import QuarantinedRow
+    from gandy.lifecycle.supervisor.report import ContractReport, Held
+    from gandy.model.operator import Operator
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import ReadingRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractTable:
+    """One table of a contract: what bounds it, and which safety rule holds."""
+
+    scheduler: str
+    table: str
+    bound: str
+    pruned_by: str
+    safety: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulePlan:
+    """What one rule would remove now."""
+
+    scheduler: str
+    table: str
+    rule: str
+    rows: int
+    oldest: datetime | None
+    newest: datetime | None
+    batches: int
+    index: str | None
+    quarantined: int
+    needs_confirmation: bool
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What a sweep of one contract did."""
+
+    scheduler: str
+    deleted: int
+    by_table: dict[str, int]
+    failures: tuple[str, ...]
+    held: tuple[str, ...]  #: rules that wait for a person's word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A row that could not be deleted."""
+
+    scheduler: str
+    table: str
+    key: str
+    error: str
+    quarantined_at: datetime
+
+
+def contracts_of(settings: Settings) -> tuple[Contract, ...]:
+    """Read the contracts that the settings name; none where they name no file."""
+    return () if settings.lifecycle.contract is None else load(settings.lifecycle.contract)
+
+
+def list_contract_tables(contracts: Sequence[Contract]) -> tuple[ContractTable, ...]:
+    """List every table of the contracts, as declared."""
+    return tuple(
+        ContractTable(
+            scheduler=row.scheduler,
+            table=row.table,
+            bound=row.bounded_by,
+            pruned_by=row.prune_path,
+            safety=row.safety,
+        )
+        for row in matrix(contracts)
+    )
+
+
+class LifecycleDesk:
+    """Looks at and sweeps the tables of contracts, each in its own database, outside the event loop."""
+
+    def __init__(
+        self, contracts: Sequence[Contract], database: ReadingRunner, operator: Operator, *, owner: str
+    ) -> None:
+        self._contracts = contracts
+        self._database = database
+        self._operator = operator
+        self._owner = owner
+
+    async def plan(self) -> tuple[RulePlan, ...]:
+        """Say what a sweep would do now, rule by rule; nothing is written."""
+        from gandy.lifecycle.reports.plan import plan  # noqa: PLC0415 an extra
+
+        return tuple(_planned(rule) for rule in await asyncio.to_thread(plan, self._contracts))
+
+    async def quarantine(self) -> tuple[SetAside, ...]:
+        """List the rows that could not be deleted."""
+        from gandy.lifecycle.entry import quarantine  # noqa: PLC0415 an extra
+
+        targets = sorted({contract.target() for contract in self._contracts})
+        found = [row for target in targets for row in await asyncio.to_thread(quarantine, target)]
+        return tuple(_set_aside(row) for row in found)
+
+    async def sweep(
+        self, scheduler: str, *, table: str | None = None, is_confirmed: bool = False
+    ) -> tuple[Swept, ...]:
+        """Sweep one contract now, to its end; what needs a person's word has it where they say so."""
+        from gandy.lifecycle.entry import sweep  # noqa: PLC0415 an extra
+        from gandy.lifecycle.supervisor.tick import Attendance  # noqa: PLC0415 an extra
+
+        wanted = [contract for contract in self._contracts if contract.name == scheduler]
+        if not wanted:
+            raise ContractTargetError(scheduler, "no contract has this name")
+
+        def confirm(_held: Held) -> bool:
+            return is_confirmed
+
+        attendance = replace(Attendance(), confirm=confirm)
+        reports = await asyncio.to_thread(sweep, wanted, table=table, attendance=attendance)
+        swept = tuple(_swept(report) for report in reports)
+        detail = {"deleted": sum(each.deleted for each in swept), "table": table, "confirmed": is_confirmed}
+        deed = Deed(owner=self._owner, action="sweep", subject=scheduler, detail=detail)
+        await self._database.run(record_deed(self._operator, deed))
+        return swept
+
+
+def _planned(rule: PlannedRule) -> RulePlan:
+    return RulePlan(
+        scheduler=rule.scheduler,
+        table=rule.table,
+        rule=rule.rule,
+        rows=rule.rows,
+        oldest=rule.oldest,
+        newest=rule.newest,
+        batches=rule.batches,
+        index=rule.index,
+        quarantined=rule.quarantined,
+        needs_confirmation=rule.needs_confirmation,
+        refused=rule.refused,
+    )
+
+
+def _swept(report: ContractReport) -> Swept:
+    return Swept(
+        scheduler=report.scheduler,
+        deleted=report.deleted,
+        by_table=dict(report.counts),
+        failures=tuple(f"{each.table} {each.rule}: {each.error}" for each in report.failures),
+        held=tuple(f"{each.table} {each.rule}: {each.rows} of {each.of} rows" for each in report.held),
+    )
+
+
+def _set_aside(row: QuarantinedRow) -> SetAside:
+    return SetAside(
+        scheduler=row.scheduler,
+        table=row.table,
+        key=", ".join(map(str, row.key)),
+        error=row.error,
+        quarantined_at=row.quarantined_at,
+    )

@@ -1,0 +1,129 @@
+"""Gandy's own tables: what bounds each, how large it is, and whether its pruning keeps up."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from gandy.admin.upkeep.declaration import UPKEEP, ByRow, PrunedBy, UpkeepRequest
+from gandy.admin.upkeep.matrix import own_matrix
+from gandy.desk.concerns import Count
+from gandy.store import tables
+from gandy.store.manifests import read_now
+
+if TYPE_CHECKING:
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.statements import Operation, Row, Rows
+
+_DELETED = "deleted_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableBound:
+    """One bound of a table: in words, who keeps it, and by how much the oldest dead row is overdue."""
+
+    bound: str
+    pruned_by: str
+    safety: str
+    lag: timedelta | None  #: None where nothing is deleted by row, or nothing is overdue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTable:
+    """One of Gandy's tables."""
+
+    name: str
+    rows: Count | None
+    is_estimate: bool  #: the rows are the database's own estimate
+    bytes: int | None
+    oldest_at: datetime | None
+    pruned_last_hour: int
+    bounds: tuple[TableBound, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTables:
+    """All of them, and what went wrong lately."""
+
+    now: datetime
+    tables: tuple[OwnTable, ...]
+    last_error: str | None
+    last_error_at: datetime | None
+
+
+async def survey_tables(database: ReadingRunner, owner: str, settings: Settings) -> OwnTables:
+    """Look at every table that Gandy writes."""
+    return await database.read(_survey(owner, settings))
+
+
+def _survey(owner: str, settings: Settings) -> Operation[OwnTables]:
+    now = yield from read_now()
+    counted = {row.name: row.rows for row in (yield from tables.count_rows())}
+    measured = {row.name: row for row in (yield from tables.measure())}
+    oldest = {row.name: row.at for row in (yield from tables.find_oldest())}
+    cycles = yield from tables.list_upkeep(owner, list(PrunedBy))
+    bounds = yield from _bounds(owner, settings, now)
+    pruned = _pruned(cycles)
+    failed = next((row for row in cycles if row.state == "failed"), None)
+    return OwnTables(
+        now=now,
+        tables=tuple(
+            OwnTable(
+                name=name,
+                rows=_rows(counted.get(name), measured.get(name)),
+                is_estimate=_is_estimate(counted.get(name), measured.get(name)),
+                bytes=measured[name].bytes if name in measured else None,
+                oldest_at=oldest.get(name),
+                pruned_last_hour=pruned[name],
+                bounds=found,
+            )
+            for name, found in bounds.items()
+        ),
+        last_error=None if failed is None else f"{failed.train}: {failed.failure_reason}",
+        last_error_at=None if failed is None else failed.end_time,
+    )
+
+
+def _bounds(owner: str, settings: Settings, now: datetime) -> Operation[dict[str, tuple[TableBound, ...]]]:
+    request = UpkeepRequest(owner=owner, retention=settings.retention, cleanup=settings.cleanup)
+    found: dict[str, tuple[TableBound, ...]] = {}
+    for upkeep, row in zip(UPKEEP, own_matrix(settings), strict=True):
+        lag = None
+        if isinstance(upkeep.means, ByRow):
+            dead = yield from upkeep.means.dead(request, now).find(None, 1)
+            lag = _lag(dead, now)
+        bound = TableBound(bound=row.bounded_by, pruned_by=row.prune_path, safety=row.safety, lag=lag)
+        found[upkeep.table] = (*found.get(upkeep.table, ()), bound)
+    return found
+
+
+def _lag(dead: Rows, now: datetime) -> timedelta | None:
+    """Say since when the oldest dead row exists; most walks are in the order of age."""
+    at = getattr(dead[0], "at", None) if dead else None
+    return None if at is None else max(now - at, timedelta(0))
+
+
+def _rows(counted: int | None, measured: Row | None) -> Count | None:
+    if counted is None:
+        return None
+    if counted < tables.COUNTED:
+        return Count(value=counted)
+    return Count(value=max(counted, measured.rows)) if measured else Count(value=counted, is_at_least=True)
+
+
+def _is_estimate(counted: int | None, measured: Row | None) -> bool:
+    return counted is not None and counted >= tables.COUNTED and measured is not None
+
+
+def _pruned(cycles: Rows) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for cycle in cycles:
+        counts = json.loads(cycle.output) if cycle.output else {}
+        for word, count in counts.items():
+            if word.startswith(_DELETED):
+                total[word.removeprefix(_DELETED)] += count
+    return total

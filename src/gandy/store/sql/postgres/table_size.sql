@@ -1,0 +1,58 @@
+-- name: count_table_rows
+-- Rows of each table, counted up to a limit.
+SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest_group LIMIT %(limit)s) manifest_group
+UNION ALL
+SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest LIMIT %(limit)s) manifest
+UNION ALL
+SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.work_queue LIMIT %(limit)s) work_queue
+UNION ALL
+SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.metadata LIMIT %(limit)s) metadata
+UNION ALL
+SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.log LIMIT %(limit)s) log
+UNION ALL
+SELECT 'dead_letter' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.dead_letter LIMIT %(limit)s) dead_letter
+UNION ALL
+SELECT 'worker' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.worker LIMIT %(limit)s) worker
+UNION ALL
+SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.unique_key LIMIT %(limit)s) unique_key
+UNION ALL
+SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit LIMIT %(limit)s) audit
+UNION ALL
+SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state LIMIT %(limit)s) service_state;
+
+-- name: find_oldest_rows
+-- The oldest row of each table that has an order of age.
+(SELECT 'manifest_group' AS name, created_at AS at FROM gandy.manifest_group ORDER BY id LIMIT 1)
+UNION ALL
+(SELECT 'manifest' AS name, created_at AS at FROM gandy.manifest ORDER BY id LIMIT 1)
+UNION ALL
+(SELECT 'work_queue' AS name, created_at AS at FROM gandy.work_queue ORDER BY id LIMIT 1)
+UNION ALL
+(SELECT 'metadata' AS name, created_at AS at FROM gandy.metadata ORDER BY id LIMIT 1)
+UNION ALL
+(SELECT 'log' AS name, created_at AS at FROM gandy.log ORDER BY metadata_id, id LIMIT 1)
+UNION ALL
+(SELECT 'dead_letter' AS name, dead_lettered_at AS at FROM gandy.dead_letter ORDER BY id LIMIT 1)
+UNION ALL
+(SELECT 'worker' AS name, started_at AS at FROM gandy.worker ORDER BY started_at LIMIT 1)
+UNION ALL
+(SELECT 'audit' AS name, at AS at FROM gandy.audit ORDER BY at, id LIMIT 1)
+UNION ALL
+(SELECT 'service_state' AS name, updated_at AS at FROM gandy.service_state ORDER BY updated_at, key LIMIT 1);
+
+-- name: measure_tables
+-- What the catalogue says of size and rows; a partitioned table is the sum of its parts.
+SELECT coalesce(p.relname, c.relname) AS name, sum(greatest(c.reltuples, 0))::bigint AS rows,
+       sum(pg_total_relation_size(c.oid))::bigint AS bytes
+FROM pg_catalog.pg_class c
+LEFT JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid
+LEFT JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
+WHERE c.relnamespace = 'gandy'::regnamespace AND c.relkind = 'r'
+GROUP BY 1;
+
+-- name: list_upkeep
+-- What the trains that prune did lately.
+SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
+FROM gandy.metadata r
+WHERE r.name = ANY(%(trains)s::text[]) AND r.start_time >= gandy.now() - interval '1 hour' AND r.owner = %(owner)s
+ORDER BY r.start_time DESC LIMIT %(limit)s;

@@ -1,0 +1,52 @@
+-- name: count_table_rows
+-- Rows of each table, counted up to a limit.
+SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest_group LIMIT :limit) manifest_group
+UNION ALL
+SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest LIMIT :limit) manifest
+UNION ALL
+SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM work_queue LIMIT :limit) work_queue
+UNION ALL
+SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM metadata LIMIT :limit) metadata
+UNION ALL
+SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM log LIMIT :limit) log
+UNION ALL
+SELECT 'dead_letter' AS name, count(*) AS rows FROM (SELECT 1 FROM dead_letter LIMIT :limit) dead_letter
+UNION ALL
+SELECT 'worker' AS name, count(*) AS rows FROM (SELECT 1 FROM worker LIMIT :limit) worker
+UNION ALL
+SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM unique_key LIMIT :limit) unique_key
+UNION ALL
+SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM audit LIMIT :limit) audit
+UNION ALL
+SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM service_state LIMIT :limit) service_state;
+
+-- name: find_oldest_rows
+-- The oldest row of each table that has an order of age.
+SELECT * FROM (SELECT 'manifest_group' AS name, created_at AS at FROM manifest_group ORDER BY id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'manifest' AS name, created_at AS at FROM manifest ORDER BY id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'work_queue' AS name, created_at AS at FROM work_queue ORDER BY id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'metadata' AS name, created_at AS at FROM metadata ORDER BY id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'log' AS name, created_at AS at FROM log ORDER BY metadata_id, id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'dead_letter' AS name, dead_lettered_at AS at FROM dead_letter ORDER BY id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'worker' AS name, started_at AS at FROM worker ORDER BY started_at LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'audit' AS name, at AS at FROM audit ORDER BY at, id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT 'service_state' AS name, updated_at AS at FROM service_state ORDER BY updated_at, key LIMIT 1);
+
+-- name: measure_tables
+-- The file holds all tables; what each takes of it is not kept anywhere.
+SELECT NULL AS name, NULL AS rows, NULL AS bytes WHERE 0;
+
+-- name: list_upkeep
+-- What the trains that prune did lately.
+SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
+FROM metadata r
+WHERE r.name IN (SELECT value FROM json_each(:trains)) AND r.start_time >= gandy_later(-3600) AND r.owner = :owner
+ORDER BY r.start_time DESC LIMIT :limit;

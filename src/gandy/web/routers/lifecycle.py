@@ -1,0 +1,67 @@
+"""/lifecycle: what bounds every table, and sweeping the application's own."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from gandy.desk.lifecycle import (
+    ContractTable,
+    LifecycleDesk,
+    RulePlan,
+    SetAside,
+    Swept,
+    contracts_of,
+    list_contract_tables,
+)
+from gandy.desk.tables import OwnTables, survey_tables
+from gandy.model.operator import Operator
+from gandy.web.access.routes import Routes
+from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.routers.shapes import HIGHEST_ID, Body, Word, page, page_of, shape_of
+
+router = Routes("/api/v1/lifecycle", tag="lifecycle")
+
+
+class SweepBody(Body):
+    """Which contract to sweep."""
+
+    scheduler: Word
+    table: Word | None = None
+    is_confirmed: bool = Field(False, description="Agree to remove more than half of a large table.")
+
+
+@router.reads("/own", response_model=shape_of(OwnTables))
+async def show_own(parts: Parts) -> object:
+    """Show Gandy's own tables: bounds, sizes, lag."""
+    return await survey_tables(parts.database, parts.owner, parts.settings)
+
+
+@router.reads("/tables", response_model=page_of(ContractTable))
+async def list_tables(parts: Parts) -> object:
+    """List the application's tables that contracts bound."""
+    return page(list_contract_tables(contracts_of(parts.settings)), HIGHEST_ID)
+
+
+@router.reads("/plan", response_model=page_of(RulePlan))
+async def plan(parts: Parts, operator: CurrentOperator) -> object:
+    """Say what a sweep would do now; nothing is written."""
+    return page(await desk_of(parts, operator).plan(), HIGHEST_ID)
+
+
+@router.reads("/quarantine", response_model=page_of(SetAside))
+async def quarantine(parts: Parts, operator: CurrentOperator) -> object:
+    """List the rows that could not be deleted."""
+    return page(await desk_of(parts, operator).quarantine(), HIGHEST_ID)
+
+
+@router.changes("/sweep", response_model=page_of(Swept))
+async def sweep(parts: Parts, operator: CurrentOperator, body: SweepBody) -> object:
+    """Sweep one contract now; a second one finds nothing left."""
+    desk = desk_of(parts, operator)
+    swept = await desk.sweep(body.scheduler, table=body.table, is_confirmed=body.is_confirmed)
+    return page(swept, HIGHEST_ID)
+
+
+def desk_of(parts: WebParts, operator: Operator) -> LifecycleDesk:
+    """Give the desk where contracts are dealt with."""
+    return LifecycleDesk(contracts_of(parts.settings), parts.database, operator, owner=parts.owner)
