@@ -76,6 +76,30 @@ class GandySchedules(Contestant):
         self._connection.execute(SQL["make_due"], [manifests])
         self._connection.execute("VACUUM ANALYZE gandy.manifest")
 
+    def fill(self, manifests: int, runs: int) -> None:
+        """Have so many idle manifests and finished runs, once."""
+        for name in ("reset", "fill_group", "fill", "fill_history"):
+            self._connection.execute(SQL[name], {"manifests": manifests, "runs": runs})
+        self._connection.execute("VACUUM ANALYZE")
+        for _ in range(WARM_CYCLES):
+            self.tick()
+
+    def make_some_due(self, manifests: int) -> None:
+        """Let a few come due among many, statistics left as they are."""
+        self._connection.execute(SQL["settle"])
+        self._connection.execute(SQL["make_some_due"], [manifests])
+
+    def buffers(self) -> int:
+        """Count the pages of Gandy's tables and indexes that one cycle with nothing due touches."""
+        before = self._touched()
+        self.tick()
+        return self._touched() - before
+
+    def _touched(self) -> int:
+        self._connection.execute("SELECT pg_stat_force_next_flush()")
+        row = self._connection.execute(SQL["touched"]).fetchone()
+        return int(row[0]) if row else 0
+
     def tick(self) -> int:
         """Run one cycle; answers how many entries it queued."""
         request = CycleRequest(

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import lifecycle, queue, retention, schedules
+from benchmarks.cases import cleanup, lifecycle, queue, retention, schedules, schedules_scale
 
-CASES = {case.name: case for case in (*queue.CASES, *schedules.CASES, *retention.CASES, *lifecycle.CASES)}
+CASES = {
+    case.name: case
+    for case in (
+        *queue.CASES,
+        *schedules.CASES,
+        *schedules_scale.CASES,
+        *retention.CASES,
+        *lifecycle.CASES,
+        *cleanup.CASES,
+    )
+}

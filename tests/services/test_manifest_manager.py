@@ -59,7 +59,7 @@ def quick(**manager: object) -> Settings:
     return replace(
         settings,
         manifest_manager=replace(settings.manifest_manager, **manager),  # type: ignore[arg-type]
-        worker=replace(settings.worker, heartbeat_every=timedelta(milliseconds=40)),
+        worker=replace(settings.worker, heartbeat_every=timedelta(seconds=2)),
     )
 
 

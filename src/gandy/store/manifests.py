@@ -52,11 +52,10 @@ class DueManifests:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What became of decisions: moved on, and with an entry where one was made."""
+    """Which manifests were moved on, and which of them with an entry."""
 
     moved: frozenset[int]
-    entries: Mapping[int, int]  #: the queue entry by its manifest
-    owners: frozenset[str]
+    queued: frozenset[int]
 
 
 def try_lock_cycle() -> Operation[bool]:
@@ -119,8 +118,7 @@ def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[Advan
     rows = yield batch("advance_manifests", [_advance_row(view, decision) for view, decision in decided])
     return Advanced(
         moved=frozenset(row.id for row in rows),
-        entries={row.id: row.entry_id for row in rows if row.entry_id is not None},
-        owners=frozenset(row.owner for row in rows if row.entry_id is not None),
+        queued=frozenset(row.id for row in rows if row.is_queued),
     )
 
 

@@ -47,7 +47,7 @@ async def create_work_queue_entries(
     seconds = await transaction.run(next_look())
     return CycleResult(
         looked_at=len(fresh.views),
-        queued=len(written.entries),
+        queued=len(written.queued),
         skipped=written.skipped,
         contended=len({view.id for view, _ in chosen} - written.settled),
         errors=len(written.errors),
@@ -80,6 +80,6 @@ def _lateness(written: Written, now: datetime) -> timedelta:
     instants = [
         decision.occurrence.due_at
         for view, decision in written.moved
-        if decision.occurrence is not None and view.id in written.entries
+        if decision.occurrence is not None and view.id in written.queued
     ]
     return max(now - min(instants, default=now), timedelta(0))

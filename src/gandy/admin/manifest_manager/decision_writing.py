@@ -28,8 +28,7 @@ class Written:
     """What has been written so far."""
 
     moved: list[Decided] = field(default_factory=list)
-    entries: dict[int, int] = field(default_factory=dict)
-    owners: set[str] = field(default_factory=set)
+    queued: set[int] = field(default_factory=set)
     errors: dict[int, str] = field(default_factory=dict)
     skipped: int = 0
 
@@ -62,8 +61,7 @@ async def _write(transaction: Transaction, decided: Sequence[Decided], written: 
         await _write(transaction, decided[middle:], written)
         return
     written.moved += [pair for pair in decided if pair[0].id in advanced.moved]
-    written.entries |= advanced.entries
-    written.owners |= advanced.owners
+    written.queued |= advanced.queued
 
 
 async def _write_as_error(
@@ -80,7 +78,7 @@ async def _write_as_error(
 async def _write_verdicts(transaction: Transaction, written: Written) -> None:
     """Record what was not queued and why, and let waiting retries go where an instant coalesced with them."""
     crossed = [
-        pair for pair in written.moved if pair[1].occurrence is not None and pair[0].id not in written.entries
+        pair for pair in written.moved if pair[1].occurrence is not None and pair[0].id not in written.queued
     ]
     await transaction.run(step_back([view for view, _ in crossed if _is_only_deferred(view)]))
     skips = [
@@ -91,7 +89,8 @@ async def _write_verdicts(transaction: Transaction, written: Written) -> None:
     written.skipped = sum(skip.occurrences for _, skip, _ in skips)
     forward = [view.id for view, decision in written.moved if decision.brings_retry_forward]
     retried = await transaction.run(bring_retries_forward(forward))
-    await transaction.run(announce_work(written.owners | retried))
+    owners = {view.owner for view, _ in written.moved if view.id in written.queued}
+    await transaction.run(announce_work(owners | retried))
 
 
 def _skips_of(pair: Decided, written: Written) -> Iterator[SkipRow]:

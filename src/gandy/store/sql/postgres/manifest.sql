@@ -98,12 +98,15 @@ WITH decided AS MATERIALIZED (
            scheduled_at, now.now
     FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
     ON CONFLICT DO NOTHING
-    RETURNING manifest_id, id, owner
+    RETURNING manifest_id
 )
 -- never joined: a plan that expects few rows would compare each with each
-SELECT id, NULL::bigint AS entry_id, NULL::text AS owner FROM moved
+SELECT manifest_id AS id, true AS is_queued FROM queued
 UNION ALL
-SELECT manifest_id, id, owner FROM queued;
+SELECT id, false FROM moved WHERE due_at IS NULL
+UNION ALL
+-- moved on, although their entry met another one
+(SELECT id, false FROM moved WHERE due_at IS NOT NULL EXCEPT SELECT manifest_id, false FROM queued);
 
 -- name: step_back
 -- An entry of the manifest was already waiting: what is only deferred keeps its instant.

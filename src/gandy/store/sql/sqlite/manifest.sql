@@ -50,10 +50,6 @@ WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 
 -- name: advance_manifests
 -- Differs by necessity: no data-modifying CTE; runs once per decision, and the write lock stands for the version.
-UPDATE manifest SET
-    next_scheduled_run = :next_cursor, next_look_at = :next_look, last_skip_reason = :skip_reason,
-    parent_success_seen = coalesce(:parent_seen, parent_success_seen)
-WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version;
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
     scheduled_at, created_at)
@@ -64,12 +60,14 @@ SELECT owner, name, properties, property_type_name, id, manifest_group_id, prior
            SELECT count(*) FROM work_queue q WHERE q.manifest_id = :id AND q.attempt = 1
            AND q.due_at >= :due_at AND q.due_at < gandy_later(0.001))) ELSE :due_at END,
        :scheduled_at, gandy_now()
-FROM manifest WHERE id = :id AND :due_at IS NOT NULL AND changes() = 1
+FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version AND :due_at IS NOT NULL
 ON CONFLICT DO NOTHING;
-SELECT m.id, q.id AS entry_id, m.owner
-FROM manifest m LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued' AND q.attempt = 1
-    AND q.due_at >= :due_at AND q.origin = :origin
-WHERE m.id = :id AND m.next_scheduled_run IS :next_cursor AND m.next_look_at IS :next_look;
+-- the changes are those of the statement before
+UPDATE manifest SET
+    next_scheduled_run = :next_cursor, next_look_at = :next_look, last_skip_reason = :skip_reason,
+    parent_success_seen = coalesce(:parent_seen, parent_success_seen)
+WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
+RETURNING id, changes() = 1 AS is_queued;
 
 -- name: step_back
 -- An entry of the manifest was already waiting: what is only deferred keeps its instant.

@@ -1,0 +1,88 @@
+"""What happens between a cycle's look at a manifest and its write."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.admin.manifest_manager.decision_writing import write_decisions
+from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
+from gandy.rules.due import determine
+from gandy.store.manifests import load_due
+from gandy.store.triggers import trigger
+from tests.support.world import START, manifest
+
+if TYPE_CHECKING:
+    from gandy.admin.manifest_manager.decision_writing import Decided, Written
+    from gandy.model.declaration import ManifestDeclaration
+    from tests.support.world import World
+
+
+async def decide(world: World) -> list[Decided]:
+    due = await world.database.run(load_due(None))
+    return [(view, determine(view, world.clock.now)) for view in due.views]
+
+
+async def write(world: World, decided: list[Decided]) -> Written:
+    async with world.database.transaction() as transaction:
+        return await write_decisions(transaction, decided)
+
+
+async def test_an_instant_that_crosses_a_trigger_is_settled_as_already_queued(world: World) -> None:
+    await world.seed(manifest())
+    decided = await decide(world)
+    await world.database.run(trigger("report", delay=timedelta(minutes=1)))
+
+    written = await write(world, decided)
+
+    assert (written.queued, written.skipped) == (set(), 1)
+    assert sorted(world.verdicts()) == [("queued", None, 1), ("skipped", "already_queued", 1)]
+    assert world.instant(world.manifest()["next_scheduled_run"]) == START + timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        manifest(schedule=Once(at=START)),
+        manifest(schedule=Interval(timedelta(minutes=5)), misfire_policy=MisfirePolicy.CATCH_UP),
+    ],
+    ids=["once", "catch-up"],
+)
+async def test_what_is_only_deferred_is_not_lost_when_it_crosses_a_trigger(
+    world: World, declared: ManifestDeclaration
+) -> None:
+    await world.seed(declared)
+    decided = await decide(world)
+    await world.database.run(trigger("report", delay=timedelta(seconds=1)))
+
+    written = await write(world, decided)
+
+    assert written.queued == set()
+    assert world.instant(world.manifest()["next_scheduled_run"]) == START
+    world.advance(seconds=1)
+    assert await world.succeed() == 1
+    assert (await world.cycle()).queued == 1, "the trigger has run: now it is the instant's turn"
+
+
+async def test_a_decision_about_a_manifest_that_moved_on_meanwhile_is_not_written(world: World) -> None:
+    await world.seed(manifest())
+    decided = await decide(world)
+    await world.seed(manifest(schedule=Interval(timedelta(hours=1))))
+
+    written = await write(world, decided)
+
+    assert written.queued == set()
+    assert world.entries() == []
+
+
+async def test_the_same_decision_written_twice_counts_once(world: World) -> None:
+    await world.seed(manifest(), manifest("other", schedule=Manual()))
+    decided = await decide(world)
+    await write(world, decided)
+
+    again = await write(world, decided)
+
+    assert again.queued == set()
+    assert len(world.entries()) == 1
