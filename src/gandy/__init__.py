@@ -7,6 +7,7 @@ import typing
 
 if typing.TYPE_CHECKING:
     from gandy.app import Gandy, Job
+    from gandy.app.delete_old_rows import DeleteOldRows, OldRows
     from gandy.errors import GandyError
     from gandy.model.exclusion import DateRange, Dates, Days, TimeWindow
     from gandy.rules.schedules import cron, every
@@ -20,11 +21,13 @@ __all__ = [
     "DateRange",
     "Dates",
     "Days",
+    "DeleteOldRows",
     "Delivery",
     "End",
     "Gandy",
     "GandyError",
     "Job",
+    "OldRows",
     "Retry",
     "Run",
     "Submitter",
@@ -39,11 +42,13 @@ _HOMES = {
     "DateRange": "gandy.model.exclusion",
     "Dates": "gandy.model.exclusion",
     "Days": "gandy.model.exclusion",
+    "DeleteOldRows": "gandy.app.delete_old_rows",
     "Delivery": "gandy.store.delivering",
     "End": "gandy.train.signals",
     "Gandy": "gandy.app",
     "GandyError": "gandy.errors",
     "Job": "gandy.app",
+    "OldRows": "gandy.app.delete_old_rows",
     "Retry": "gandy.train.signals",
     "Run": "gandy.train.inside.run",
     "Submitter": "gandy.submit",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.app.keywords import AnyTrain, ScheduleKeywords
+    from gandy.lifecycle import Contract
     from gandy.model.declaration import BatchDeclaration, GroupDeclaration, ManifestDeclaration
     from gandy.model.schedule import Schedule
     from gandy.train.registry import Registry
@@ -29,6 +30,8 @@ class Declared:
         self._groups: dict[str, GroupDeclaration] = {}
         self._manifests: dict[str, ManifestDeclaration] = {}
         self._batches: dict[str, BatchDeclaration] = {}
+        self._usual_groups: dict[str, GroupDeclaration] = {}
+        self._contracts: dict[str, Contract] = {}
 
     def add_group(self, group: GroupDeclaration) -> None:
         """Declare a group."""
@@ -41,6 +44,20 @@ class Declared:
         if not 0 <= group.priority <= HIGHEST_PRIORITY:
             raise PriorityRangeError(group.priority, HIGHEST_PRIORITY)
         self._groups[group.name] = group
+
+    def add_usual_group(self, group: GroupDeclaration) -> None:
+        """Declare a group that comes with a train; what the application says of it stands over this."""
+        self._usual_groups[group.name] = group
+
+    def add_contract(self, contract: Contract) -> None:
+        """Declare a lifecycle contract."""
+        self._refuse(contract.name, "lifecycle", tuple(self._contracts))
+        self._contracts[contract.name] = contract
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """The lifecycle contracts, in the order of their declaration."""
+        return tuple(self._contracts.values())
 
     def schedule(
         self,
@@ -90,7 +107,7 @@ class Declared:
         """Give all of it as one value."""
         return Declarations(
             owner=owner,
-            groups=tuple(self._groups.values()),
+            groups=tuple((self._usual_groups | self._groups).values()),
             manifests=tuple(self._manifests.values()),
             batches=tuple(self._batches.values()),
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from gandy.app.declared import Declared
+from gandy.app.delete_old_rows import GROUP as DELETE_OLD_ROWS
 from gandy.app.manifests import NOT_GIVEN, split_arguments
 from gandy.events import EventBus
+from gandy.lifecycle import Contract
 from gandy.model.declaration import BatchDeclaration, Declarations, GroupDeclaration
-from gandy.rules.schedules import once
+from gandy.rules.schedules import every, once
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.hooks import Hooks
 from gandy.train.provided import Provided
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
-    from gandy.app.keywords import ScheduleKeywords, TimeSchedule, TrainKeywords
+    from gandy.app.keywords import LifecycleKeywords, ScheduleKeywords, TimeSchedule, TrainKeywords
     from gandy.app.scheduled import Scheduled
+    from gandy.model.schedule import Interval
     from gandy.submit import Submitter
     from gandy.train.base import Train
     from gandy.train.hooks import AnyHook, HookName
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
         RunFirstTrainOf,
         TrainWithoutInput,
     )
+
+
+DEFAULT_EVERY: Final = every(minutes=5)
 
 
 class Declaring:
@@ -77,6 +83,8 @@ class Declaring:
     def register(self, train: AnyTrainClass) -> AnyTrainClass:
         """Make a class of several junctions known: `@app.register`."""
         self.registry.add(train.definition)
+        if train.definition.options.group == DELETE_OLD_ROWS.name:
+            self._declared.add_usual_group(DELETE_OLD_ROWS)
         return train
 
     def provide(self, provided: object, source: object) -> None:
@@ -95,6 +103,17 @@ class Declaring:
             name=name, max_active_jobs=max_active_jobs, priority=priority, is_enabled=enabled
         )
         self._declared.add_group(group)
+
+    def lifecycle(
+        self, name: str, schedule: Interval = DEFAULT_EVERY, **options: Unpack[LifecycleKeywords]
+    ) -> None:
+        """Declare a contract that the service `lifecycle` keeps; `tables=` says which rows may go.
+
+            app.lifecycle("statestore", every(minutes=5), tables=[Table("sessions", [expires("expires_at")])])
+
+        The database is the application's own, unless `database=` or `database_env=` names another.
+        """
+        self._declared.add_contract(Contract(name, every=schedule.every, **options))
 
     @overload
     def schedule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, Required, TypeAlias, TypedDict
 
 from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
 
@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
 
+    from gandy.lifecycle import Table
     from gandy.model.exclusion import Exclusion
     from gandy.store.queueing import UniqueUntil
+    from gandy.sweep import Budget, Pace
 
 TimeSchedule: TypeAlias = Manual | Cron | Interval | Once
 MisfireWord: TypeAlias = Literal["fire_once_now", "do_nothing", "catch_up"]
@@ -28,6 +30,7 @@ class TrainKeywords(TypedDict, total=False):
     retry: bool
     retry_delay: timedelta | None
     keep_for: timedelta | None
+    unique_until: UniqueUntil | None
     process: bool
 
 
@@ -70,6 +73,16 @@ class EnqueueKeywords(TypedDict, total=False):
     unique_until: UniqueUntil
     key: str | None
     connection: object
+
+
+class LifecycleKeywords(TypedDict, total=False):
+    """What a lifecycle contract says beside its name and its interval."""
+
+    tables: Required[Sequence[Table]]
+    database: str | None
+    database_env: str | None
+    batch: Pace
+    budget: Budget
 
 
 class CleanupKeywords(TypedDict, total=False):

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gandy.app.host import HostApp
 from gandy.app.local_runs import LocalRuns
 from gandy.app.log_capture import logs_kept_with_runs
 from gandy.app.place import find_place
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gandy.app.declaring import Declaring
     from gandy.clock import ManualClock
     from gandy.events import EventBus
+    from gandy.lifecycle import Contract
     from gandy.model.declaration import Declarations
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
@@ -41,6 +43,7 @@ class OpenApp:
     events: EventBus
     declarations: Declarations
     place: str | None  #: where another process can import the application, "module:name"
+    contracts: tuple[Contract, ...] = ()
     clock: ManualClock | None = None
     submitter: Submitter | None = None  #: None: workers take runs from the database
     runs: LocalRuns = field(init=False)
@@ -51,15 +54,22 @@ class OpenApp:
 
 @asynccontextmanager
 async def opened(
-    app: Declaring, settings: Settings, *, clock: ManualClock | None = None
+    app: Declaring,
+    settings: Settings,
+    *,
+    contracts: tuple[Contract, ...] = (),
+    clock: ManualClock | None = None,
 ) -> AsyncIterator[OpenApp]:
     """Connect, verify, make the provided values; write nothing (an embedded database migrates itself)."""
-    app.registry.check_provided(app.provided.declared)
+    app.registry.check_provided({**app.provided.declared, HostApp: None})
     async with AsyncExitStack() as stack:
         database = open_database(settings.database, clock=clock)
         stack.push_async_callback(database.close)
         await database.open()
-        values = await stack.enter_async_context(app.provided.opened())
+        host = HostApp(
+            owner=app.name, registry=app.registry, database=database, url=settings.database.url, clock=clock
+        )
+        values = {**await stack.enter_async_context(app.provided.opened()), HostApp: host}
         worker = settings.worker
         place = find_place(app)
         engine = Engine(host=place, max_threads=worker.threads, max_processes=worker.processes)
@@ -76,6 +86,7 @@ async def opened(
             events=app.events,
             declarations=app.declarations,
             place=place,
+            contracts=contracts,
             clock=clock,
             submitter=app.submitter,
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gandy.app.lifecycle import tick_lifecycle
 from gandy.app.running import make_dispatcher, make_manifest_manager
 from gandy.app.upkeep import UPKEEP_SERVICES, tick_upkeep
 from gandy.errors import UnknownServiceError
+from gandy.services.table_maintenance import SERVICE as LIFECYCLE
 from gandy.services.wakeups import Wakeups
 
 if TYPE_CHECKING:
@@ -54,4 +56,5 @@ TICKS: Final[Mapping[str, Callable[[OpenApp], Awaitable[Ticked]]]] = {
     "manifest-manager": _tick_manifest_manager,
     "dispatcher": _tick_dispatcher,
     **{name: _tick_of(name) for name in UPKEEP_SERVICES},
+    LIFECYCLE: tick_lifecycle,
 }

@@ -1,4 +1,4 @@
-"""The services that bound Gandy's own tables, made for an application."""
+"""The services that clean up Gandy's own tables, made for an application."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from gandy.services.dead_letter_cleanup import SERVICE as DEAD_LETTER_CLEANUP
 from gandy.services.dead_letter_cleanup import dead_letter_cleanup
 from gandy.services.metadata_cleanup import SERVICE as METADATA_CLEANUP
 from gandy.services.metadata_cleanup import metadata_cleanup
-from gandy.services.table_maintenance import SERVICE as TABLE_MAINTENANCE
-from gandy.services.table_maintenance import table_maintenance
 from gandy.services.upkeep import UpkeepParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gandy.admin.upkeep.cycle import UpkeepResult
     from gandy.app.opening import OpenApp
     from gandy.services.upkeep import UpkeepService
     from gandy.services.wakeups import Wakeups
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 UPKEEP_SERVICES: Final[Mapping[str, Callable[[UpkeepParts], UpkeepService]]] = {
     METADATA_CLEANUP: metadata_cleanup,
     DEAD_LETTER_CLEANUP: dead_letter_cleanup,
-    TABLE_MAINTENANCE: table_maintenance,
 }
 
 
@@ -31,14 +29,18 @@ def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
     """Say how one of these services is made for an application."""
 
     def make(app: OpenApp, _: Wakeups) -> UpkeepService:
-        return UPKEEP_SERVICES[name](_parts(app))
+        return UPKEEP_SERVICES[name](upkeep_parts(app))
 
     return make
 
 
 async def tick_upkeep(app: OpenApp, name: str) -> dict[str, object]:
     """Run exactly one cycle of one of these services, and say what it removed."""
-    result = await UPKEEP_SERVICES[name](_parts(app)).tick()
+    return ticked(await UPKEEP_SERVICES[name](upkeep_parts(app)).tick())
+
+
+def ticked(result: UpkeepResult) -> dict[str, object]:
+    """Say what one cycle removed, as JSON will have it."""
     return {
         "deleted": result.deleted,
         "rows": dict(result.rows),
@@ -50,5 +52,6 @@ async def tick_upkeep(app: OpenApp, name: str) -> dict[str, object]:
     }
 
 
-def _parts(app: OpenApp) -> UpkeepParts:
+def upkeep_parts(app: OpenApp) -> UpkeepParts:
+    """Give what these services need of an application."""
     return UpkeepParts(owner=app.name, database=app.database, settings=app.settings, events=app.events)

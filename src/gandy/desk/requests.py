@@ -86,15 +86,20 @@ def enqueue_request(
         is_retried=train.retry if options.retry is None else options.retry,
         retry_delay=options.retry_delay or train.retry_delay,
         timeout=options.timeout or train.timeout,
-        uniqueness=_uniqueness(definition, values, options) if options.is_unique else None,
+        uniqueness=_uniqueness(definition, values, options),
     )
 
 
-def _uniqueness(definition: AnyTrain, values: Sequence[object], options: EnqueueOptions) -> Uniqueness:
+def _uniqueness(definition: AnyTrain, values: Sequence[object], options: EnqueueOptions) -> Uniqueness | None:
+    of_train = definition.options.unique_until
+    if not options.is_unique and of_train is None:
+        return None
     if options.key is None:
         keys = [uniqueness_key(definition.name, definition.input.canonical(value)) for value in values]
     elif len(values) == 1:
         keys = [uniqueness_key(definition.name, options.key)]
     else:
         raise EnqueueError(definition.name, ("one key cannot stand for many jobs; leave it out",))
-    return Uniqueness(keys=keys, until=options.unique_until or "start", keep_for=options.unique_for)
+    return Uniqueness(
+        keys=keys, until=options.unique_until or of_train or "start", keep_for=options.unique_for
+    )

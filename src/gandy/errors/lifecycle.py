@@ -88,3 +88,21 @@ class SweepLeaseLostError(GandyError):
     def __init__(self, scheduler: str) -> None:
         super().__init__(f"lifecycle {scheduler}: another process holds the lease now; this one stopped")
         self.scheduler = scheduler
+
+
+class ContractTickError(GandyError):
+    """A contract of which no rule could be kept this time; the next tick tries again."""
+
+    def __init__(self, scheduler: str, problem: str) -> None:
+        super().__init__(f"lifecycle {scheduler}: nothing could be swept: {problem}")
+        self.scheduler = scheduler
+        self.problem = problem
+
+
+class MissingVariableError(GandyError):
+    """A database is named by an environment variable that is not set where the job runs."""
+
+    def __init__(self, variable: str, needed_for: str) -> None:
+        super().__init__(f"{needed_for}: the variable {variable}, which names the database, is not set here")
+        self.variable = variable
+        self.needed_for = needed_for

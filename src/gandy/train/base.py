@@ -7,6 +7,7 @@ from typing import (
     Any,
     ClassVar,
     Generic,
+    Literal,
     Never,
     TypeVar,
     assert_never,
@@ -55,6 +56,7 @@ class Train(Generic[In, Out]):
     retry: ClassVar[bool] = True
     retry_delay: ClassVar[timedelta | None] = None
     keep_for: ClassVar[timedelta | None] = None
+    unique_until: ClassVar[Literal["start", "success"] | None] = None
     process: ClassVar[bool] = False
 
     def __init__(self, never: Never) -> None:  # noqa: ARG002 - for checkers only

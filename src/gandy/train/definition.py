@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from gandy.errors import TrainDefinitionError
 from gandy.train.codec import PayloadCodec
@@ -33,6 +33,7 @@ class TrainOptions:
     retry: bool = True
     retry_delay: timedelta | None = None
     keep_for: timedelta | None = None
+    unique_until: Literal["start", "success"] | None = None
     process: bool = False
 
     def problems(self) -> tuple[str, ...]:
@@ -44,6 +45,8 @@ class TrainOptions:
             found.append(f"priority must be 0 to {HIGHEST_PRIORITY}, not {self.priority}")
         if self.max_retries is not None and self.max_retries < 0:
             found.append(f"max_retries must not be negative, but is {self.max_retries}")
+        if self.unique_until not in {None, "start", "success"}:
+            found.append(f'unique_until must be "start" or "success", not {self.unique_until!r}')
         found += [problem for name in _SPANS if (problem := _span_problem(name, getattr(self, name)))]
         return tuple(found)
 

@@ -58,6 +58,11 @@ def loads(text: str, *, source: str = "contract") -> tuple[Contract, ...]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ContractInvalidError([ContractProblem(source=source, message=str(error))]) from error
+    return read(document, source=source)
+
+
+def read(document: Mapping[str, object], *, source: str = "contract") -> tuple[Contract, ...]:
+    """Read the contracts of a TOML document."""
     return _Reader(source).contracts(document)
 
 

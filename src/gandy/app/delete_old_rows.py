@@ -1,0 +1,135 @@
+"""`DeleteOldRows`: batched deletion that queues itself again until nothing old is left."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta  # noqa: TC003 the engine reads it at run time
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator
+
+from gandy.app.host import HostApp  # noqa: TC001 the engine reads it at run time
+from gandy.errors import DeclarationError, DurationFormatError, MissingVariableError
+from gandy.lifecycle import Table, older_than
+from gandy.model.declaration import GroupDeclaration
+from gandy.settings import parse_duration
+from gandy.train.base import Train
+from gandy.train.inside.run import Run  # noqa: TC001 the engine reads it at run time
+
+DEFAULT_LIMIT: Final = 500
+#: One such run at a time: two that delete from one table would only wait for each other.
+GROUP: Final = GroupDeclaration(name="delete-old-rows", max_active_jobs=1)
+
+
+def _as_span(value: object) -> object:
+    """Take a duration as people write it; whatever else it is, pydantic judges."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_duration(value)
+    except DurationFormatError:
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldRows:
+    """Which rows are old, and how many of them one run deletes.
+
+    The database is the application's own, or the one that the environment variable `database_env` names:
+    inputs are stored, so they hold no URL with a password.
+    """
+
+    table: str
+    column: str
+    keep_for: Annotated[timedelta, BeforeValidator(_as_span)]
+    limit: int = DEFAULT_LIMIT
+    unit: str | None = None  #: of a column that holds a number: s or ms
+    schema: str | None = None
+    children: dict[str, str] = field(default_factory=dict)  #: "part.data_id": delete_first, cascade, set_null
+    database_env: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit < 1:
+            raise DeclarationError(self.table, f"limit must be at least 1, but is {self.limit}", what="table")
+        self.bounded()
+
+    def bounded(self) -> Table:
+        """Say the same as a rule of the lifecycle."""
+        rule = older_than(self.column, keep_for=self.keep_for, unit=self.unit)
+        return Table(self.table, [rule], schema=self.schema, children=self.children)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What one run deleted."""
+
+    rows: int
+    children: dict[str, int]
+    is_second_start: bool  #: another run deletes from the table at this moment, so this one left it alone
+    is_limit_reached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldRowsDeleted:
+    """What one run deleted, and which job goes on where it ended."""
+
+    deleted: int
+    children: dict[str, int] = field(default_factory=dict)
+    is_second_start: bool = False
+    next_job: int | None = None
+
+
+def delete(old: OldRows, run: Run, app: HostApp) -> Deleted:
+    """Delete by keyset, in short transactions, at most as many rows as the limit says."""
+    from gandy.lifecycle import Attendance  # noqa: PLC0415 an extra, and it says so where it is missing
+    from gandy.lifecycle.old_rows import delete_old_rows  # noqa: PLC0415 the same
+
+    done = delete_old_rows(
+        old.bounded(),
+        _target(old, app),
+        limit=old.limit,
+        attendance=Attendance(is_stopping=lambda: run.cancel_requested, clock=app.clock),
+    )
+    return Deleted(
+        rows=done.deleted,
+        children=done.children,
+        is_second_start=done.is_second_start,
+        is_limit_reached=done.has_more,
+    )
+
+
+async def queue_next(  # noqa: PLR0917 the engine passes them by type
+    old: OldRows, done: Deleted, run: Run, app: HostApp
+) -> OldRowsDeleted:
+    """Go on in a run of its own where the limit ended this one."""
+    next_job = await app.queue_again(run, old) if done.is_limit_reached else None
+    return OldRowsDeleted(
+        deleted=done.rows, children=done.children, is_second_start=done.is_second_start, next_job=next_job
+    )
+
+
+def _target(old: OldRows, app: HostApp) -> str:
+    if old.database_env is None:
+        return app.url
+    url = os.environ.get(old.database_env)
+    if not url:
+        raise MissingVariableError(old.database_env, f"deletion of old rows of {old.table}")
+    return url
+
+
+class DeleteOldRows(Train[OldRows, OldRowsDeleted]):
+    """Deletes rows that are older than `keep_for`, so many at a time.
+
+        app.register(DeleteOldRows)
+        old = OldRows(table="events", column="created_at", keep_for=timedelta(days=90))
+        app.schedule("old-events", DeleteOldRows, old, cron("0 * * * *"))
+
+    A run that deletes as many rows as its limit queues the next one. A failed run is not retried: the next
+    one on the schedule does what it left undone.
+    """
+
+    group = GROUP.name
+    retry = False
+    unique_until = "start"
+    route = (delete, queue_next)
