@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SQLITE_LABEL = f"SQLite {sqlite3.sqlite_version}"
+OLD_SERVER_FOLDERS = {"store", "lifecycle", "table_maintenance"}
 SLOW_FOLDERS = {"journeys", "packaging"}
 OLD_SERVER = [] if postgres_found.older() is None else ["postgres-old"]
 DATABASES = ["sqlite", "postgres", *OLD_SERVER]
@@ -113,8 +114,9 @@ def pytest_configure() -> None:
     hypothesis.settings.load_profile("gandy")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a server or much time, and note on each test which database it is for."""
+    _leave_out_old_server(config, items)
     for item in items:
         if SLOW_FOLDERS.intersection(Path(item.path).parts):
             item.add_marker(pytest.mark.slow)
@@ -123,6 +125,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.postgres)
         if database is not None:
             item.user_properties.append(("database", database))
+
+
+def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take the older server to the store's suite alone: what stands on the store speaks no SQL of its own."""
+    left_out = [
+        item
+        for item in items
+        if _database_of(item) == "postgres-old" and not OLD_SERVER_FOLDERS.intersection(Path(item.path).parts)
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
 
 
 def _database_of(item: pytest.Item) -> str | None:
