@@ -11,7 +11,7 @@ from gandy.rules.priority import checked
 from gandy.store.audit import Deed, record_deed
 from gandy.store.groups import override_group
 from gandy.store.triggers import trigger_group
-from gandy.store.views import list_groups
+from gandy.store.views import COUNTED, list_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,7 @@ class GroupSummary:
     disabled_at: datetime | None
     disabled_reason: str | None
     manifests: int
+    has_more_manifests: bool  #: than are counted for a listing
     active: int
     has_overrides: bool
 
@@ -135,6 +136,7 @@ def _summary(row: Row) -> GroupSummary:
         disabled_at=row.disabled_at,
         disabled_reason=row.disabled_reason,
         manifests=row.manifests,
+        has_more_manifests=row.manifests >= COUNTED,
         active=row.active,
         has_overrides=row.has_overrides,
     )

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
     from gandy.store.statements import Operation, Row, Rows
 
+#: A group's manifests are counted up to here.
+COUNTED: Final = 10_000
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
@@ -83,4 +85,8 @@ def list_groups(
     limit: int = 1_000,
 ) -> Operation[Rows]:
     """Read groups by name."""
-    return (yield statement("list_groups", owner=owner, name=name, prefix=prefix, after=after, limit=limit))
+    return (
+        yield statement(
+            "list_groups", owner=owner, name=name, prefix=prefix, after=after, limit=limit, counted=COUNTED
+        )
+    )

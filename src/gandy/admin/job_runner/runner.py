@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gandy.admin.job_runner.record import record
 from gandy.errors import GandyError
-from gandy.model.outcome import Cancelled, Completed, Failed
+from gandy.model.run import TrainState
 from gandy.rules.aftermath import is_suspect
 from gandy.train.failure import failure
 from gandy.train.hooks import HookEvent
@@ -15,6 +15,8 @@ from gandy.train.inside.run import Run
 from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gandy.admin.job_runner.reports import RunReport, RunReports
     from gandy.model.outcome import CancelledBy, Outcome
     from gandy.model.run import ClaimedRun, RunEnd
@@ -36,6 +38,14 @@ class RunnerParts:
     limits: RunLimits
     engine: Engine
     max_output_bytes: int
+
+
+# What is on record counts: a run that timed out has failed, and so has one whose output cannot be kept.
+HOOKS_BY_STATE: Final[Mapping[TrainState, HookName]] = {
+    TrainState.COMPLETED: "completed",
+    TrainState.FAILED: "failed",
+    TrainState.CANCELLED: "cancelled",
+}
 
 
 class FinishedRun(NamedTuple):
@@ -120,7 +130,7 @@ def check_input(train: AnyTrain, input_json: str | None) -> object:
 
 async def tell_hooks(hooks: Hooks, finished: FinishedRun) -> None:
     """Tell the application's hooks, once, after the end is recorded."""
-    name = hook_name(finished.outcome)
+    name = HOOKS_BY_STATE[finished.end.state]
     if hooks.wants(name):
         claimed = finished.claimed
         await hooks.fire(
@@ -133,16 +143,3 @@ async def tell_hooks(hooks: Hooks, finished: FinishedRun) -> None:
                 outcome=finished.outcome,
             )
         )
-
-
-def hook_name(outcome: Outcome[Any]) -> HookName:
-    """Name the hook that an outcome calls."""
-    match outcome:
-        case Completed():
-            return "completed"
-        case Failed():
-            return "failed"
-        case Cancelled():
-            return "cancelled"
-        case unknown:
-            assert_never(unknown)

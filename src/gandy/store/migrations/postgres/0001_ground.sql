@@ -93,7 +93,8 @@ CREATE TABLE gandy.manifest (
     CHECK (schedule_type <> 'cron' OR cron_expression IS NOT NULL),
     CHECK (schedule_type <> 'interval' OR interval_seconds IS NOT NULL),
     CHECK (schedule_type NOT IN ('dependent', 'dormant_dependent') OR depends_on_manifest_id IS NOT NULL)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
+        autovacuum_vacuum_cost_delay = 0);  -- else dead entries gather where the cycle begins to read
 
 -- The cycle's only way in: it sees what is due and nothing else.
 CREATE INDEX ix_manifest_next_look ON gandy.manifest (next_look_at, manifest_group_id, priority, id)

@@ -39,10 +39,11 @@ FROM gandy.work_queue q WHERE q.manifest_id = %(manifest_id)s
 ORDER BY q.due_at DESC, q.attempt DESC LIMIT %(limit)s;
 
 -- name: list_groups
--- The groups of one application or of all, with how many manifests and runs they have.
+-- The groups of one application or of all, with how many manifests (up to a limit) and runs they have.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides::text <> '{}' AS has_overrides,
-       (SELECT count(*) FROM gandy.manifest m WHERE m.manifest_group_id = g.id) AS manifests,
+       (SELECT count(*) FROM (
+           SELECT FROM gandy.manifest m WHERE m.manifest_group_id = g.id LIMIT %(counted)s) n) AS manifests,
        (SELECT count(*) FROM gandy.metadata_live r WHERE r.manifest_group_id = g.id) AS active
 FROM gandy.manifest_group g
 WHERE (%(owner)s::text IS NULL OR g.owner = %(owner)s) AND (%(name)s::text IS NULL OR g.name = %(name)s)

@@ -39,10 +39,11 @@ FROM work_queue q WHERE q.manifest_id = :manifest_id
 ORDER BY q.due_at DESC, q.attempt DESC LIMIT :limit;
 
 -- name: list_groups
--- The groups of one application or of all, with how many manifests and runs they have.
+-- The groups of one application or of all, with how many manifests (up to a limit) and runs they have.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides <> '{}' AS has_overrides,
-       (SELECT count(*) FROM manifest m WHERE m.manifest_group_id = g.id) AS manifests,
+       (SELECT count(*) FROM (
+           SELECT 1 FROM manifest m WHERE m.manifest_group_id = g.id LIMIT :counted) n) AS manifests,
        (SELECT count(*) FROM metadata r
         WHERE r.manifest_group_id = g.id AND r.train_state IN ('pending', 'in_progress')) AS active
 FROM manifest_group g
