@@ -9,7 +9,7 @@ from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from gandy.admin.contract_sweep.cycle import ContractRequest
+from gandy.admin.contract_sweep.cycle import ContractShift
 from gandy.admin.contract_sweep.running import sweep_contract
 from gandy.admin.running import Record
 from gandy.events import CycleEnded
@@ -87,7 +87,7 @@ class ContractKeeper:
     async def tick(self, contract: Contract, *, is_asked_for: bool = True) -> ContractReport:
         """Keep one contract once."""
         upkeep = self._parts.upkeep
-        request = ContractRequest(
+        shift = ContractShift(
             contract=contract, is_stopping=self._is_told.is_set, rest=self._rest, clock=self._parts.clock
         )
         record = Record(
@@ -95,7 +95,7 @@ class ContractKeeper:
         )
         async with self._turn:
             begun = monotonic()
-            swept = await sweep_contract(upkeep.database, request, record=record)
+            swept = await sweep_contract(upkeep.database, shift, record=record)
         self._tell(swept, timedelta(seconds=monotonic() - begun))
         return swept.report
 

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractRequest:
-    """One contract, and how its sweep hears that it has to stop."""
+    """Which contract to keep, by its name."""
+
+    scheduler: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractShift:
+    """The contract, and how its sweep hears that it has to stop."""
 
     contract: Contract
     is_stopping: Callable[[], bool]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gandy import lifecycle
-from gandy.admin.contract_sweep.cycle import ContractRequest, SweptContract
+from gandy.admin.contract_sweep.cycle import ContractRequest, ContractShift, SweptContract
 from gandy.errors import ContractTickError, GandyError
 from gandy.lifecycle.supervisor import announce
 from gandy.lifecycle.supervisor.metrics import process_metrics
@@ -14,24 +14,21 @@ if TYPE_CHECKING:
     from gandy.lifecycle.supervisor.report import ContractReport
 
 
-def keep_contract(request: ContractRequest) -> SweptContract:
+def keep_contract(request: ContractRequest, shift: ContractShift) -> SweptContract:
     """Sweep in this thread; a rule that fails is part of the report, a tick that did nothing at all fails."""
-    report = _swept(request)
+    report = _swept(request.scheduler, shift)
     whole = [failure.error for failure in report.failures if not failure.table]
     if whole and not report.deleted:
         raise ContractTickError(report.scheduler, whole[0])
     return SweptContract(report)
 
 
-def _swept(request: ContractRequest) -> ContractReport:
+def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
     try:
-        attendance = lifecycle.Attendance(
-            is_stopping=request.is_stopping, rest=request.rest, clock=request.clock
-        )
-        [report] = lifecycle.run_contracts([request.contract], attendance=attendance)
+        attendance = lifecycle.Attendance(is_stopping=shift.is_stopping, rest=shift.rest, clock=shift.clock)
+        [report] = lifecycle.run_contracts([shift.contract], attendance=attendance)
     except GandyError as error:  # no database is named, or it cannot be what is named
-        name = request.contract.name
-        process_metrics().failed(name)
-        announce.tick_failed(name, table="", rule="", error=str(error))
-        raise ContractTickError(name, str(error)) from error
+        process_metrics().failed(scheduler)
+        announce.tick_failed(scheduler, table="", rule="", error=str(error))
+        raise ContractTickError(scheduler, str(error)) from error
     return report
