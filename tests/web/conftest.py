@@ -24,8 +24,12 @@ READER = "reader-token"
 
 @asynccontextmanager
 async def client_of(
-    app: Gandy, *, base: str = HERE, host: str = "127.0.0.1", **options: Any
-) -> AsyncIterator[httpx.AsyncClient]:  # noqa: ANN401, E501 what httpx takes
+    app: Gandy,
+    *,
+    base: str = HERE,
+    host: str = "127.0.0.1",
+    **options: Any,  # noqa: ANN401 what httpx takes
+) -> AsyncIterator[httpx.AsyncClient]:
     """Call the dashboard of an open application, as somebody on a machine of that address."""
     asgi: Any = app.asgi()
     transport = httpx.ASGITransport(asgi, client=(host, 50_000), raise_app_exceptions=False)

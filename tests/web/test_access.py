@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from gandy.errors import HostNeedsTokenError
@@ -16,6 +15,8 @@ from tests.web.shop import make_shop
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
+
+    import httpx
 
     from gandy import Gandy
 

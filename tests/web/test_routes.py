@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 from starlette.routing import Mount
 
@@ -18,6 +17,8 @@ from tests.web.conftest import READER, bearer
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
+
+    import httpx
 
     Calls = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 

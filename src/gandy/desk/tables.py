@@ -16,6 +16,7 @@ from gandy.store.manifests import read_now
 
 if TYPE_CHECKING:
     from gandy.settings import Settings
+    from gandy.store.cleanup import Found
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row, Rows
 
@@ -101,10 +102,11 @@ def _bounds(owner: str, settings: Settings, now: datetime) -> Operation[dict[str
     return found
 
 
-def _lag(dead: Rows, now: datetime) -> timedelta | None:
-    """Say since when the oldest dead row exists; most walks are in the order of age."""
-    at = getattr(dead[0], "at", None) if dead else None
-    return None if at is None else max(now - at, timedelta(0))
+def _lag(dead: Found, now: datetime) -> timedelta | None:
+    """Say how old the first dead row is; most walks are in the order of age."""
+    if dead.last is None or dead.last.at is None:
+        return None
+    return max(now - dead.last.at, timedelta(0))
 
 
 def _rows(counted: int | None, measured: Row | None) -> Count | None:

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from gandy.errors import UndeclaredRouteError
 from gandy.web.access.gate import Access, Gate
+from gandy.web.access.refusals import REFUSED, UNREACHABLE
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -67,6 +68,7 @@ class Routes(APIRouter):
             prefix=prefix,
             tags=None if tag is None else [tag],
             include_in_schema=tag is not None,
+            responses=None if tag is None else {"4XX": REFUSED, "503": UNREACHABLE},
             route_class=_UndeclaredRoute,
         )
 
