@@ -89,17 +89,6 @@ class GandySchedules(Contestant):
         self._connection.execute(SQL["settle"])
         self._connection.execute(SQL["make_some_due"], [manifests])
 
-    def buffers(self) -> int:
-        """Count the pages of Gandy's tables and indexes that one cycle with nothing due touches."""
-        before = self._touched()
-        self.tick()
-        return self._touched() - before
-
-    def _touched(self) -> int:
-        self._connection.execute("SELECT pg_stat_force_next_flush()")
-        row = self._connection.execute(SQL["touched"]).fetchone()
-        return int(row[0]) if row else 0
-
     def tick(self) -> int:
         """Run one cycle; answers how many entries it queued."""
         request = CycleRequest(

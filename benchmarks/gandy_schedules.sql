@@ -26,8 +26,8 @@ INSERT INTO gandy.manifest_group (owner, name) VALUES ('bench', 'default') ON CO
 -- name: fill_history
 -- Finished runs of these manifests, in the partitions of the coming week.
 INSERT INTO gandy.metadata (bucket, owner, name, train_state, manifest_id, due_at, created_at, start_time, end_time, keep_until)
-SELECT (gandy.now() AT TIME ZONE 'UTC')::date + 1 + n % 7, 'bench', 'sync_table', 'completed',
-       1 + n % greatest(1, %(manifests)s), now, now, now, now, now + interval '7 days'
+SELECT (gandy.now() AT TIME ZONE 'UTC')::date + 1 + n %% 7, 'bench', 'sync_table', 'completed',
+       1 + n %% greatest(1, %(manifests)s), now, now, now, now, now + interval '7 days'
 FROM generate_series(1, %(runs)s) AS n, gandy.now() AS now
 
 -- name: make_some_due
@@ -36,7 +36,3 @@ WHERE id = ANY(ARRAY(SELECT id FROM gandy.manifest WHERE next_look_at > gandy.no
 
 -- name: settle
 UPDATE gandy.work_queue SET status = 'dispatched' WHERE status = 'queued'
-
--- name: touched
-SELECT coalesce(sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0)), 0)
-FROM pg_statio_user_tables WHERE relname IN ('manifest', 'manifest_group')
