@@ -33,7 +33,7 @@ check: lint ## The fast loop: format, lint, types, import contracts, unit and SQ
 	$(PYTEST) -m "not postgres and not slow"
 
 .PHONY: test
-test: lint ## Everything, PostgreSQL included; ends with what was used
+test: lint browser ## Everything, PostgreSQL included; ends with what was used
 	$(PYTEST)
 
 .PHONY: lint
@@ -48,7 +48,6 @@ format: setup ## Format the code and apply the safe fixes
 	$(BIN)/ruff check --fix --quiet $(CODE) || true
 	$(BIN)/ruff format --quiet $(CODE)
 
-# The browser tests, once there are some, make `test` depend on this.
 .PHONY: browser
 browser: ## Have a Chromium for browser tests: installed as root, else unpacked privately
 	@tools/ensure_chromium.sh

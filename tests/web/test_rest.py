@@ -155,7 +155,7 @@ async def test_a_running_run_is_cancelled_and_its_progress_shown(
 
         async def progressing() -> bool:
             run = (await client.get(f"{API}/runs/{job.id}")).json()
-            return run.get("progress_done") == 3
+            return bool(run.get("progress_done") == 3)
 
         await eventually(progressing, "the run reports its progress")
         page = await client.get(f"/runs/{job.id}")

@@ -34,8 +34,13 @@ def path_of(route: GuardedRoute) -> str:
     return re.sub(r"\{(\w+)(:\w+)?\}", "1", route.path)
 
 
+def method_of(route: GuardedRoute) -> str:
+    (method,) = route.methods or set()
+    return method
+
+
 def named(route: GuardedRoute) -> str:
-    return f"{'/'.join(sorted(route.methods))} {route.path}"
+    return f"{method_of(route)} {route.path}"
 
 
 def test_every_route_passes_the_gate_but_for_the_files_that_pages_load() -> None:
@@ -51,8 +56,8 @@ def test_only_the_door_and_the_probes_are_open() -> None:
 
 def test_what_changes_something_is_a_post_and_what_reads_is_a_get() -> None:
     assert len(CHANGING) > 30
-    assert {method for route in CHANGING for method in route.methods} == {"POST"}
-    assert {method for route in READING for method in route.methods} == {"GET"}
+    assert {method_of(route) for route in CHANGING} == {"POST"}
+    assert {method_of(route) for route in READING} == {"GET"}
 
 
 def test_a_route_that_does_not_say_what_it_does_cannot_be_made() -> None:
@@ -74,7 +79,7 @@ async def test_a_read_only_token_changes_nothing(route: GuardedRoute, calls: Cal
 @pytest.mark.parametrize("route", CHANGING + READING, ids=named)
 async def test_nobody_gets_in_without_a_token(route: GuardedRoute, calls: Calls) -> None:
     async with calls() as client:
-        answer = await client.request(next(iter(route.methods)), path_of(route))
+        answer = await client.request(method_of(route), path_of(route))
 
     is_page = not route.path.startswith("/api/") and route.access is Access.READS
     assert answer.status_code == (303 if is_page else 401)

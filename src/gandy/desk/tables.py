@@ -12,11 +12,13 @@ from gandy.admin.upkeep.declaration import UPKEEP, ByRow, PrunedBy, UpkeepReques
 from gandy.admin.upkeep.matrix import own_matrix
 from gandy.desk.concerns import Count
 from gandy.store import tables
+from gandy.store.cleanup import RowWalk
 from gandy.store.manifests import read_now
+from gandy.store.walks import ManifestWalk
 
 if TYPE_CHECKING:
     from gandy.settings import Settings
-    from gandy.store.cleanup import Found
+    from gandy.store.cleanup import Found, Walk
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row, Rows
 
@@ -95,18 +97,27 @@ def _bounds(owner: str, settings: Settings, now: datetime) -> Operation[dict[str
     for upkeep, row in zip(UPKEEP, own_matrix(settings), strict=True):
         lag = None
         if isinstance(upkeep.means, ByRow):
-            dead = yield from upkeep.means.dead(request, now).find(None, 1)
-            lag = _lag(dead, now)
+            walk = upkeep.means.dead(request, now)
+            lag = _lag((yield from walk.find(None, 1)), _kept_until(walk, now))
         bound = TableBound(bound=row.bounded_by, pruned_by=row.prune_path, safety=row.safety, lag=lag)
         found[upkeep.table] = (*found.get(upkeep.table, ()), bound)
     return found
 
 
-def _lag(dead: Found, now: datetime) -> timedelta | None:
-    """Say how old the first dead row is; most walks are in the order of age."""
+def _lag(dead: Found, kept_until: datetime) -> timedelta | None:
+    """Say by how much the first dead row is overdue; walks are in the order of age."""
     if dead.last is None or dead.last.at is None:
         return None
-    return max(now - dead.last.at, timedelta(0))
+    return max(kept_until - dead.last.at, timedelta(0))
+
+
+def _kept_until(walk: Walk, now: datetime) -> datetime:
+    """Say which instant divides the dead from the rest."""
+    match walk:
+        case RowWalk(given={"before": datetime() as before}) | ManifestWalk(before=before):
+            return before
+        case _:
+            return now
 
 
 def _rows(counted: int | None, measured: Row | None) -> Count | None:

@@ -1,0 +1,3 @@
+"""A FastAPI application that queues work and shows it."""
+
+from __future__ import annotations
