@@ -35,7 +35,7 @@ class Declared:
 
     def add_group(self, group: GroupDeclaration) -> None:
         """Declare a group."""
-        self._refuse(group.name, "group", tuple(self._groups))
+        self._refuse(group.name, "group", self._groups)
         if group.max_active_jobs is not None and group.max_active_jobs < 1:
             problem = (
                 f"max_active_jobs must be at least 1, but is {group.max_active_jobs}; disable it to stop it"
@@ -51,7 +51,7 @@ class Declared:
 
     def add_contract(self, contract: Contract) -> None:
         """Declare a lifecycle contract."""
-        self._refuse(contract.name, "lifecycle", tuple(self._contracts))
+        self._refuse(contract.name, "lifecycle", self._contracts)
         self._contracts[contract.name] = contract
 
     @property
@@ -70,7 +70,7 @@ class Declared:
     ) -> Scheduled:
         """Declare one manifest."""
         options = ScheduleOptions(**keywords)
-        self._refuse(external_id, "manifest", tuple(self._manifests))
+        self._refuse(external_id, "manifest", self._manifests)
         definition = self._registry.resolve(train)
         self._manifests[external_id] = declare(
             external_id, definition, schedule, input=input, options=options
@@ -87,7 +87,7 @@ class Declared:
         keywords: ScheduleKeywords,
     ) -> Mapping[str, Scheduled]:
         """Declare manifests that belong together: all of them, or none where one is refused."""
-        self._refuse(batch.name, "batch", tuple(self._batches))
+        self._refuse(batch.name, "batch", self._batches)
         given = ScheduleOptions(**keywords)
         options = replace(given, group=batch.name) if given.group is None else given
         definition = self._registry.resolve(train)
@@ -98,7 +98,7 @@ class Declared:
             for key, value in inputs.items()
         }
         for manifest in made.values():
-            self._refuse(manifest.external_id, "manifest", tuple(self._manifests))
+            self._refuse(manifest.external_id, "manifest", self._manifests)
         self._batches[batch.name] = batch
         self._manifests.update((manifest.external_id, manifest) for manifest in made.values())
         return {key: Scheduled(self, manifest.external_id) for key, manifest in made.items()}
@@ -112,9 +112,9 @@ class Declared:
             batches=tuple(self._batches.values()),
         )
 
-    def _refuse(self, name: str, what: str, known: tuple[str, ...]) -> None:
+    def _refuse(self, name: str, what: str, known: Mapping[str, object]) -> None:
         if self.is_sealed:
             raise DeclaredTooLateError(name)
         refuse_bad_id(name, what=what)
         if name in known:
-            raise DuplicateDeclarationError(name, what=what, known=known)
+            raise DuplicateDeclarationError(name, what=what, known=tuple(known))
