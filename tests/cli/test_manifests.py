@@ -70,18 +70,18 @@ def test_manifests_are_listed_shown_and_previewed(shop: Gandy) -> None:
     assert len(previewed) == 3
     shown = answer(shop, "manifests", "show", "report", "--json")
     assert isinstance(shown, dict)
-    assert (shown["schedule"], shown["input"]) == ("cron 0 3 * * * (Europe/Berlin)", 3)
+    assert (shown["schedule"], shown["input"]) == ("at 03:00 (cron 0 3 * * *, Europe/Berlin)", 3)
 
 
 def test_what_is_set_is_in_force_until_it_is_reset(shop: Gandy) -> None:
     changed = answer(shop, "manifests", "set", "report", "--cron", "0 4 * * *", "--timeout", "2h", "--json")
     assert isinstance(changed, dict)
-    assert (changed["schedule"], changed["timeout"]) == ("cron 0 4 * * * (UTC)", 7200)
+    assert (changed["schedule"], changed["timeout"]) == ("at 04:00 (cron 0 4 * * *, UTC)", 7200)
 
     shown = answer(shop, "manifests", "reset", "report", "--json")
 
     assert isinstance(shown, dict)
-    assert shown["schedule"] == "cron 0 3 * * * (Europe/Berlin)"
+    assert shown["schedule"] == "at 03:00 (cron 0 3 * * *, Europe/Berlin)"
 
 
 def test_a_bad_schedule_is_refused_as_a_wrong_call(shop: Gandy) -> None:

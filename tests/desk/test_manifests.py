@@ -81,9 +81,9 @@ async def test_an_override_wins_over_a_changed_declaration_until_it_is_cleared(w
     await world.seed(manifest(timeout=timedelta(minutes=5), schedule=Interval(timedelta(hours=1))))
 
     shown = await desk(world).show("report")
-    assert (shown.timeout, shown.schedule) == (timedelta(hours=2), "cron 0 4 * * * (UTC)")
+    assert (shown.timeout, shown.schedule) == (timedelta(hours=2), "at 04:00 (cron 0 4 * * *, UTC)")
     cleared = await desk(world).reset("report")
-    assert (cleared.timeout, cleared.schedule) == (timedelta(minutes=5), "every 1:00:00")
+    assert (cleared.timeout, cleared.schedule) == (timedelta(minutes=5), "every hour")
 
 
 async def test_only_schedules_of_a_kind_can_replace_each_other(world: World) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.changes import ManifestChanges, override_values
+from gandy.desk.schedule_words import plain_cron, plain_interval
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
 from gandy.store.triggers import lock_manifest, remove_manifest, trigger
@@ -235,9 +236,11 @@ def describe_schedule(row: Row, parent: str | None = None) -> str:
     """Say in a few words when a manifest runs."""
     match row.schedule_type:
         case "cron":
-            return f"cron {row.cron_expression} ({row.timezone})"
+            words = plain_cron(row.cron_expression)
+            exact = f"cron {row.cron_expression}, {row.timezone}"
+            return exact if words is None else f"{words} ({exact})"
         case "interval":
-            return f"every {timedelta(seconds=row.interval_seconds)}"
+            return plain_interval(timedelta(seconds=row.interval_seconds))
         case "once":
             return "once"
         case "dependent":
