@@ -27,6 +27,7 @@ from tests.support.world import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.support.world import World
 
@@ -130,7 +131,10 @@ async def test_a_sweep_that_did_something_is_recorded_with_its_counts(world: Wor
     await service._keeper.tick(contract(ground), is_asked_for=False)
 
     (record,) = records(world)
-    assert (record["train_state"], counts(record)) == ("completed", {"deleted": 3, "deleted_sessions": 3})
+    assert (record["train_state"], counts(record)) == (
+        "completed",
+        {"deleted": 3, "deleted_statestore.sessions": 3},
+    )
 
 
 async def test_idle_sweeps_are_recorded_once_a_minute(world: World, ground: Ground) -> None:
@@ -161,10 +165,7 @@ async def test_a_rule_that_fails_is_told_and_the_other_tables_are_swept(
 
 
 async def test_a_contract_whose_database_is_out_of_reach_is_recorded_as_failed_and_tried_again(
-    world: World,
-    ground: Ground,
-    tmp_path: Any,
-    caplog: pytest.LogCaptureFixture,  # noqa: ANN401
+    world: World, ground: Ground, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost = contract(ground, "lost", database=f"sqlite:///{tmp_path / 'lost.db'}")
     tick = await make(world, lost, contract(ground)).tick()

@@ -91,6 +91,7 @@ def parts_of(app: OpenApp) -> WebParts:
         registry=app.registry,
         settings=app.settings,
         telemetry=observe(app.events),
+        contracts=app.contracts,
     )
 
 

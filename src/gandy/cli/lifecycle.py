@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gandy.cli.call import Call, pass_call
 from gandy.cli.lifecycle_events import log_events
 from gandy.cli.lifecycle_progress import attended
+from gandy.cli.lifecycle_sources import Sources
 from gandy.cli.options import example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, say
-from gandy.lifecycle import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,19 +34,6 @@ target_option = click.option(
 table_option = click.option("--table", metavar="T", help="This table only.")
 
 
-def _contracts(files: Sequence[str]) -> list[Contract]:
-    if not files:
-        raise click.UsageError("which contract? Pass --contract FILE.")
-    return [contract for file in files for contract in load(file)]
-
-
-def _database(files: Sequence[str], target: str | None) -> str:
-    """The one database that a command looks at."""
-    if target is None and not files:
-        raise click.UsageError("pass --target URL, or a --contract FILE that names a database")
-    return target if target is not None else _contracts(files)[0].target()
-
-
 @click.group(epilog=example("gandy lifecycle plan --contract lifecycle.toml --target postgresql:///app"))
 def lifecycle() -> None:
     """Keep the tables of any application bounded."""
@@ -58,11 +46,12 @@ def lifecycle() -> None:
 @target_option
 @json_option
 @click.pass_context
-def check(ctx: click.Context, files: Sequence[str], target: str | None, *, as_json: bool) -> None:
+@pass_call
+def check(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | None, as_json: bool) -> None:
     """Check the contract against the database; exit 1 if a rule could not run."""
     from gandy.lifecycle import check as check_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
-    findings = check_contracts(_contracts(files), target)
+    findings = check_contracts(Sources(call, files, target).contracts(), target)
     if as_json:
         emit_json(findings)
     else:
@@ -82,11 +71,12 @@ def check(ctx: click.Context, files: Sequence[str], target: str | None, *, as_js
 @target_option
 @json_option
 @click.pass_context
-def plan(ctx: click.Context, files: Sequence[str], target: str | None, *, as_json: bool) -> None:
+@pass_call
+def plan(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | None, as_json: bool) -> None:
     """Show what a sweep would do now; nothing is deleted."""
     from gandy.lifecycle import plan as plan_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
-    planned = plan_contracts(_contracts(files), target)
+    planned = plan_contracts(Sources(call, files, target).contracts(), target)
     columns = ("table", "rule", "rows", "oldest", "newest", "children", "index", "batches")
     emit_rows(planned, columns, as_json=as_json)
     for rule in planned:
@@ -107,10 +97,12 @@ def plan(ctx: click.Context, files: Sequence[str], target: str | None, *, as_jso
 @yes_option
 @json_option
 @click.pass_context
+@pass_call
 def sweep(
+    call: Call,
     ctx: click.Context,
-    files: Sequence[str],
     *,
+    files: Sequence[str],
     target: str | None,
     table: str | None,
     yes: bool,
@@ -119,7 +111,7 @@ def sweep(
     """Sweep once, now, to the end; exit 1 if a rule failed or waits for a person's word."""
     from gandy.lifecycle import sweep as sweep_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
-    contracts = _contracts(files)
+    contracts = Sources(call, files, target).contracts()
     _must_name(contracts, table)
     log_events()
     is_shown = sys.stdout.isatty() and not as_json
@@ -165,7 +157,10 @@ def _show(reports: Sequence[ContractReport]) -> None:
 @target_option
 @click.option("--metrics-port", type=int, metavar="P", help="Serve Prometheus metrics on 127.0.0.1.")
 @json_option
-def run(files: Sequence[str], target: str | None, metrics_port: int | None, *, as_json: bool) -> None:
+@pass_call
+def run(
+    call: Call, *, files: Sequence[str], target: str | None, metrics_port: int | None, as_json: bool
+) -> None:
     """Keep the contracts until stopped, each as often as it says."""
     from gandy.lifecycle.supervisor.loop import keep_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
@@ -180,7 +175,7 @@ def run(files: Sequence[str], target: str | None, metrics_port: int | None, *, a
         if as_json:
             emit_json(report)
 
-    keep_contracts(_contracts(files), target, stop=stop, ticked=ticked)
+    keep_contracts(Sources(call, files, target).contracts(), target, stop=stop, ticked=ticked)
 
 
 def _serve_metrics(port: int) -> None:
@@ -197,12 +192,17 @@ def _serve_metrics(port: int) -> None:
 @contract_option
 @target_option
 @json_option
-def audit(files: Sequence[str], target: str | None, *, as_json: bool) -> None:
-    """Show every table with what bounds it, its size and its growth since the last audit."""
+@pass_call
+def audit(call: Call, *, files: Sequence[str], target: str | None, as_json: bool) -> None:
+    """Show every table with what bounds it, its size and its growth since the last audit.
+
+    Without --target and --contract it is the application's database, Gandy's own tables included.
+    """
     from gandy.lifecycle import audit as audit_database  # noqa: PLC0415  # needs SQLAlchemy
 
-    contracts = [contract for file in files for contract in load(file)]
-    audited = audit_database(contracts, _database(files, target))
+    sources = Sources(call, files, target)
+    database = sources.database()
+    audited = audit_database(sources.bounding(database), database, others=sources.own_tables(database))
     columns = ("table", "bound", "rows", "bytes", "rows_grown", "bytes_grown", "since")
     emit_rows(audited, columns, as_json=as_json)
 
@@ -213,14 +213,21 @@ def audit(files: Sequence[str], target: str | None, *, as_json: bool) -> None:
 @table_option
 @click.option("--release", is_flag=True, help="Let the next sweep try these rows again.")
 @json_option
+@pass_call
 def quarantine(
-    files: Sequence[str], target: str | None, *, table: str | None, release: bool, as_json: bool
+    call: Call,
+    *,
+    files: Sequence[str],
+    target: str | None,
+    table: str | None,
+    release: bool,
+    as_json: bool,
 ) -> None:
     """List the rows that could not be deleted, with what the database said; or release them."""
     from gandy.lifecycle import quarantine as list_rows  # noqa: PLC0415  # needs SQLAlchemy
     from gandy.lifecycle import release as release_rows  # noqa: PLC0415
 
-    database = _database(files, target)
+    database = Sources(call, files, target).database()
     if not release:
         columns = ("scheduler", "table", "key", "rule", "error", "quarantined_at")
         emit_rows(list_rows(database, table=table), columns, as_json=as_json)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import ContractTargetError
 from gandy.lifecycle.contract.matrix import matrix
-from gandy.lifecycle.contract.toml import load
 from gandy.store.audit import Deed, record_deed
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from gandy.lifecycle.state.quarantine import QuarantinedRow
     from gandy.lifecycle.supervisor.report import ContractReport, Held
     from gandy.model.operator import Operator
-    from gandy.settings import Settings
     from gandy.store.drivers.database import ReadingRunner
 
 
@@ -72,11 +70,6 @@ class SetAside:
     key: str
     error: str
     quarantined_at: datetime
-
-
-def contracts_of(settings: Settings) -> tuple[Contract, ...]:
-    """Read the contracts that the settings name; none where they name no file."""
-    return () if settings.lifecycle.contract is None else load(settings.lifecycle.contract)
 
 
 def list_contract_tables(contracts: Sequence[Contract]) -> tuple[ContractTable, ...]:

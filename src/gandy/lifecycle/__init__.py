@@ -5,10 +5,10 @@ SQLAlchemy is imported only by what talks to a database, so that declaring a con
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+import importlib
+import typing
 
-from gandy.errors import MissingExtraError
+from gandy import errors
 from gandy.lifecycle.contract.build import (
     cap,
     drop_partition,
@@ -25,7 +25,7 @@ from gandy.lifecycle.contract.matrix import matrix, matrix_markdown
 from gandy.lifecycle.contract.tables import Contract, Table, Throttle
 from gandy.lifecycle.contract.toml import load, loads
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from gandy.lifecycle.entry import check, quarantine, release, sweep
     from gandy.lifecycle.reports.audit import audit
     from gandy.lifecycle.reports.plan import plan
@@ -75,8 +75,8 @@ def __getattr__(name: str) -> object:
     if name not in _NEEDS_A_DATABASE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        return getattr(import_module(_NEEDS_A_DATABASE[name]), name)
+        return getattr(importlib.import_module(_NEEDS_A_DATABASE[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "sqlalchemy":
             raise
-        raise MissingExtraError("the lifecycle of application tables", "lifecycle") from error
+        raise errors.MissingExtraError("the lifecycle of application tables", "lifecycle") from error

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 
+from gandy.lifecycle import Contract
 from gandy.model.operator import Operator
 from gandy.settings import Settings
 from gandy.store.drivers.database import Database
@@ -25,6 +26,7 @@ class WebParts:
     registry: Registry
     settings: Settings
     telemetry: Telemetry
+    contracts: tuple[Contract, ...] = ()
 
 
 #: Gives the parts when a request comes; a mounted dashboard is made before its application is open.

@@ -43,7 +43,7 @@ class SweptContract:
         report = self.report
         done = {
             "deleted": report.deleted,
-            **{f"deleted_{table}": rows for table, rows in sorted(report.counts.items())},
+            **{f"deleted_{report.scheduler}.{table}": rows for table, rows in sorted(report.counts.items())},
             "set_aside": sum(rule.set_aside for rule in report.rules),
             "passed_over": sum(rule.passed_over for rule in report.rules),
             "failed": len(report.failures),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import SAWarning
 
 from gandy.lifecycle.database.facts import (
     ColumnFacts,
@@ -79,8 +81,9 @@ class _Catalogue:
             return {}
         columns = self._inspector.get_multi_columns(schema=schema, filter_names=present)
         keys = self._inspector.get_multi_pk_constraint(schema=schema, filter_names=present)
-        indexes = self._inspector.get_multi_indexes(schema=schema, filter_names=present)
-        uniques = self._inspector.get_multi_unique_constraints(schema=schema, filter_names=present)
+        with warnings.catch_warnings(action="ignore", category=SAWarning):  # of indexes on expressions
+            indexes = self._inspector.get_multi_indexes(schema=schema, filter_names=present)
+            uniques = self._inspector.get_multi_unique_constraints(schema=schema, filter_names=present)
         return {
             TableName(schema, slot[1]): self._table(
                 TableName(schema, slot[1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.contract.matrix import bound_of
+from gandy.lifecycle.contract.matrix import MatrixRow, bound_of
 from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.database.reflect import reflect_all
 from gandy.lifecycle.database.target import Session, open_target
@@ -13,7 +13,7 @@ from gandy.lifecycle.state.growth import Measured, forget_others, last_measured,
 from gandy.lifecycle.state.tables import OWN_TABLES, ensure_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
     from gandy.clock import Clock
@@ -47,21 +47,21 @@ def audit(
     target: str,
     *,
     clock: Clock | None = None,
-    bounds: Mapping[str, str] | None = None,
+    others: Iterable[MatrixRow] = (),
 ) -> list[AuditedTable]:
-    """Look at every table; `bounds` names what else bounds tables, by name."""
+    """Look at every table; `others` say what bounds tables that no contract is for."""
     with open_target(target, clock=clock) as session:
         ensure_tables(session)
-        return _Auditor(session, list(contracts), bounds or {}).tables()
+        return _Auditor(session, list(contracts), list(others)).tables()
 
 
 class _Auditor:
     """Audits one database."""
 
-    def __init__(self, session: Session, contracts: list[Contract], bounds: Mapping[str, str]) -> None:
+    def __init__(self, session: Session, contracts: list[Contract], others: list[MatrixRow]) -> None:
         self._session = session
         self._contracts = contracts
-        self._bounds = bounds
+        self._others = others
 
     def tables(self) -> list[AuditedTable]:
         now = self._session.now()
@@ -103,7 +103,10 @@ class _Auditor:
                     return contract.name, bound_of(table) or UNBOUNDED
         if name.name in OWN_TABLES:
             return None, _OWN_BOUND
-        return None, self._bounds.get(str(name), self._bounds.get(name.name, UNBOUNDED))
+        rows = [row for row in self._others if row.table == str(name)]
+        if not rows:
+            return None, UNBOUNDED
+        return rows[0].scheduler, "; ".join(f"{row.bounded_by} ({row.prune_path})" for row in rows)
 
 
 def _difference(now: int | None, before: int | None) -> int | None:

@@ -33,6 +33,11 @@ def sqlite_path(url: str) -> Path:
     return Path(unquote(rest.removeprefix("/")))
 
 
+def table_name(url: str, table: str) -> str:
+    """Say under which name one of Gandy's tables is found in a database."""
+    return table if dialect_of(url) == "sqlite" else f"gandy.{table}"
+
+
 def database_file(url: str) -> Path | None:
     """Find the file that a database lives in; None where a server keeps it."""
     return sqlite_path(url) if dialect_of(url) == "sqlite" else None

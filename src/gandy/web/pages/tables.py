@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Form, Path
 from starlette.responses import Response
 
-from gandy.desk.lifecycle import contracts_of, list_contract_tables
+from gandy.desk.lifecycle import list_contract_tables
 from gandy.desk.tables import survey_tables
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import Here
@@ -25,7 +25,7 @@ async def show_tables(parts: Parts, here: Here) -> Response:
     return here.page(
         "tables.html",
         own=await survey_tables(parts.database, parts.owner, parts.settings),
-        others=list_contract_tables(contracts_of(parts.settings)),
+        others=list_contract_tables(parts.contracts),
     )
 
 

@@ -10,7 +10,6 @@ from gandy.desk.lifecycle import (
     RulePlan,
     SetAside,
     Swept,
-    contracts_of,
     list_contract_tables,
 )
 from gandy.desk.tables import OwnTables, survey_tables
@@ -39,7 +38,7 @@ async def show_own(parts: Parts) -> object:
 @router.reads("/tables", response_model=page_of(ContractTable))
 async def list_tables(parts: Parts) -> object:
     """List the application's tables that contracts bound."""
-    return page(list_contract_tables(contracts_of(parts.settings)), HIGHEST_ID)
+    return page(list_contract_tables(parts.contracts), HIGHEST_ID)
 
 
 @router.reads("/plan", response_model=page_of(RulePlan))
@@ -64,4 +63,4 @@ async def sweep(parts: Parts, operator: CurrentOperator, body: SweepBody) -> obj
 
 def desk_of(parts: WebParts, operator: Operator) -> LifecycleDesk:
     """Give the desk where contracts are dealt with."""
-    return LifecycleDesk(contracts_of(parts.settings), parts.database, operator, owner=parts.owner)
+    return LifecycleDesk(parts.contracts, parts.database, operator, owner=parts.owner)
