@@ -21,12 +21,17 @@ _FOUND = 1
 def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
     """Check the installation and say what to do.
 
-    The database, its schema, clock and indexes, the workers, retention, dead letters and references.
+    The database, its schema, clock and indexes, the workers, retention, dead letters and references, and
+    the lifecycle contracts of the application.
     Nothing is changed. Exit code 1 when something was found.
     """
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
-    physician = Doctor(settings, owner=app.name if app else None, registry=app.registry if app else None)
+    physician = (
+        Doctor(settings)
+        if app is None
+        else Doctor(settings, owner=app.name, registry=app.registry, contracts=app.contracts)
+    )
     report = asyncio.run(physician.examine())
     if as_json:
         emit_json(report)

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk import findings
+from gandy.desk.contract_checkup import CHECK as CONTRACTS
+from gandy.desk.contract_checkup import of_contracts
 from gandy.desk.findings import Finding
 from gandy.desk.operators import local_operator
 from gandy.desk.workers import WorkerDesk
@@ -21,9 +23,10 @@ from gandy.store.manifests import read_now
 from gandy.store.partitions import read_history
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gandy.clock import ManualClock
+    from gandy.lifecycle import Contract
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.registry import Registry
@@ -39,6 +42,7 @@ CHECKS: Final = (
     "dead letters",
     "references",
     "file",
+    CONTRACTS,
 )
 _GRACE: Final = timedelta(days=1)
 _LATELY: Final = timedelta(days=7)
@@ -61,11 +65,17 @@ class Doctor:
     """Looks at one database, for one application or for all of them; it changes nothing."""
 
     def __init__(
-        self, settings: Settings, *, owner: str | None = None, registry: Registry | None = None
+        self,
+        settings: Settings,
+        *,
+        owner: str | None = None,
+        registry: Registry | None = None,
+        contracts: Sequence[Contract] = (),
     ) -> None:
         self._settings = settings
         self._owner = owner
         self._registry = registry
+        self._contracts = contracts
 
     async def examine(
         self, *, clock: ManualClock | None = None, host_now: Callable[[], datetime] | None = None
@@ -108,6 +118,7 @@ class Doctor:
             *findings.of_file(
                 database_file(self._settings.database.url), await read(checkup.read_journal_mode())
             ),
+            *await asyncio.to_thread(lambda: list(of_contracts(self._contracts))),
         ]
 
     async def _references(self, database: Database) -> checkup.BrokenReferences:
