@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gandy.store.statements import statement
+from gandy.store.statements import counted, statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,17 @@ class Place(NamedTuple):
     within: int | str | None = None  #: the train or manifest whose rows it is walking
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The next dead rows of a walk, in a form that only the walk itself has to understand."""
+
+    count: int
+    last: Place | None
+    ids: object = ()  #: as the database wrote them, to be handed back as they are
+    buckets: object = ()
+    rows: Rows = field(default_factory=list)
+
+
 class Walk(Protocol):
     """Dead rows of one table, batch after batch."""
 
@@ -31,11 +42,11 @@ class Walk(Protocol):
         """Whose rows these are."""
         ...
 
-    def find(self, after: Place | None, limit: int) -> Operation[Rows]:
+    def find(self, after: Place | None, limit: int) -> Operation[Found]:
         """Find the next dead rows in order; nothing is written or locked."""
         ...
 
-    def delete(self, rows: Rows) -> Operation[Counter[str]]:
+    def delete(self, found: Found) -> Operation[Counter[str]]:
         """Delete these rows if they are still dead, with what goes with them; says how many, by table."""
         ...
 
@@ -65,17 +76,15 @@ class RowWalk:
     deletions: tuple[Deletion, ...]
     given: Mapping[str, object]
 
-    def find(self, after: Place | None, limit: int) -> Operation[Rows]:
+    def find(self, after: Place | None, limit: int) -> Operation[Found]:
         """Find the next dead rows in order."""
-        return (yield statement(self.finding, limit=limit, **behind(after), **self.given))
+        return found_in((yield statement(self.finding, limit=limit, **behind(after), **self.given))[0])
 
-    def delete(self, rows: Rows) -> Operation[Counter[str]]:
-        """Delete by id, each statement the same rows, in one order for all who do this at once."""
-        rows = sorted(rows, key=_by_id)
-        chosen = {"ids": [row.id for row in rows], "buckets": [getattr(row, "bucket", None) for row in rows]}
+    def delete(self, found: Found) -> Operation[Counter[str]]:
+        """Delete by id, each statement the same rows; all who do this at once take them in one order."""
         counts: Counter[str] = Counter()
         for step in self.deletions:
-            done = yield statement(step.statement, **chosen, **self.given)
+            done = yield counted(step.statement, ids=found.ids, buckets=found.buckets, **self.given)
             if step.table is not None:
                 counts[step.table] += done[0].rows
         return counts
@@ -86,15 +95,20 @@ def prune_batch(
 ) -> Operation[PrunedBatch]:
     """Delete the first dead rows behind a place; whoever runs this commits it as one."""
     yield statement("begin_batch", milliseconds=int(patience.total_seconds() * 1000))
-    rows = yield from walk.find(after, limit)
-    counts = (yield from walk.delete(rows)) if rows else Counter[str]()
-    return PrunedBatch(counts, place_of(rows[-1]) if rows else after, len(rows) >= limit)
+    found = yield from walk.find(after, limit)
+    counts = (yield from walk.delete(found)) if found.count else Counter[str]()
+    return PrunedBatch(counts, found.last or after, found.count >= limit)
 
 
 def next_place(walk: Walk, after: Place | None) -> Operation[Place | None]:
     """Find where the first dead row behind a place lies."""
-    rows = yield from walk.find(after, 1)
-    return place_of(rows[0]) if rows else None
+    return (yield from walk.find(after, 1)).last
+
+
+def found_in(row: Row) -> Found:
+    """Read what a search answers: how many, the last of them, and the ids as the database wrote them."""
+    buckets = getattr(row, "buckets", None)
+    return Found(row.rows, place_of(row) if row.rows else None, ids=row.ids, buckets=buckets)
 
 
 def place_of(row: Row) -> Place:
@@ -105,8 +119,3 @@ def place_of(row: Row) -> Place:
 def behind(after: Place | None) -> dict[str, object]:
     """Bind a place, for a statement that goes on behind it."""
     return {"after_at": after.at if after else None, "after_id": after.id if after else None}
-
-
-def _by_id(row: Row) -> int | str:
-    key: int | str = row.id
-    return key

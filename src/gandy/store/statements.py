@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 Dialect: TypeAlias = Literal["postgres", "sqlite"]
 
@@ -25,6 +25,17 @@ class Statement:
 
     name: str
     parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Statement):
+    """A statement that gives no rows back; its answer is one row that says how many it touched."""
+
+
+class Affected(NamedTuple):
+    """How many rows a counted statement touched."""
+
+    rows: int
 
 
 class NamedRow(Protocol):
@@ -58,6 +69,11 @@ Operation: TypeAlias = Generator[Step, Rows, T]
 def statement(name: str, /, **parameters: object) -> Statement:
     """Name a statement and bind its parameters."""
     return Statement(name, parameters)
+
+
+def counted(name: str, /, **parameters: object) -> Counted:
+    """Name a statement of whose rows only the number is wanted: giving each back costs half as much again."""
+    return Counted(name, parameters)
 
 
 def batch(name: str, rows: Sequence[BatchRow], /, **shared: object) -> Batch:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.store.cleanup import RowWalk
+from gandy.store.cleanup import Found, RowWalk, place_of
 from gandy.store.statements import batch, statement
 from gandy.store.walks import DELETE_RUNS
 
 if TYPE_CHECKING:
     from gandy.store.cleanup import Place
-    from gandy.store.statements import Operation, Rows
+    from gandy.store.statements import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SurplusRuns(RowWalk):
 
     surplus: tuple[tuple[int, int], ...]
 
-    def find(self, after: Place | None, limit: int) -> Operation[Rows]:
+    def find(self, after: Place | None, limit: int) -> Operation[Found]:
         """Find the next ones of the manifest where the walk is, then of those behind it."""
         current = int(after.within) if after and after.within is not None else 0
         older = int(after.id) - 1 if after else 0
@@ -37,7 +37,9 @@ class SurplusRuns(RowWalk):
             for manifest, newest in self.surplus
             if manifest >= current
         ]
-        return (yield batch(self.finding, rest, limit=limit))[:limit]
+        rows = (yield batch(self.finding, rest, limit=limit))[:limit]
+        last = place_of(rows[-1]) if rows else None
+        return Found(len(rows), last, ids=[row.id for row in rows], buckets=[row.bucket for row in rows])
 
 
 def page_capped(after: int, page: int) -> Operation[CappedPage]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gandy.rules.retention import is_finished_once_removable, is_orphan_removable
-from gandy.store.cleanup import Deletion, RowWalk, behind
-from gandy.store.statements import statement
+from gandy.store.cleanup import Deletion, Found, RowWalk, behind, found_in, place_of
+from gandy.store.statements import counted, statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime, timedelta
 
     from gandy.store.cleanup import Place
-    from gandy.store.statements import Operation, Row, Rows
+    from gandy.store.statements import Operation, Row
 
 _RUN_CHILDREN: Final = Deletion("delete_entries_of_runs", "work_queue")
 _RUN_REFERENCES: Final = Deletion("forget_runs_of_letters", None)
@@ -39,12 +39,12 @@ class ExpiredRuns(RowWalk):
 
     names: tuple[str, ...]
 
-    def find(self, after: Place | None, limit: int) -> Operation[Rows]:
+    def find(self, after: Place | None, limit: int) -> Operation[Found]:
         """Find the next ones of the name where the walk is, then of those behind it."""
         current = str(after.within) if after else None
         rest = [name for name in self.names if current is None or name >= current]
         place = behind(after) | {"after_name": current}
-        return (yield statement(self.finding, limit=limit, names=rest, **place, **self.given))
+        return found_in((yield statement(self.finding, limit=limit, names=rest, **place, **self.given))[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +56,21 @@ class ManifestWalk:
     before: datetime
     table: str = "manifest"
 
-    def find(self, after: Place | None, limit: int) -> Operation[Rows]:
+    def find(self, after: Place | None, limit: int) -> Operation[Found]:
         """Find those whose time is over."""
-        return (yield statement(self.finding, limit=limit, before=self.before, **behind(after)))
+        rows = yield statement(self.finding, limit=limit, before=self.before, **behind(after))
+        return Found(len(rows), place_of(rows[-1]) if rows else None, rows=rows)
 
-    def delete(self, rows: Rows) -> Operation[Counter[str]]:
+    def delete(self, found: Found) -> Operation[Counter[str]]:
         """Remove those that the rules let go and nobody holds; their waiting entries are cancelled."""
-        ids = sorted(row.id for row in rows if self.is_removable(row))
+        ids = sorted(row.id for row in found.rows if self.is_removable(row))
         locked = (yield statement("lock_removable_manifests", ids=ids, before=self.before)) if ids else []
         ids = [row.id for row in locked]
         if not ids:
             return Counter()
         yield statement("cancel_entries_of_manifests", ids=ids)
         yield statement("release_letters_of_manifests", ids=ids)
-        return Counter({"manifest": (yield statement("delete_manifests", ids=ids))[0].rows})
+        return Counter({"manifest": (yield counted("delete_manifests", ids=ids))[0].rows})
 
 
 def expired_runs(

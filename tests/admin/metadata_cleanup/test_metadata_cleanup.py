@@ -164,8 +164,8 @@ async def test_batches_are_as_large_as_allowed_and_go_on_until_nothing_matches(
 def test_ids_come_first_then_entries_lines_references_and_runs_by_id() -> None:
     dead = expired_runs(administrative=["A"], owner="o", names=[], before=NOON)
     batch = prune_batch(dead, None, limit=10, patience=MINUTE)
-    found = [SimpleNamespace(at=NOON, id=number, within="A", bucket="-infinity") for number in (2, 1)]
-    answers: dict[str, Any] = {"find_expired_runs": found, "begin_batch": []}
+    found = SimpleNamespace(rows=2, at=NOON, id=1, within="A", ids="{2,1}", buckets="{-infinity,-infinity}")
+    answers: dict[str, Any] = {"find_expired_runs": [found], "begin_batch": []}
     steps: list[Statement] = []
     step: Statement | Batch = next(batch)
     while True:
@@ -184,7 +184,7 @@ def test_ids_come_first_then_entries_lines_references_and_runs_by_id() -> None:
         "forget_runs_of_letters",
         "delete_runs",
     ]
-    assert [step.parameters["ids"] for step in steps[2:]] == [[1, 2]] * 4
+    assert [step.parameters["ids"] for step in steps[2:]] == ["{2,1}"] * 4
 
 
 async def test_a_failure_in_the_middle_of_a_batch_leaves_everything_to_the_next_cycle(past: Past) -> None:

@@ -16,7 +16,16 @@ from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
-from gandy.store.statements import Batch, Dialect, Operation, Rows, Step, load_statements
+from gandy.store.statements import (
+    Affected,
+    Batch,
+    Counted,
+    Dialect,
+    Operation,
+    Rows,
+    Step,
+    load_statements,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -160,7 +169,9 @@ class PostgresTransaction:
         if isinstance(step, Batch) and not step.rows:
             return []
         await self._cursor.execute(sql(step.name), bind(step))
-        return await self._cursor.fetchall() if self._cursor.description else []
+        if self._cursor.description:
+            return await self._cursor.fetchall()
+        return [Affected(self._cursor.rowcount)] if isinstance(step, Counted) else []
 
 
 class PostgresCommands(PostgresTransaction):

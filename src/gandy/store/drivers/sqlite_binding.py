@@ -10,7 +10,16 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
-from gandy.store.statements import Batch, BatchRow, Rows, Statement, Step, load_statements
+from gandy.store.statements import (
+    Affected,
+    Batch,
+    BatchRow,
+    Counted,
+    Rows,
+    Statement,
+    Step,
+    load_statements,
+)
 
 Convert: TypeAlias = Callable[[Any], Any]
 
@@ -81,6 +90,8 @@ def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) ->
     """Run a step; a batch is run row by row, which costs no round trip here."""
     parts = statement_parts(step.name)
     match step:
+        case Counted(parameters=parameters):
+            return _count_parts(connection, parts, _adapted(parameters))
         case Statement(parameters=parameters):
             return _execute_parts(connection, parts, _adapted(parameters))
         case Batch(rows=rows, shared=shared):
@@ -111,6 +122,15 @@ def _execute_parts(
     for part in parts[:-1]:
         connection.execute(part, values)
     return connection.execute(parts[-1], values).fetchall()
+
+
+def _count_parts(
+    connection: sqlite3.Connection | sqlite3.Cursor, parts: tuple[str, ...], values: dict[str, object]
+) -> Rows:
+    for part in parts[:-1]:
+        connection.execute(part, values)
+    cursor = connection.execute(parts[-1], values)
+    return cursor.fetchall() if cursor.description else [Affected(cursor.rowcount)]
 
 
 def named_rows(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the driver's edge

@@ -4,115 +4,108 @@ SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set
 
 -- name: find_expired_runs
 -- All three conditions, wherever the run is kept; one probe per name and partition where nothing is found.
-SELECT e.within, e.at, e.id, e.bucket
-FROM unnest(%(names)s::text[]) AS w(name) CROSS JOIN LATERAL (
-    SELECT r.name AS within, r.start_time AS at, r.id, r.bucket::text AS bucket FROM gandy.metadata r
-    WHERE r.bucket < 'infinity' AND r.name = w.name AND r.start_time < %(before)s
-      AND r.train_state IN ('completed', 'failed', 'cancelled')
-      AND (r.owner = %(owner)s OR r.name = ANY(%(administrative)s::text[]))
-      AND (r.start_time, r.id) > (
-        CASE WHEN w.name = %(after_name)s::text THEN %(after_at)s::timestamptz ELSE '-infinity' END,
-        CASE WHEN w.name = %(after_name)s::text THEN %(after_id)s::bigint ELSE 0 END)
-    ORDER BY r.start_time, r.id LIMIT %(limit)s) e
-LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids, (array_agg(within))[count(*)::int] AS within, array_agg(bucket)::text AS buckets
+FROM (
+    SELECT e.within, e.at, e.id, e.bucket
+    FROM unnest(%(names)s::text[]) AS w(name) CROSS JOIN LATERAL (
+        SELECT r.name AS within, r.start_time AS at, r.id, r.bucket::text AS bucket FROM gandy.metadata r
+        WHERE r.bucket < 'infinity' AND r.name = w.name AND r.start_time < %(before)s
+          AND r.train_state IN ('completed', 'failed', 'cancelled')
+          AND (r.owner = %(owner)s OR r.name = ANY(%(administrative)s::text[]))
+          AND (r.start_time, r.id) > (
+            CASE WHEN w.name = %(after_name)s::text THEN %(after_at)s::timestamptz ELSE '-infinity' END,
+            CASE WHEN w.name = %(after_name)s::text THEN %(after_id)s::bigint ELSE 0 END)
+        ORDER BY r.start_time, r.id LIMIT %(limit)s) e
+    LIMIT %(limit)s) dead;
 
 -- name: delete_entries_of_runs
 -- Entry and run share their id.
-WITH gone AS (
-    DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dispatched' RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dispatched';
 
 -- name: delete_logs_of_runs
 -- Lines lie where their run lies: the bucket leads to one partition.
-WITH gone AS (
-    DELETE FROM gandy.log l USING unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS d(id, bucket)
-    WHERE l.metadata_id = d.id AND l.bucket = d.bucket RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.log l
+USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
+WHERE l.metadata_id = d.id AND l.bucket = d.bucket;
 
 -- name: forget_runs_of_letters
--- The letter stays, without the run that it led to.
-WITH cleared AS (
-    UPDATE gandy.dead_letter SET retry_metadata_id = NULL WHERE retry_metadata_id = ANY(%(ids)s::bigint[]) RETURNING 1
-)
-SELECT count(*) AS rows FROM cleared;
+-- The letter stays, without the run that it led to; where no letter led to any, nothing is looked up.
+UPDATE gandy.dead_letter SET retry_metadata_id = NULL
+WHERE (SELECT EXISTS (SELECT 1 FROM gandy.dead_letter WHERE retry_metadata_id IS NOT NULL))
+  AND retry_metadata_id = ANY(%(ids)s::bigint[]);
 
 -- name: delete_runs
 -- Last, so that whatever a failure leaves is found again by its run.
-WITH gone AS (
-    DELETE FROM gandy.metadata r USING unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS d(id, bucket)
-    WHERE r.id = d.id AND r.bucket = d.bucket AND r.train_state IN ('completed', 'failed', 'cancelled') RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.metadata r
+USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
+WHERE r.id = d.id AND r.bucket = d.bucket AND r.train_state IN ('completed', 'failed', 'cancelled');
 
 -- name: find_dead_runs
--- Runs that are kept by row and past their date; a keyset walk, never back at the dead head of the index.
-SELECT keep_until AS at, id, bucket::text AS bucket FROM gandy.metadata_rowwise
-WHERE keep_until <= %(before)s
-  AND (keep_until, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-  AND train_state IN ('completed', 'failed', 'cancelled')
-ORDER BY keep_until, id LIMIT %(limit)s;
+-- Runs that are kept by row and past their date, which only finished ones carry; never back at the index's dead head.
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT keep_until AS at, id FROM gandy.metadata_rowwise
+    WHERE keep_until <= %(before)s
+      AND (keep_until, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY keep_until, id LIMIT %(limit)s) dead;
 
 -- name: delete_logs_by_row
 -- The same as delete_logs_of_runs for runs that are kept by row.
-WITH gone AS (
-    DELETE FROM gandy.log_rowwise WHERE metadata_id = ANY(%(ids)s::bigint[]) RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.log_rowwise WHERE metadata_id = ANY(%(ids)s::bigint[]);
 
 -- name: delete_runs_by_row
 -- The same as delete_runs for runs that are kept by row.
-WITH gone AS (
-    DELETE FROM gandy.metadata_rowwise
-    WHERE id = ANY(%(ids)s::bigint[]) AND train_state IN ('completed', 'failed', 'cancelled') RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.metadata_rowwise
+WHERE id = ANY(%(ids)s::bigint[]) AND train_state IN ('completed', 'failed', 'cancelled');
 
 -- name: find_dispatched_entries
 -- Long dispatched, and their run is over: nothing asks for the entry any more.
-SELECT q.dispatched_at AS at, q.id FROM gandy.work_queue q
-WHERE q.status = 'dispatched' AND q.dispatched_at < %(before)s
-  AND (q.dispatched_at, q.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-  AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id)
-ORDER BY q.dispatched_at, q.id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT q.dispatched_at AS at, q.id FROM gandy.work_queue q
+    WHERE q.status = 'dispatched' AND q.dispatched_at < %(before)s
+      AND (q.dispatched_at, q.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+      AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id)
+    ORDER BY q.dispatched_at, q.id LIMIT %(limit)s) dead;
 
 -- name: delete_dispatched_entries
 -- One that was put back meanwhile is queued again and stays.
-WITH gone AS (
-    DELETE FROM gandy.work_queue q WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'dispatched'
-      AND q.dispatched_at < %(before)s AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id)
-    RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.work_queue q WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'dispatched'
+  AND q.dispatched_at < %(before)s AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id);
 
 -- name: find_settled_entries
 -- Skipped or cancelled, aged from when they were: an entry that waited for long was cancelled only now.
-SELECT coalesce(settled_at, created_at) AS at, id FROM gandy.work_queue
-WHERE status = %(status)s AND status IN ('skipped', 'cancelled') AND coalesce(settled_at, created_at) < %(before)s
-  AND (coalesce(settled_at, created_at), id)
-      > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-ORDER BY coalesce(settled_at, created_at), id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT coalesce(settled_at, created_at) AS at, id FROM gandy.work_queue
+    WHERE status = %(status)s AND status IN ('skipped', 'cancelled') AND coalesce(settled_at, created_at) < %(before)s
+      AND (coalesce(settled_at, created_at), id)
+          > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY coalesce(settled_at, created_at), id LIMIT %(limit)s) dead;
 
 -- name: delete_settled_entries
 -- A verdict that was extended meanwhile stays.
-WITH gone AS (
-    DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = %(status)s
-      AND coalesce(settled_at, created_at) < %(before)s RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = %(status)s
+  AND coalesce(settled_at, created_at) < %(before)s;
 
 -- name: find_stray_logs
 -- Lines among the live ones whose run is not live: whoever ended it could not take them along.
-WITH RECURSIVE written(id) AS (
-    (SELECT metadata_id FROM gandy.log_live WHERE metadata_id > coalesce(%(after_id)s::bigint, 0)
-     ORDER BY metadata_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT l.metadata_id FROM gandy.log_live l WHERE l.metadata_id > written.id ORDER BY l.metadata_id LIMIT 1)
-    FROM written WHERE written.id IS NOT NULL
-)
-SELECT NULL::timestamptz AS at, id FROM written
-WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = written.id) LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    WITH RECURSIVE written(id) AS (
+        (SELECT metadata_id FROM gandy.log_live WHERE metadata_id > coalesce(%(after_id)s::bigint, 0)
+         ORDER BY metadata_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT l.metadata_id FROM gandy.log_live l WHERE l.metadata_id > written.id ORDER BY l.metadata_id LIMIT 1)
+        FROM written WHERE written.id IS NOT NULL
+    )
+    SELECT NULL::timestamptz AS at, id FROM written
+    WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = written.id) LIMIT %(limit)s) dead;
 
 -- name: settle_stray_logs
 -- They follow their run to where it is kept, or go where it is gone.
@@ -130,87 +123,88 @@ SELECT count(*) AS rows FROM moved;
 
 -- name: find_gone_workers
 -- Stopped or found lost, and silent for long.
-SELECT last_seen_at AS at, id FROM gandy.worker
-WHERE state IN ('stopped', 'lost') AND last_seen_at < %(before)s
-  AND (last_seen_at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
-ORDER BY last_seen_at, id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT last_seen_at AS at, id FROM gandy.worker
+    WHERE state IN ('stopped', 'lost') AND last_seen_at < %(before)s
+      AND (last_seen_at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
+    ORDER BY last_seen_at, id LIMIT %(limit)s) dead;
 
 -- name: find_silent_workers_without_runs
 -- Nobody marked them lost, and none of their runs is left for anybody to fail.
-SELECT w.lease_expires_at AS at, w.id FROM gandy.worker w
-WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < %(before)s
-  AND (w.lease_expires_at, w.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
-  AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.worker_id = w.id)
-ORDER BY w.lease_expires_at, w.id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT w.lease_expires_at AS at, w.id FROM gandy.worker w
+    WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < %(before)s
+      AND (w.lease_expires_at, w.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
+      AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.worker_id = w.id)
+    ORDER BY w.lease_expires_at, w.id LIMIT %(limit)s) dead;
 
 -- name: delete_workers
 -- One that came back meanwhile stays.
-WITH gone AS (
-    DELETE FROM gandy.worker w WHERE w.id = ANY(%(ids)s::text[])
-      AND CASE WHEN w.state IN ('stopped', 'lost') THEN w.last_seen_at ELSE w.lease_expires_at END < %(before)s
-    RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.worker w WHERE w.id = ANY(%(ids)s::text[])
+  AND CASE WHEN w.state IN ('stopped', 'lost') THEN w.last_seen_at ELSE w.lease_expires_at END < %(before)s;
 
 -- name: find_expired_keys
 -- Their time is over: the next to ask would take them anyway.
-SELECT expires_at AS at, holder_id AS id FROM gandy.unique_key
-WHERE expires_at <= %(before)s
-  AND (expires_at, holder_id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-ORDER BY expires_at, holder_id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT expires_at AS at, holder_id AS id FROM gandy.unique_key
+    WHERE expires_at <= %(before)s
+      AND (expires_at, holder_id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY expires_at, holder_id LIMIT %(limit)s) dead;
 
 -- name: delete_expired_keys
 -- One that was taken anew meanwhile stays.
-WITH gone AS (
-    DELETE FROM gandy.unique_key WHERE holder_id = ANY(%(ids)s::bigint[]) AND expires_at <= %(before)s RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.unique_key WHERE holder_id = ANY(%(ids)s::bigint[]) AND expires_at <= %(before)s;
 
 -- name: find_old_audit
 -- Who did what, long ago.
-SELECT at, id FROM gandy.audit
-WHERE at < %(before)s
-  AND (at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-ORDER BY at, id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT at, id FROM gandy.audit
+    WHERE at < %(before)s
+      AND (at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+    ORDER BY at, id LIMIT %(limit)s) dead;
 
 -- name: delete_old_audit
 -- The trail is only ever written once.
-WITH gone AS (
-    DELETE FROM gandy.audit WHERE id = ANY(%(ids)s::bigint[]) AND at < %(before)s RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.audit WHERE id = ANY(%(ids)s::bigint[]) AND at < %(before)s;
 
 -- name: find_old_state
 -- What no cycle has written for long belongs to a train or an application that is gone.
-SELECT updated_at AS at, key AS id FROM gandy.service_state
-WHERE updated_at < %(before)s
-  AND (updated_at, key) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
-ORDER BY updated_at, key LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT updated_at AS at, key AS id FROM gandy.service_state
+    WHERE updated_at < %(before)s
+      AND (updated_at, key) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
+    ORDER BY updated_at, key LIMIT %(limit)s) dead;
 
 -- name: delete_old_state
 -- What was written meanwhile stays.
-WITH gone AS (
-    DELETE FROM gandy.service_state WHERE key = ANY(%(ids)s::text[]) AND updated_at < %(before)s RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.service_state WHERE key = ANY(%(ids)s::text[]) AND updated_at < %(before)s;
 
 -- name: find_resolved_letters
 -- Never one that awaits a person, never one whose requeued entry still waits.
-SELECT l.resolved_at AS at, l.id FROM gandy.dead_letter l
-WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
-  AND (l.resolved_at, l.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
-ORDER BY l.resolved_at, l.id LIMIT %(limit)s;
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT l.resolved_at AS at, l.id FROM gandy.dead_letter l
+    WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
+      AND (l.resolved_at, l.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
+      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
+    ORDER BY l.resolved_at, l.id LIMIT %(limit)s) dead;
 
 -- name: delete_resolved_letters
 -- The conditions again: who requeued it meanwhile keeps it.
-WITH gone AS (
-    DELETE FROM gandy.dead_letter l WHERE l.id = ANY(%(ids)s::bigint[])
-      AND l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
-      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
-    RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.dead_letter l WHERE l.id = ANY(%(ids)s::bigint[])
+  AND l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
+  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued');
 
 -- name: find_orphaned_manifests
 -- No longer declared; whether they may go is for the rules to say.
@@ -254,10 +248,7 @@ WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status <> 'awaiting_intervention'
 
 -- name: delete_manifests
 -- They are locked, so nothing about them has changed.
-WITH gone AS (
-    DELETE FROM gandy.manifest m WHERE m.id = ANY(%(ids)s::bigint[]) RETURNING 1
-)
-SELECT count(*) AS rows FROM gone;
+DELETE FROM gandy.manifest m WHERE m.id = ANY(%(ids)s::bigint[]);
 
 -- name: page_capped_manifests
 -- Manifests that keep only so many runs, page by page.

@@ -4,83 +4,91 @@ SELECT :milliseconds AS milliseconds;
 
 -- name: find_expired_runs
 -- All three conditions; the loop follows the names and the index the rest, so nothing is sorted.
-SELECT r.name AS within, r.start_time AS at, r.id, NULL AS bucket
-FROM json_each(:names) AS w CROSS JOIN metadata r
-WHERE r.name = w.value AND r.start_time < :before AND r.train_state IN ('completed', 'failed', 'cancelled')
-  AND (r.owner = :owner OR r.name IN (SELECT value FROM json_each(:administrative)))
-  AND r.start_time >= CASE WHEN r.name = :after_name THEN :after_at ELSE '' END
-  AND (r.name IS NOT :after_name OR (r.start_time, r.id) > (:after_at, :after_id))
-LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids,
+       json_extract(json_group_array(within), '$[#-1]') AS within, NULL AS buckets
+FROM (
+    SELECT r.name AS within, r.start_time AS at, r.id
+    FROM json_each(:names) AS w CROSS JOIN metadata r
+    WHERE r.name = w.value AND r.start_time < :before AND r.train_state IN ('completed', 'failed', 'cancelled')
+      AND (r.owner = :owner OR r.name IN (SELECT value FROM json_each(:administrative)))
+      AND r.start_time >= CASE WHEN r.name = :after_name THEN :after_at ELSE '' END
+      AND (r.name IS NOT :after_name OR (r.start_time, r.id) > (:after_at, :after_id))
+    LIMIT :limit) dead;
 
 -- name: delete_entries_of_runs
 -- Entry and run share their id.
 DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched';
-SELECT changes() AS rows;
 
 -- name: delete_logs_of_runs
 -- Differs by necessity: one table, so there is no partition to name.
 DELETE FROM log WHERE metadata_id IN (SELECT value FROM json_each(:ids));
-SELECT changes() AS rows;
 
 -- name: forget_runs_of_letters
 -- The letter stays, without the run that it led to.
 UPDATE dead_letter SET retry_metadata_id = NULL WHERE retry_metadata_id IN (SELECT value FROM json_each(:ids));
-SELECT changes() AS rows;
 
 -- name: delete_runs
 -- Last, so that whatever a failure leaves is found again by its run.
 DELETE FROM metadata
 WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
-SELECT changes() AS rows;
 
 -- name: find_dead_runs
 -- Past their date; a keyset walk, so that no batch reads again what the one before passed.
-SELECT keep_until AS at, id, NULL AS bucket FROM metadata
-WHERE keep_until <= :before AND (keep_until, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-  AND train_state IN ('completed', 'failed', 'cancelled')
-ORDER BY keep_until, id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT keep_until AS at, id FROM metadata
+    WHERE keep_until <= :before AND (keep_until, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+      AND train_state IN ('completed', 'failed', 'cancelled')
+    ORDER BY keep_until, id LIMIT :limit) dead;
 
 -- name: delete_logs_by_row
 -- The same as delete_logs_of_runs: every run is kept by row.
 DELETE FROM log WHERE metadata_id IN (SELECT value FROM json_each(:ids));
-SELECT changes() AS rows;
 
 -- name: delete_runs_by_row
 -- The same as delete_runs: every run is kept by row.
 DELETE FROM metadata
 WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
-SELECT changes() AS rows;
 
 -- name: find_dispatched_entries
 -- Long dispatched, and their run is over: nothing asks for the entry any more.
-SELECT q.dispatched_at AS at, q.id FROM work_queue q
-WHERE q.status = 'dispatched' AND q.dispatched_at < :before
-  AND (q.dispatched_at, q.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-  AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = q.id AND r.train_state IN ('pending', 'in_progress'))
-ORDER BY q.dispatched_at, q.id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT q.dispatched_at AS at, q.id FROM work_queue q
+    WHERE q.status = 'dispatched' AND q.dispatched_at < :before
+      AND (q.dispatched_at, q.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+      AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = q.id AND r.train_state IN ('pending', 'in_progress'))
+    ORDER BY q.dispatched_at, q.id LIMIT :limit) dead;
 
 -- name: delete_dispatched_entries
 -- Found in this very transaction, which holds the file's write lock.
 DELETE FROM work_queue
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched' AND dispatched_at < :before;
-SELECT changes() AS rows;
 
 -- name: find_settled_entries
 -- Skipped or cancelled, aged from when they were: an entry that waited for long was cancelled only now.
-SELECT coalesce(settled_at, created_at) AS at, id FROM work_queue
-WHERE status = :status AND status IN ('skipped', 'cancelled') AND coalesce(settled_at, created_at) < :before
-  AND (coalesce(settled_at, created_at), id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-ORDER BY coalesce(settled_at, created_at), id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT coalesce(settled_at, created_at) AS at, id FROM work_queue
+    WHERE status = :status AND status IN ('skipped', 'cancelled') AND coalesce(settled_at, created_at) < :before
+      AND (coalesce(settled_at, created_at), id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY coalesce(settled_at, created_at), id LIMIT :limit) dead;
 
 -- name: delete_settled_entries
 -- Found in this very transaction, which holds the file's write lock.
 DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = :status
   AND coalesce(settled_at, created_at) < :before;
-SELECT changes() AS rows;
 
 -- name: find_stray_logs
 -- Differs by necessity: lines never move, so none is left behind.
-SELECT NULL AS at, NULL AS id WHERE :after_id IS NULL AND :limit = 0;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT NULL AS at, NULL AS id WHERE :after_id IS NULL AND :limit = 0) dead;
 
 -- name: settle_stray_logs
 -- Differs by necessity: lines never move.
@@ -88,71 +96,84 @@ SELECT 0 AS rows WHERE :ids IS NOT NULL;
 
 -- name: find_gone_workers
 -- Stopped or found lost, and silent for long.
-SELECT last_seen_at AS at, id FROM worker
-WHERE state IN ('stopped', 'lost') AND last_seen_at < :before
-  AND (last_seen_at, id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
-ORDER BY last_seen_at, id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT last_seen_at AS at, id FROM worker
+    WHERE state IN ('stopped', 'lost') AND last_seen_at < :before
+      AND (last_seen_at, id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+    ORDER BY last_seen_at, id LIMIT :limit) dead;
 
 -- name: find_silent_workers_without_runs
 -- Nobody marked them lost, and none of their runs is left for anybody to fail.
-SELECT w.lease_expires_at AS at, w.id FROM worker w
-WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < :before
-  AND (w.lease_expires_at, w.id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
-  AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = w.id)
-ORDER BY w.lease_expires_at, w.id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT w.lease_expires_at AS at, w.id FROM worker w
+    WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < :before
+      AND (w.lease_expires_at, w.id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+      AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = w.id)
+    ORDER BY w.lease_expires_at, w.id LIMIT :limit) dead;
 
 -- name: delete_workers
 -- Found in this very transaction, which holds the file's write lock.
 DELETE FROM worker WHERE id IN (SELECT value FROM json_each(:ids))
   AND CASE WHEN state IN ('stopped', 'lost') THEN last_seen_at ELSE lease_expires_at END < :before;
-SELECT changes() AS rows;
 
 -- name: find_expired_keys
 -- Their time is over: the next to ask would take them anyway.
-SELECT expires_at AS at, holder_id AS id FROM unique_key
-WHERE expires_at <= :before AND (expires_at, holder_id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-ORDER BY expires_at, holder_id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT expires_at AS at, holder_id AS id FROM unique_key
+    WHERE expires_at <= :before AND (expires_at, holder_id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY expires_at, holder_id LIMIT :limit) dead;
 
 -- name: delete_expired_keys
 -- Found in this very transaction, which holds the file's write lock.
 DELETE FROM unique_key WHERE holder_id IN (SELECT value FROM json_each(:ids)) AND expires_at <= :before;
-SELECT changes() AS rows;
 
 -- name: find_old_audit
 -- Who did what, long ago.
-SELECT at, id FROM audit
-WHERE at < :before AND (at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-ORDER BY at, id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT at, id FROM audit
+    WHERE at < :before AND (at, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+    ORDER BY at, id LIMIT :limit) dead;
 
 -- name: delete_old_audit
 -- The trail is only ever written once.
 DELETE FROM audit WHERE id IN (SELECT value FROM json_each(:ids)) AND at < :before;
-SELECT changes() AS rows;
 
 -- name: find_old_state
 -- What no cycle has written for long belongs to a train or an application that is gone.
-SELECT updated_at AS at, key AS id FROM service_state
-WHERE updated_at < :before AND (updated_at, key) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
-ORDER BY updated_at, key LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT updated_at AS at, key AS id FROM service_state
+    WHERE updated_at < :before AND (updated_at, key) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+    ORDER BY updated_at, key LIMIT :limit) dead;
 
 -- name: delete_old_state
 -- What was written meanwhile stays.
 DELETE FROM service_state WHERE key IN (SELECT value FROM json_each(:ids)) AND updated_at < :before;
-SELECT changes() AS rows;
 
 -- name: find_resolved_letters
 -- Never one that awaits a person, never one whose requeued entry still waits.
-SELECT l.resolved_at AS at, l.id FROM dead_letter l
-WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < :before
-  AND (l.resolved_at, l.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
-ORDER BY l.resolved_at, l.id LIMIT :limit;
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT l.resolved_at AS at, l.id FROM dead_letter l
+    WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < :before
+      AND (l.resolved_at, l.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
+      AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
+    ORDER BY l.resolved_at, l.id LIMIT :limit) dead;
 
 -- name: delete_resolved_letters
 -- Found in this very transaction, which holds the file's write lock.
 DELETE FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids))
   AND status <> 'awaiting_intervention' AND resolved_at < :before;
-SELECT changes() AS rows;
 
 -- name: find_orphaned_manifests
 -- No longer declared; whether they may go is for the rules to say.
@@ -195,7 +216,6 @@ WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status <> 'awaiting
 -- name: delete_manifests
 -- The transaction holds the file's write lock, so nothing about them has changed.
 DELETE FROM manifest WHERE id IN (SELECT value FROM json_each(:ids));
-SELECT changes() AS rows;
 
 -- name: page_capped_manifests
 -- Manifests that keep only so many runs, page by page.

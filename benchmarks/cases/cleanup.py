@@ -1,0 +1,87 @@
+"""Gandy's maintenance of its own tables: how fast, how felt by workers, and whether anything grows."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING
+
+from benchmarks.case import Case, Scale
+from benchmarks.cases.queue import throughput
+from benchmarks.cases.retention import removal
+
+if TYPE_CHECKING:
+    from benchmarks.rounds import Measured
+    from benchmarks.session import Session
+
+SOAK_RETENTION_SHARE = 10  # ten minutes with a retention of one; shorter runs in proportion
+
+
+def throughput_while_cleaning(session: Session, jobs: int) -> Measured:
+    """Work a full queue off beside expired runs, ten for every job, that are being removed or not."""
+    session.ask_first("reset")
+    session.ask_first("fill", jobs=jobs)
+    return throughput(session, jobs)
+
+
+def latency_while_cleaning(session: Session, jobs: int) -> Measured:
+    """From asking for a job to its start, at half the rate that the worker reached just before."""
+    best = throughput(session, jobs)["per second"]
+    session.ask_first("reset")
+    session.ask_first("fill", jobs=jobs)
+    session.checkpoint()
+    taken = [seconds * 1000 for seconds in session.ask_first("paced", jobs=jobs, per_second=best / 2)]
+    cuts = statistics.quantiles(taken, n=100, method="inclusive")
+    return {"p50 ms": cuts[49], "p99 ms": cuts[98], "max ms": max(taken), "jobs per second": best / 2}
+
+
+def soak(session: Session, seconds: int) -> Measured:
+    """Work at full speed for so long, with a tenth of it as retention."""
+    session.ask_first("reset")
+    answer: Measured = session.ask_first("soak", seconds=seconds, retention=seconds / SOAK_RETENTION_SHARE)
+    return answer
+
+
+CASES = (
+    Case(
+        name="cleanup",
+        title="Removing expired runs, by Gandy's own cycle and by direct SQL",
+        unit="runs",
+        contestants=("direct deletion", "gandy by row", "partition drop", "gandy by day"),
+        base="direct deletion",
+        measure=removal,
+        full=Scale(rounds=3, size=1_000_000),
+        quick=Scale(rounds=2, size=5_000),
+        notes=("Three log rows for each run, and as many runs that are kept.",),
+    ),
+    Case(
+        name="cleanup-throughput",
+        title="No-op jobs while expired runs are removed, and while they are not",
+        unit="jobs",
+        contestants=("gandy beside expired runs", "gandy removing them"),
+        base="gandy beside expired runs",
+        measure=throughput_while_cleaning,
+        full=Scale(rounds=7, size=50_000),
+        quick=Scale(rounds=2, size=2_000),
+    ),
+    Case(
+        name="cleanup-latency",
+        title="Pickup at half load while expired runs are removed, and while they are not",
+        unit="jobs",
+        contestants=("gandy beside expired runs", "gandy removing them"),
+        base="gandy beside expired runs",
+        measure=latency_while_cleaning,
+        full=Scale(rounds=5, size=50_000),
+        quick=Scale(rounds=2, size=2_000),
+        headline="p99 ms",
+    ),
+    Case(
+        name="soak",
+        title="Ten minutes at full speed with a retention of one: the last third beside the middle one",
+        unit="jobs",
+        contestants=("gandy removing them",),
+        base="gandy removing them",
+        measure=soak,
+        full=Scale(rounds=1, size=600),
+        quick=Scale(rounds=1, size=12),
+    ),
+)
