@@ -27,4 +27,6 @@ def needed_look(view: DispatchView, now: datetime) -> datetime | None:
     if is_spent and not view.has_awaiting_dead_letter:
         return now
     decision = determine(view, now)
+    if decision.occurrence is None and decision.deferred_by is not None:
+        return None  # who lifts the guard brings the look, and what could be settled meanwhile waits with it
     return now if decision.has_verdict else decision.next_look_at

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row, Rows
 
 _OPENED_AT_ONCE: Final = 1_000
+_GONE: Final = frozenset({"stopped", "lost"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ def next_due() -> Operation[float | None]:
 
 def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     """Load what is ready, measure, choose, and turn the chosen into runs."""
+    if not (yield from _may_claim(request.worker_id)):
+        return NOTHING
     ready = yield from load_ready(request)
     chosen = choose_entries(ready, request.limit) if ready.entries else []
     return (yield from dispatch_entries(request, chosen)) if chosen else NOTHING
@@ -190,6 +193,8 @@ def announce_pending(owner: str) -> Operation[None]:
 
 def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
     """Start runs that a dispatcher has made."""
+    if not (yield from _may_claim(request.worker_id)):
+        return NOTHING
     rows = yield statement(
         "claim_pending",
         owner=request.owner,
@@ -223,6 +228,12 @@ def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
     for owner in {row.owner for row in rows}:
         yield statement("notify", payload=f"work:{owner}")
     return len(rows) - len(cancelled)
+
+
+def _may_claim(worker_id: str | None) -> Operation[bool]:
+    """Hold the asking worker: who was found lost claims nothing, for nobody would miss it a second time."""
+    found = [] if worker_id is None else (yield statement("hold_worker", id=worker_id))
+    return all(row.state not in _GONE for row in found)
 
 
 def _lock_manifests(entries: Rows) -> Operation[dict[int, Row]]:

@@ -75,7 +75,10 @@ UPDATE gandy.manifest m SET
     has_dependents_due = m.has_dependents_due OR (r.is_enabled AND NOT m.is_enabled AND m.success_count > 0),
     orphaned_at = CASE WHEN r.is_orphaned THEN m.orphaned_at END, declared = r.declared::json, overrides = r.overrides::json,
     next_scheduled_run = r.next_scheduled_run,
-    next_look_at = CASE WHEN m.next_look_at <= gandy.now() THEN m.next_look_at ELSE r.next_look_at END,
+    next_look_at = CASE WHEN m.next_look_at <= gandy.now() THEN m.next_look_at
+                        -- another limit may have been reached already: the manager parks it
+                        WHEN r.is_retried AND m.failure_count >= greatest(1, r.max_retries) THEN gandy.now()
+                        ELSE r.next_look_at END,
     completed_at = CASE WHEN r.is_rearmed THEN NULL ELSE m.completed_at END, updated_at = gandy.now()
 FROM unnest(
     %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],

@@ -14,6 +14,10 @@ UPDATE gandy.worker SET last_seen_at = gandy.now(), busy = %(busy)s,
 WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now()
 RETURNING state;
 
+-- name: hold_worker
+-- Before anything else of a claim is locked: whoever finds the worker lost comes before the claim, or waits for its end.
+SELECT state FROM gandy.worker WHERE id = %(id)s FOR SHARE;
+
 -- name: stop_worker
 -- A clean end: nothing of it is left to be reaped.
 UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0

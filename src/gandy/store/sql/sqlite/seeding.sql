@@ -63,7 +63,10 @@ UPDATE manifest SET
     has_dependents_due = has_dependents_due OR (:is_enabled AND NOT is_enabled AND success_count > 0),
     orphaned_at = CASE WHEN :is_orphaned THEN orphaned_at END, declared = :declared, overrides = :overrides,
     next_scheduled_run = :next_scheduled_run,
-    next_look_at = CASE WHEN next_look_at <= gandy_now() THEN next_look_at ELSE :next_look_at END,
+    next_look_at = CASE WHEN next_look_at <= gandy_now() THEN next_look_at
+                        -- another limit may have been reached already: the manager parks it
+                        WHEN :is_retried AND failure_count >= max(1, :max_retries) THEN gandy_now()
+                        ELSE :next_look_at END,
     completed_at = CASE WHEN :is_rearmed THEN NULL ELSE completed_at END, updated_at = gandy_now()
 WHERE external_id = :external_id
 RETURNING id, external_id;

@@ -11,6 +11,10 @@ UPDATE worker SET last_seen_at = gandy_now(), busy = :busy, lease_expires_at = g
 WHERE id = :id AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
 RETURNING state;
 
+-- name: hold_worker
+-- Differs by necessity: the transaction already holds the file's write lock.
+SELECT state FROM worker WHERE id = :id;
+
 -- name: stop_worker
 -- A clean end: nothing of it is left to be reaped.
 UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0

@@ -1,0 +1,425 @@
+"""Random lives of an application: schedules, workers, people and the clock, in any order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from gandy.errors import TriggerInputConflictError
+from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
+from gandy.model.run import EndedBy, TrainState
+from gandy.model.schedule import (
+    Cron,
+    Dependent,
+    DormantDependent,
+    Interval,
+    Manual,
+    MisfirePolicy,
+    Once,
+)
+from gandy.store.cancelling import cancel_jobs
+from gandy.store.dead_letters import acknowledge_letters, requeue_letters
+from gandy.store.dispatching import put_back
+from gandy.store.entries import queue_rerun
+from gandy.store.groups import override_group
+from gandy.store.overriding import override_manifest
+from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
+from gandy.store.triggers import trigger
+from tests.model.ledger import Ledger
+from tests.model.moving import Step, moving_faults
+from tests.model.site import MOMENT, SOMEBODY, TRAINS, Claim
+from tests.model.standing import standing_faults
+from tests.support.world import OWNER, SPANS
+
+if TYPE_CHECKING:
+    from gandy.model.schedule import Schedule
+    from tests.model.site import Site
+    from tests.model.snapshot import Row, Snapshot
+
+NAMES = ("a", "b", "c", "d", "e")
+WORKERS = 3
+REMEMBERED = 12
+ROUNDS = 60
+GROUPS = (
+    GroupDeclaration(name="default"),
+    GroupDeclaration(name="narrow", max_active_jobs=1, priority=5),
+    GroupDeclaration(name="wide", max_active_jobs=3),
+)
+
+picks = st.integers(0, 11)
+names = st.sampled_from(NAMES)
+timed: st.SearchStrategy[Schedule] = st.sampled_from(
+    [
+        Interval(timedelta(minutes=1)),
+        Interval(timedelta(minutes=5)),
+        Cron("*/7 * * * *"),
+        Cron("30 * * * *"),
+        Once(delay=timedelta(minutes=2)),
+        Manual(),
+    ]
+)
+spans = st.sampled_from(
+    [
+        timedelta(seconds=1),
+        timedelta(seconds=10),
+        timedelta(seconds=20),
+        timedelta(seconds=61),
+        timedelta(minutes=5),
+        timedelta(minutes=21),
+        timedelta(minutes=70),
+        timedelta(hours=5),
+        timedelta(days=1),
+        timedelta(days=8),
+    ]
+)
+options = st.fixed_dictionaries(
+    {
+        "group": st.sampled_from([group.name for group in GROUPS]),
+        "max_retries": st.sampled_from([0, 1, 2, 3]),
+        "is_retried": st.sampled_from([True, True, True, False]),
+        "retry_delay": st.sampled_from([None, timedelta(0), timedelta(seconds=10)]),
+        "misfire_policy": st.sampled_from(list(MisfirePolicy)),
+        "variance": st.sampled_from([timedelta(0), timedelta(0), timedelta(seconds=20)]),
+        "timeout": st.sampled_from([None, timedelta(minutes=2), timedelta(hours=2)]),
+        "keep_for": st.sampled_from([None, timedelta(0), timedelta(days=2)]),
+        "keep_last": st.sampled_from([None, 2]),
+    }
+)
+endings = st.sampled_from(
+    [
+        (TrainState.COMPLETED, EndedBy.ITSELF),
+        (TrainState.COMPLETED, EndedBy.ITSELF),
+        (TrainState.FAILED, EndedBy.ITSELF),
+        (TrainState.FAILED, EndedBy.ITSELF),
+        (TrainState.FAILED, EndedBy.TIMEOUT),
+        (TrainState.FAILED, EndedBy.SHUTDOWN),
+        (TrainState.CANCELLED, EndedBy.OPERATOR),
+    ]
+)
+
+
+class Life(RuleBasedStateMachine):
+    """One application from its first deploy on."""
+
+    site: ClassVar[Site]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.site.empty()
+        self.ledger = Ledger()
+        self.declared: dict[str, ManifestDeclaration] = {}
+        self.claims: list[Claim] = []
+        self.workers: list[str] = []
+        self.started = 0
+        self.before: Snapshot = self.site.snapshot()
+        self.step = Step("start")
+
+    @initialize(first=timed, second=timed, given=options)
+    def deploy(self, first: Schedule, second: Schedule, given: dict[str, object]) -> None:
+        self.start_worker()
+        self._declare("a", first, given)
+        self._declare("b", second, {})
+        self._declare("c", Dependent("a"), given)
+
+    # what an application declares
+
+    @rule(name=names, schedule=timed, given=options)
+    def declare(self, name: str, schedule: Schedule, given: dict[str, object]) -> None:
+        before = self.declared.get(name)
+        self._declare(name, schedule if before is None else _again(before, schedule), given)
+
+    @rule(name=names, parent=names, is_dormant=st.booleans(), given=options)
+    def declare_dependent(self, name: str, parent: str, is_dormant: bool, given: dict[str, object]) -> None:
+        name = next((each for each in NAMES if each not in self.declared), name)
+        if parent not in self.declared or name in self.declared:
+            return
+        self._declare(name, DormantDependent(parent) if is_dormant else Dependent(parent), given)
+
+    def _declare(self, name: str, schedule: Schedule, given: dict[str, object]) -> None:
+        self.declared[name] = ManifestDeclaration(
+            external_id=name,
+            train=TRAINS[NAMES.index(name) % len(TRAINS)],
+            input_json="{}",
+            input_type_name="Nothing",
+            schedule=schedule,
+            **given,  # type: ignore[arg-type]
+        )
+        self.site.seed(list(self.declared.values()), GROUPS)
+        self._done(Step("seed"))
+
+    @rule(name=names)
+    def declare_no_longer(self, name: str) -> None:
+        is_parent = any(getattr(each.schedule, "parent", None) == name for each in self.declared.values())
+        if name not in self.declared or is_parent or len(self.declared) == 1:
+            return
+        del self.declared[name]
+        self.site.seed(list(self.declared.values()), GROUPS)
+        self._done(Step("seed"))
+
+    # what people do
+
+    @rule(pick=picks, is_enabled=st.booleans())
+    def switch_manifest(self, pick: int, is_enabled: bool) -> None:
+        self.site.do(override_manifest(self._name(pick), {"is_enabled": is_enabled}))
+        self._done(Step("override"))
+
+    @rule(group=st.sampled_from(GROUPS), is_enabled=st.booleans())
+    def switch_group(self, group: GroupDeclaration, is_enabled: bool) -> None:
+        self.site.do(override_group(OWNER, group.name, {"is_enabled": is_enabled}))
+        self._done(Step("override"))
+
+    @rule(cap=st.sampled_from([1, 2, 5]))
+    def narrow_group(self, cap: int) -> None:
+        self.site.do(override_group(OWNER, "wide", {"max_active_jobs": cap}))
+        self._done(Step("override"))
+
+    @rule(
+        pick=picks,
+        delay=st.sampled_from([timedelta(0), timedelta(0), timedelta(minutes=1)]),
+        input_json=st.sampled_from([None, None, '{"by": "hand"}']),
+    )
+    def trigger(self, pick: int, delay: timedelta, input_json: str | None) -> None:
+        name = self._name(pick)
+        try:
+            self.site.do(trigger(name, delay=delay, input_json=input_json))
+        except TriggerInputConflictError:
+            (manifest,) = (m for m in self.before.manifests.values() if m["external_id"] == name)
+            assert input_json is not None, "only another input is refused"
+            assert self.before.waiting_of(manifest["id"]), "only a waiting entry is a reason to refuse"
+        self._done(Step("trigger"))
+
+    @rule(pick=picks)
+    def cancel(self, pick: int) -> None:
+        ids = sorted({*self.before.queued, *self.before.live})
+        if ids:
+            job = ids[pick % len(ids)]
+            self.site.do(cancel_jobs([job], SPANS))
+            self._done(Step("cancel", cancelled=frozenset({job})))
+
+    @rule(pick=picks, is_requeued=st.booleans())
+    @precondition(lambda self: self.before.letters)
+    def resolve(self, pick: int, is_requeued: bool) -> None:
+        ids = sorted(self.before.letters)
+        letter = ids[pick % len(ids)]
+        if is_requeued:
+            self.site.do(requeue_letters([letter], SOMEBODY))
+        else:
+            self.site.do(acknowledge_letters([letter], SOMEBODY, "seen"))
+        self._done(Step("resolve"))
+
+    @rule(pick=picks)
+    def run_again(self, pick: int) -> None:
+        ids = sorted(self.before.runs.keys() - self.before.live.keys())
+        if ids:
+            self.site.do(queue_rerun(ids[pick % len(ids)]))
+            self._done(Step("rerun"))
+
+    @rule(
+        key=st.sampled_from([None, None, "x", "y"]),
+        until=st.sampled_from(["start", "success"]),
+        keep_for=st.sampled_from([None, timedelta(minutes=1)]),
+        delay=st.sampled_from([timedelta(0), timedelta(seconds=30)]),
+        policy=st.sampled_from([(None, None), (1, None), (2, True), (3, False)]),
+        group=st.sampled_from(GROUPS),
+    )
+    def enqueue(
+        self,
+        key: str | None,
+        until: str,
+        keep_for: timedelta | None,
+        delay: timedelta,
+        policy: tuple[int | None, bool | None],
+        group: GroupDeclaration,
+    ) -> None:
+        uniqueness = None
+        if key is not None:
+            uniqueness = Uniqueness(keys=[key], until=until, keep_for=keep_for)  # type: ignore[arg-type]
+        request = EnqueueRequest(
+            owner=OWNER,
+            train=TRAINS[0],
+            inputs=[None],
+            input_type_name="Nothing",
+            group=group.name,
+            delay=delay,
+            max_retries=policy[0],
+            is_retried=policy[1],
+            retry_delay=timedelta(seconds=5),
+            uniqueness=uniqueness,
+        )
+        result = self.site.do(enqueue(request))
+        if result.existing:
+            (held,) = (k for k in self.before.keys.values() if k["key"] == key)
+            assert result.ids == (held["id"],), "who holds the key stands for the new one"
+            assert held["expires_at"] is None or held["expires_at"] > self.before.now
+        self._done(Step("enqueue"))
+
+    # what servers do
+
+    @rule(trusts_leases=st.booleans(), limit=st.sampled_from([200, 200, None, 1]))
+    def cycle(self, trusts_leases: bool, limit: int | None) -> None:
+        self.site.cycle(trusts_leases=trusts_leases, limit=limit)
+        self._done(Step("cycle", trusts_leases=trusts_leases))
+
+    @rule(span=spans, trusts_leases=st.booleans())
+    def sleep_and_cycle(self, span: timedelta, trusts_leases: bool) -> None:
+        self.pass_time(span, True)
+        self.cycle(trusts_leases, 200)
+
+    @rule(cap=st.sampled_from([None, 2, 4]))
+    def dispatch(self, cap: int | None) -> None:
+        self.site.dispatch(cap)
+        self._done(Step("dispatch", cap=cap))
+
+    @rule()
+    def start_worker(self) -> None:
+        self.started += 1
+        worker_id = f"worker-{self.started}"
+        self.site.register(worker_id)
+        self.workers = [*self.workers, worker_id][-WORKERS:]
+        self._done(Step("register"))
+
+    @rule(pick=picks, limit=st.sampled_from([1, 2, 10]), is_pending=st.booleans(), renews=st.booleans())
+    def claim(self, pick: int, limit: int, is_pending: bool, renews: bool) -> None:
+        """Ask for work; a worker that was frozen asks before it notices that it was found lost."""
+        worker_id = self.workers[pick % len(self.workers)]
+        if not renews or self.site.renew(worker_id):
+            self._taken(self.site.claim(worker_id, limit, is_pending=is_pending))
+
+    @rule(ending=endings, limit=st.sampled_from([1, 2, 10]))
+    def claim_and_finish(self, ending: tuple[TrainState, EndedBy], limit: int) -> None:
+        if self.site.renew(self.workers[-1]):
+            claims = self.site.claim(self.workers[-1], limit)
+            self._taken(claims)
+            self._finish(claims, ending)
+
+    @rule(pick=picks, ending=endings, activates=st.booleans())
+    @precondition(lambda self: self.claims)
+    def finish(self, pick: int, ending: tuple[TrainState, EndedBy], activates: bool) -> None:
+        """End a run, or try to: the claim may be long lost."""
+        self._finish([self.claims[pick % len(self.claims)]], ending, activates=activates)
+
+    @rule(pick=picks)
+    @precondition(lambda self: self.claims)
+    def return_unbegun(self, pick: int) -> None:
+        claim = self.claims[pick % len(self.claims)]
+        ids = frozenset({claim.run.id}) if self.ledger.holds(claim) else frozenset()
+        self.site.do(put_back(list(ids), claim.worker_id))
+        self._done(Step("put back", put_back=ids))
+
+    @rule(which=st.sampled_from(["metadata", "letters", "tables"]))
+    def clean_up(self, which: str) -> None:
+        past = self.site.past
+        if which == "metadata":
+            self.site.call(past.metadata_cleanup(batch_size=2))
+        elif which == "letters":
+            self.site.call(past.dead_letter_cleanup())
+        else:
+            self.site.call(past.table_maintenance())
+        self._done(Step("cleanup"))
+
+    # time
+
+    @rule(span=spans, renews=st.booleans())
+    def pass_time(self, span: timedelta, renews: bool) -> None:
+        """Let time pass; workers that live renew their leases, those that are frozen or gone do not."""
+        if renews:
+            for worker_id in self.workers:
+                self.site.renew(worker_id)
+        self.site.advance(span)
+        self._done(Step("time"))
+
+    def teardown(self) -> None:
+        """Whatever has happened: when everything is switched on, everything that waits gets its turn."""
+        for name in self.declared:  # one run makes up for a long time switched off
+            self.site.do(override_manifest(name, {"is_enabled": True, "misfire_policy": "fire_once_now"}))
+        for group in GROUPS:
+            self.site.do(override_group(OWNER, group.name, None))
+        self._done(Step("override"))
+        self.pass_time(timedelta(hours=2), False)
+        self.start_worker()
+        self.cycle(True, None)
+        for _ in range(ROUNDS):
+            if not self._work_off():
+                break
+        self._expect_rest()
+
+    def _resolve_all(self) -> None:
+        for letter in sorted(self.before.letters):
+            self.site.do(acknowledge_letters([letter], SOMEBODY, "seen"))
+        self._done(Step("resolve"))
+
+    def _work_off(self) -> bool:
+        """Claim all there is, wherever it waits, and let it succeed."""
+        self._resolve_all()
+        worker_id = self.workers[-1]
+        claims = [*self.site.claim(worker_id, 100), *self.site.claim(worker_id, 100, is_pending=True)]
+        self._taken(claims)
+        self._finish(claims, (TrainState.COMPLETED, EndedBy.ITSELF))
+        self.cycle(True, None)
+        return bool(claims or self._due())
+
+    def _expect_rest(self) -> None:
+        """Nothing that is due waits, nothing runs, and every success of a parent was followed."""
+        seen = self.before
+        assert not self._due(), f"what is due gets its turn: {self._due()}"
+        assert not seen.live, f"what runs comes to an end: {seen.live}"
+        for manifest in seen.manifests.values():
+            parent = seen.manifests.get(manifest["depends_on_manifest_id"])
+            if manifest["schedule_type"] == "dependent" and not manifest["orphaned_at"] and parent:
+                assert manifest["parent_success_seen"] == parent["success_count"], "a success is followed"
+
+    def _due(self) -> list[Row]:
+        seen = self.before
+        return [
+            entry
+            for entry in seen.queued.values()
+            if entry["scheduled_at"] <= seen.now and not _is_orphaned(seen, entry)
+        ]
+
+    def _name(self, pick: int) -> str:
+        return list(self.declared)[pick % len(self.declared)]
+
+    def _taken(self, claims: list[Claim]) -> None:
+        self.ledger.take(claims)
+        self.claims = [*claims, *self.claims][:REMEMBERED]
+        self._done(Step("claim"))
+
+    def _finish(
+        self, claims: list[Claim], ending: tuple[TrainState, EndedBy], *, activates: bool = False
+    ) -> None:
+        ends = {claim.run.id: ending for claim in claims if self.ledger.holds(claim)}
+        sleepers = tuple(
+            (name, None)
+            for name, each in self.declared.items()
+            if isinstance(each.schedule, DormantDependent)
+        )
+        result = self.site.finish(claims, *ending, activations=sleepers if activates else ())
+        assert set(result.finished) == set(ends), "whose claim still owns the run ends it, and nobody else"
+        self._done(Step("finish", ends=ends))
+
+    def _done(self, step: Step) -> None:
+        after = self.site.snapshot()
+        faults = [
+            *standing_faults(after),
+            *moving_faults(self.before, after, step),
+            *self.ledger.follow(self.before, after, step),
+            *self.site.wrong_hints(),
+        ]
+        self.before = after
+        self.site.advance(MOMENT)
+        assert not faults, "\n".join(faults)
+
+
+def _is_orphaned(seen: Snapshot, entry: Row) -> bool:
+    manifest = seen.manifests.get(entry["manifest_id"])
+    return manifest is not None and manifest["orphaned_at"] is not None
+
+
+def _again(before: ManifestDeclaration, schedule: Schedule) -> Schedule:
+    """Only the kinds that may follow each other: a dependent stays one."""
+    if isinstance(before.schedule, Dependent | DormantDependent):
+        return before.schedule
+    return schedule

@@ -1,0 +1,158 @@
+"""What may change between two instants, given what was done in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from gandy.model.run import EndedBy, TrainState
+from tests.model.snapshot import LIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.model.snapshot import Row, Snapshot
+
+STALE_PENDING = timedelta(minutes=20)
+STALE_IN_PROGRESS = timedelta(minutes=60)
+LASTING = ("train_state", "worker_id", "fence", "attempt", "due_at", "end_time", "failure_exception")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was done."""
+
+    kind: str
+    ends: Mapping[int, tuple[TrainState, EndedBy]] = field(default_factory=dict)  #: that the model accepts
+    put_back: frozenset[int] = frozenset()  #: that the model accepts
+    cancelled: frozenset[int] = frozenset()
+    trusts_leases: bool = False
+    cap: int | None = None
+
+
+def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
+    """Name every change that nothing in the step allows."""
+    yield from _runs(before, after, step)
+    yield from _entries(before, after, step)
+    yield from _letters(before, after, step)
+    yield from _caps(before, after, step)
+    for run in newly_ended(before, after):
+        yield from _end(before, run, step)
+        yield from _sequel(after, run)
+
+
+def newly_ended(before: Snapshot, after: Snapshot) -> list[Row]:
+    """Runs that came to their end in this step."""
+    return [
+        run
+        for run_id, run in after.runs.items()
+        if run["train_state"] not in LIVE
+        and (run_id not in before.runs or before.runs[run_id]["train_state"] in LIVE)
+    ]
+
+
+def _runs(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
+    """Nothing unfinished is ever deleted, and nothing finished is ever rewritten."""
+    for run_id, run in before.runs.items():
+        now = after.runs.get(run_id)
+        if run["train_state"] in LIVE:
+            if now is None and run_id not in step.put_back:
+                yield f"run {run_id} was {run['train_state']} and is gone"
+        elif now is None:
+            if step.kind != "cleanup" or run["keep_until"] > after.now:
+                yield f"run {run_id} is kept until {run['keep_until']} and is gone"
+        elif any(now[name] != run[name] for name in LASTING):
+            yield f"run {run_id} had ended and was rewritten: {run} is now {now}"
+
+
+def _entries(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
+    for entry_id, entry in before.entries.items():
+        now = after.entries.get(entry_id)
+        if now is None and (entry["status"] == "queued" or step.kind != "cleanup"):
+            yield f"entry {entry_id} was {entry['status']} and is gone"
+        if now is None or now["status"] == entry["status"]:
+            continue
+        change = (entry["status"], now["status"])
+        if change == ("queued", "dispatched") and entry_id not in after.runs:
+            yield f"entry {entry_id} is dispatched without a run"
+        if entry["status"] in {"cancelled", "skipped"} or (
+            entry["status"] == "dispatched" and entry_id not in step.put_back
+        ):
+            yield f"entry {entry_id} went from {change[0]} to {change[1]}"
+
+
+def _letters(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
+    for letter_id, letter in before.letters.items():
+        now = after.letters.get(letter_id)
+        if now is None and (letter["status"] == "awaiting_intervention" or step.kind != "cleanup"):
+            yield f"letter {letter_id} was {letter['status']} and is gone"
+
+
+def _caps(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
+    """Who adds runs stays under the caps; runs that were there before a cap was lowered may be more."""
+    added = [run for run_id, run in after.live.items() if run_id not in before.live]
+    for group in after.groups.values():
+        cap = group["max_active_jobs"]
+        active = sum(run["manifest_group_id"] == group["id"] for run in after.live.values())
+        if cap is not None and active > cap and any(run["manifest_group_id"] == group["id"] for run in added):
+            yield f"group {group['name']} has {active} active runs, and its cap is {cap}"
+    if step.cap is not None and added and len(after.live) > step.cap:
+        yield f"{len(after.live)} runs are active, and the cap is {step.cap}"
+
+
+def _end(before: Snapshot, run: Row, step: Step) -> Iterator[str]:
+    """Only its own claim ends a run, or who may: an operator before it began, a reaper with a reason."""
+    was = before.runs.get(run["id"])
+    if was is None:
+        yield f"run {run['id']} ended without ever having been live"
+    elif run["id"] in step.ends:
+        yield from _own_end(was, run, step)
+    elif step.kind == "cycle":
+        yield from _reaped(before, was, run, step=step)
+    elif not (run["id"] in step.cancelled and was["train_state"] == "pending"):
+        yield f"run {run['id']} ended as {run['train_state']} in a step that does not end it"
+
+
+def _own_end(was: Row, run: Row, step: Step) -> Iterator[str]:
+    state = step.ends[run["id"]][0]
+    is_overruled = was["cancellation_reason"] == "operator" and state is TrainState.FAILED
+    expected = TrainState.CANCELLED if is_overruled else state
+    if run["train_state"] != expected:
+        yield f"run {run['id']} ended as {run['train_state']} instead of {expected}"
+    if (run["worker_id"], run["fence"]) != (was["worker_id"], was["fence"]):
+        yield f"run {run['id']} was ended by a claim that did not own it"
+
+
+def _reaped(before: Snapshot, was: Row, run: Row, *, step: Step) -> Iterator[str]:
+    match run["failure_exception"]:
+        case "WorkerLost":
+            worker = before.workers[was["worker_id"]]
+            is_due = step.trusts_leases and worker["lease_expires_at"] <= run["end_time"]
+        case "NeverStarted":
+            is_due = was["train_state"] == "pending" and was["created_at"] <= run["end_time"] - STALE_PENDING
+        case "Stale":
+            is_due = was["start_time"] <= run["end_time"] - STALE_IN_PROGRESS
+        case _:
+            is_due = False
+    if not is_due:
+        yield f"run {run['id']} was reaped ({run['failure_exception']}) without a reason"
+
+
+def _sequel(after: Snapshot, run: Row) -> Iterator[str]:
+    """A failure is followed by another attempt or by a letter; nothing meant to run is lost."""
+    if run["train_state"] != "failed":
+        return
+    manifest = after.manifests.get(run["manifest_id"])
+    entry = after.entries.get(run["id"])
+    if manifest is None:
+        policy = entry["is_retried"] if entry is not None else False
+        is_retried = run["manifest_id"] is None and (policy is None or bool(policy))
+        is_followed = any(each["retry_of"] == run["id"] for each in after.entries.values())
+    else:
+        is_retried = bool(manifest["is_retried"])
+        is_spent = manifest["failure_count"] >= max(1, manifest["max_retries"])
+        is_followed = bool(after.waiting_of(manifest["id"])) or is_spent
+    is_parked = any(letter["metadata_id"] == run["id"] for letter in after.letters.values())
+    if is_retried and not (is_followed or is_parked):
+        yield f"run {run['id']} failed, and neither another attempt nor a letter follows"
