@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.timeout(240)
-
-#: With GANDY_TEST_SCREENSHOTS=1 the pictures of the documentation are taken anew.
-SCREENSHOTS = Path(__file__).parents[2] / "docs" / "screenshots"
-TAKES_SCREENSHOTS = os.environ.get("GANDY_TEST_SCREENSHOTS") == "1"
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +41,6 @@ def page(browser: Browser, migrated_url: str) -> Iterator[Page]:
         assert [said for said in complaints if "422" not in said] == []
 
 
-def picture(page: Page, name: str) -> None:
-    if TAKES_SCREENSHOTS:
-        page.screenshot(path=SCREENSHOTS / f"{name}.png")
-
-
 def test_an_operator_walks_through_every_page_and_acts(page: Page) -> None:
     _look_at_home(page)
     _look_at_a_run_and_run_it_again(page)
@@ -69,11 +58,9 @@ def _look_at_home(page: Page) -> None:
     expect(page.get_by_text("dead letters wait for a decision")).to_be_visible()
     expect(page.locator("table").get_by_text("wait_for_ever").first).to_be_visible()
     expect(page.locator("[data-chart] canvas")).to_be_visible()
-    picture(page, "home")
     page.get_by_role("button", name="Light or dark").click()
     assert page.locator("html").get_attribute("data-theme") == "dark"
     expect(page.locator("[data-chart] canvas")).to_be_visible()
-    picture(page, "home-dark")
     page.get_by_role("button", name="Light or dark").click()
 
 
@@ -81,17 +68,14 @@ def _look_at_a_run_and_run_it_again(page: Page) -> None:
     page.keyboard.press("g")
     page.keyboard.press("r")
     page.wait_for_url("**/runs")
-    picture(page, "runs")
     page.get_by_label("State").select_option("failed")
     page.wait_for_url("**/runs?state=failed*")
     page.locator("tbody a.mono").first.click()
     expect(page.get_by_role("heading", name="Failure")).to_be_visible()
     expect(page.locator(".failure")).to_contain_text("<script>alert('evil')</script>")
-    picture(page, "run-failed")
     page.goto("/runs?train=send_parcel")
     page.locator("tbody a.mono").last.click()
     expect(page.get_by_role("heading", name="Junctions")).to_be_visible()
-    picture(page, "run")
     page.locator("input[name='field:address']").fill("Bergen")
     page.get_by_role("button", name="Run again", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("is queued again as")
@@ -104,7 +88,6 @@ def _look_at_a_run_and_run_it_again(page: Page) -> None:
 
 def _pause_and_trigger_a_manifest(page: Page) -> None:
     page.goto("/manifests")
-    picture(page, "manifests")
     page.keyboard.press("/")
     page.keyboard.type("night")
     page.keyboard.press("Enter")
@@ -115,7 +98,6 @@ def _pause_and_trigger_a_manifest(page: Page) -> None:
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_text("it is disabled: the depot is closed")).to_be_visible()
     expect(page.get_by_role("heading", name="Set by an operator")).to_be_visible()
-    picture(page, "manifest")
     page.get_by_role("button", name="Clear, and be as declared").click()
     expect(page.get_by_role("status")).to_contain_text("as declared again")
     page.get_by_role("button", name="Trigger now").click()
@@ -125,9 +107,7 @@ def _pause_and_trigger_a_manifest(page: Page) -> None:
 def _switch_a_group_off_and_on(page: Page) -> None:
     page.goto("/groups")
     expect(page.locator(".graph .node")).to_have_count(4)
-    picture(page, "groups")
     page.get_by_role("link", name="etl", exact=True).click()
-    picture(page, "group")
     page.get_by_role("button", name="Switch off…").click()
     page.get_by_label("Why").fill("audit")
     page.get_by_role("button", name="Switch off", exact=True).click()
@@ -139,16 +119,13 @@ def _switch_a_group_off_and_on(page: Page) -> None:
 def _cancel_what_waits(page: Page) -> None:
     page.goto("/queue")
     expect(page.locator("tbody tr").first).to_be_visible()
-    picture(page, "queue")
     page.locator("tbody").get_by_role("button", name="Cancel").first.click()
     expect(page.get_by_role("status")).to_contain_text("is cancelled")
 
 
 def _deal_with_dead_letters(page: Page) -> None:
     page.goto("/dead-letters")
-    picture(page, "dead-letters")
     page.locator("tbody a.mono").first.click()
-    picture(page, "dead-letter")
     page.locator("input[name='field:line']").fill("mended")
     page.get_by_role("button", name="Requeue with this", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("Requeued as")
@@ -156,7 +133,6 @@ def _deal_with_dead_letters(page: Page) -> None:
     page.get_by_label("Select all on this page").check()
     page.get_by_role("button", name="Acknowledge selected…").click()
     expect(page.get_by_role("heading", name="Acknowledge")).to_be_visible()
-    picture(page, "dead-letters-preview")
     page.get_by_label("Note").fill("known, and not needed")
     page.locator("form.fields button.main").click()
     expect(page.get_by_role("status")).to_contain_text("acknowledged")
@@ -164,17 +140,13 @@ def _deal_with_dead_letters(page: Page) -> None:
 
 def _look_at_workers_trains_and_tables(page: Page) -> None:
     page.goto("/trains")
-    picture(page, "trains")
     page.get_by_role("row", name="send_parcel").get_by_role("link", name="Enqueue").click()
     page.locator("input[name='field:address']").fill("Rome")
-    picture(page, "enqueue")
     page.get_by_role("button", name="Enqueue").first.click()
     expect(page.get_by_role("status")).to_contain_text("send_parcel is queued as")
     page.goto("/tables")
     expect(page.get_by_role("heading", name="Gandy's own tables")).to_be_visible()
-    picture(page, "tables")
     page.goto("/workers")
-    picture(page, "workers")
     page.get_by_role("button", name="Drain").first.click()
     expect(page.get_by_role("status")).to_contain_text("takes no more")
 
@@ -183,7 +155,6 @@ def _find_it_all_in_the_trail(page: Page) -> None:
     page.goto("/audit")
     for deed in ("disable manifest", "reset manifest", "set group", "rerun", "drain worker"):
         expect(page.locator("tbody").get_by_text(deed).first).to_be_visible()
-    picture(page, "audit")
 
 
 def test_a_page_is_live_without_reloading(page: Page) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003 the faces read it at run time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from gandy.errors import ContractTargetError
+from gandy.desk.concerns import Concern
+from gandy.errors import ContractTargetError, GandyError
 from gandy.lifecycle.contract.matrix import matrix
 from gandy.store.audit import Deed, record_deed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gandy.lifecycle import Contract
     from gandy.lifecycle.reports.plan import PlannedRule
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from gandy.lifecycle.supervisor.report import ContractReport, Held
     from gandy.model.operator import Operator
     from gandy.store.drivers.database import ReadingRunner
+
+
+_ASKED_EVERY: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,19 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleProgress:
+    """What is remembered about one rule in the database that it sweeps."""
+
+    scheduler: str
+    table: str
+    rule: str
+    deleted: int
+    backlog: int
+    measured_at: datetime | None
+    held_rows: int | None  #: so many rows wait for a person's word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
     """A row that could not be deleted."""
 
@@ -86,6 +104,29 @@ def list_contract_tables(contracts: Sequence[Contract]) -> tuple[ContractTable, 
     )
 
 
+class HeldRules:
+    """Which rules wait for a person's word; asked anew once a minute, for it is asked on every look."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._asked_at: float | None = None
+        self._found: tuple[Concern, ...] = ()
+
+    async def concerns(self, contracts: Sequence[Contract]) -> tuple[Concern, ...]:
+        """Name each of them as something that needs a person."""
+        if self._asked_at is None or self._now() - self._asked_at > _ASKED_EVERY:
+            self._asked_at = self._now()
+            states = await asyncio.to_thread(lambda: tuple(_progress(contracts)))
+            self._found = tuple(_held(state) for state in states if state.held_rows is not None)
+        return self._found
+
+
+def _held(rule: RuleProgress) -> Concern:
+    which = f"{rule.scheduler}: {rule.table} {rule.rule}"
+    said = f"{which} would remove {rule.held_rows} rows and waits for your word"
+    return Concern(kind="rule held back", said=said, place="/tables/plan", is_urgent=True)
+
+
 class LifecycleDesk:
     """Looks at and sweeps the tables of contracts, each in its own database, outside the event loop."""
 
@@ -102,6 +143,10 @@ class LifecycleDesk:
         from gandy.lifecycle.reports.plan import plan  # noqa: PLC0415 an extra
 
         return tuple(_planned(rule) for rule in await asyncio.to_thread(plan, self._contracts))
+
+    async def progress(self) -> tuple[RuleProgress, ...]:
+        """Say how far each rule has come; a database that does not answer says nothing."""
+        return await asyncio.to_thread(lambda: tuple(_progress(self._contracts)))
 
     async def quarantine(self) -> tuple[SetAside, ...]:
         """List the rows that could not be deleted."""
@@ -132,6 +177,30 @@ class LifecycleDesk:
         deed = Deed(owner=self._owner, action="sweep", subject=scheduler, detail=detail)
         await self._database.run(record_deed(self._operator, deed))
         return swept
+
+
+def _progress(contracts: Sequence[Contract]) -> Iterator[RuleProgress]:
+    if not contracts:
+        return
+    from gandy.lifecycle.database.target import open_target  # noqa: PLC0415 an extra
+    from gandy.lifecycle.state.progress import read_states  # noqa: PLC0415 an extra
+
+    for contract in contracts:
+        try:
+            with open_target(contract.target()) as session, session.reading() as connection:
+                states = read_states(connection, contract.name)
+        except GandyError:
+            continue  # its sweep fails too, and that is told as an error
+        for key, state in states.items():
+            yield RuleProgress(
+                scheduler=key.scheduler,
+                table=key.table,
+                rule=key.rule,
+                deleted=state.deleted,
+                backlog=state.backlog,
+                measured_at=state.measured_at,
+                held_rows=state.held_rows,
+            )
 
 
 def _planned(rule: PlannedRule) -> RulePlan:

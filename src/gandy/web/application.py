@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
+from gandy.desk.lifecycle import HeldRules
 from gandy.web import problems
 from gandy.web.access.gate import Gate
 from gandy.web.assets import Assets
@@ -52,6 +53,7 @@ def create_web(
     app.state.gate = gate
     app.state.parts = parts
     app.state.rendering = rendering
+    app.state.held_rules = HeldRules()
     problems.install(app, rendering)
     return app
 

@@ -15,7 +15,9 @@ router = Routes()
 @router.reads("/")
 async def home(parts: Parts, here: Here) -> Response:
     """Show what goes on."""
-    return here.page("home.html", now=await Home(parts.database, parts.owner).overview())
+    now = await Home(parts.database, parts.owner).overview()
+    held = await here.held_rules.concerns(parts.contracts)
+    return here.page("home.html", now=now, concerns=(*held, *now.concerns))
 
 
 @router.reads("/charts/throughput")

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import Response
 
+from gandy.desk.lifecycle import HeldRules
 from gandy.web.rendering import Rendering
 from gandy.web.routers.shapes import HIGHEST_ID, Id
 
@@ -21,6 +22,7 @@ class Surroundings:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._rendering: Rendering = request.app.state.rendering
+        self.held_rules: HeldRules = request.app.state.held_rules
 
     def page(self, template: str, **context: Any) -> Response:  # noqa: ANN401 whatever the template shows
         """Show a page."""

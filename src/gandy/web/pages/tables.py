@@ -20,12 +20,13 @@ Scheduler = Annotated[str, Path(max_length=200)]
 
 
 @router.reads("")
-async def show_tables(parts: Parts, here: Here) -> Response:
+async def show_tables(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
     """Show every table with its bounds."""
     return here.page(
         "tables.html",
         own=await survey_tables(parts.database, parts.owner, parts.settings),
         others=list_contract_tables(parts.contracts),
+        progress=await desk_of(parts, operator).progress(),
     )
 
 

@@ -8,6 +8,7 @@ from gandy.desk.lifecycle import (
     ContractTable,
     LifecycleDesk,
     RulePlan,
+    RuleProgress,
     SetAside,
     Swept,
     list_contract_tables,
@@ -39,6 +40,12 @@ async def show_own(parts: Parts) -> object:
 async def list_tables(parts: Parts) -> object:
     """List the application's tables that contracts bound."""
     return page(list_contract_tables(parts.contracts), HIGHEST_ID)
+
+
+@router.reads("/progress", response_model=page_of(RuleProgress))
+async def progress(parts: Parts, operator: CurrentOperator) -> object:
+    """Say how far each rule has come, and which wait for a person's word."""
+    return page(await desk_of(parts, operator).progress(), HIGHEST_ID)
 
 
 @router.reads("/plan", response_model=page_of(RulePlan))

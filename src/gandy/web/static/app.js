@@ -40,7 +40,7 @@
     const options = {
       width: element.clientWidth, height: 190, cursor: { y: false }, legend: { show: false }, padding: [8, 4, 0, 0],
       scales: { x: { range: (self, low, high) => [low, high + 60] }, y: { range: (self, low, high) => [0, Math.max(high, 4) * 1.1] } },
-      axes: [{ ...axis, grid: { show: false }, space: 70, values: (self, marks) => marks.map(clock) }, { ...axis, size: 38 }],
+      axes: [{ ...axis, size: 28, grid: { show: false }, space: 70, values: (self, marks) => marks.map(clock) }, { ...axis, size: 38 }],
       series: [{}, ...series],
     };
     const old = charts.get(element);

@@ -16,7 +16,7 @@
     graph.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 56, marginx: 8, marginy: 8 });
     graph.setDefaultEdgeLabel(() => ({}));
     data.nodes.forEach((node) => {
-      const length = Math.max(shorten(node.name, 30).length * 7.4, shorten(node.train, 34).length * 6.9);
+      const length = Math.max(shorten(node.name, 30).length * 8.1, shorten(node.train, 34).length * 7.2);
       graph.setNode(node.name, { width: Math.max(90, length + 26), height: 46 });
     });
     data.edges.forEach((edge) => graph.setEdge(edge.from, edge.to, { isDormant: edge.is_dormant }));
