@@ -1,0 +1,3 @@
+"""What only this repository needs."""
+
+from __future__ import annotations

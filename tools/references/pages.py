@@ -1,0 +1,21 @@
+"""Which pages there are, and what writes each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tools.references.commands import command_page
+from tools.references.metrics import metrics_page
+from tools.references.tables import tables_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "commands.md": command_page,
+    "metrics.md": metrics_page,
+    "tables.md": tables_page,
+}
+NOTE: Final = "<!-- Written by `python -m tools.references`; a test compares. -->"
