@@ -12,7 +12,7 @@ from gandy.desk.schedule_words import plain_cron, plain_interval
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
 from gandy.store.triggers import lock_manifest, remove_manifest, trigger
-from gandy.store.views import list_manifests, picture_manifest
+from gandy.store.views import list_manifests, list_members, picture_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +106,11 @@ class ManifestDesk:
     async def list(self, wanted: ManifestFilter) -> tuple[ManifestSummary, ...]:
         """List manifests by external id."""
         return tuple(_summary(row) for row in await self._database.read(list_manifests(wanted)))
+
+    async def members(self, owner: str, group: str, *, limit: int) -> tuple[ManifestSummary, ...]:
+        """List the first manifests of a group."""
+        rows = await self._database.read(list_members(owner, group, limit=limit))
+        return tuple(_summary(row) for row in rows)
 
     async def show(self, external_id: str) -> ManifestDetail:
         """Show one manifest."""

@@ -61,6 +61,11 @@ def list_manifests(wanted: ManifestFilter) -> Operation[Rows]:
     )
 
 
+def list_members(owner: str, group: str, *, limit: int) -> Operation[Rows]:
+    """Read the first manifests of a group."""
+    return (yield statement("list_members", owner=owner, name=group, limit=limit))
+
+
 def picture_manifest(
     external_id: str, *, verdicts: int = 10, dependents: int = 20
 ) -> Operation[ManifestPicture]:

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.graph import draw_dependencies
 from gandy.desk.groups import GroupChanges, GroupDesk
-from gandy.store.views import ManifestFilter
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, Surroundings
 from gandy.web.parts import CurrentOperator, Parts
@@ -41,13 +40,12 @@ async def show_group(parts: Parts, operator: CurrentOperator, here: Here, name: 
     """Show one group."""
     group = await GroupDesk(parts.database, operator, owner=parts.owner).show(name)
     graph = await draw_dependencies(parts.database, parts.owner, group=name)
-    wanted = ManifestFilter(owner=parts.owner, group=name, limit=PAGE_SIZE)
     return here.page(
         "group.html",
         group=group,
         graph=graph,
         drawing=_drawing(graph, here),
-        manifests=await desk_of(parts, operator).list(wanted),
+        manifests=await desk_of(parts, operator).members(parts.owner, name, limit=PAGE_SIZE),
         base=here.link(f"/groups/{quote(name)}"),
     )
 

@@ -1,24 +1,24 @@
 -- name: count_table_rows
--- Rows of each table, counted up to a limit.
-SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest_group LIMIT %(limit)s) manifest_group
+-- Rows of each table, counted up to a limit; in the order of an index, for other ways do not stop there.
+SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest_group ORDER BY id LIMIT %(limit)s) manifest_group
 UNION ALL
-SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest LIMIT %(limit)s) manifest
+SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest ORDER BY id LIMIT %(limit)s) manifest
 UNION ALL
-SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.work_queue LIMIT %(limit)s) work_queue
+SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.work_queue ORDER BY id LIMIT %(limit)s) work_queue
 UNION ALL
-SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.metadata LIMIT %(limit)s) metadata
+SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.metadata ORDER BY id LIMIT %(limit)s) metadata
 UNION ALL
-SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.log LIMIT %(limit)s) log
+SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.log ORDER BY metadata_id, id LIMIT %(limit)s) log
 UNION ALL
-SELECT 'dead_letter' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.dead_letter LIMIT %(limit)s) dead_letter
+SELECT 'dead_letter' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.dead_letter ORDER BY id LIMIT %(limit)s) dead_letter
 UNION ALL
-SELECT 'worker' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.worker LIMIT %(limit)s) worker
+SELECT 'worker' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.worker ORDER BY id LIMIT %(limit)s) worker
 UNION ALL
-SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.unique_key LIMIT %(limit)s) unique_key
+SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.unique_key ORDER BY owner, key LIMIT %(limit)s) unique_key
 UNION ALL
-SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit LIMIT %(limit)s) audit
+SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit ORDER BY id LIMIT %(limit)s) audit
 UNION ALL
-SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state LIMIT %(limit)s) service_state;
+SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state ORDER BY owner, key LIMIT %(limit)s) service_state;
 
 -- name: find_oldest_rows
 -- The oldest row of each table that has an order of age.

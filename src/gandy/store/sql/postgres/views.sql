@@ -43,9 +43,22 @@ ORDER BY q.due_at DESC, q.attempt DESC LIMIT %(limit)s;
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides::text <> '{}' AS has_overrides,
        (SELECT count(*) FROM (
-           SELECT FROM gandy.manifest m WHERE m.manifest_group_id = g.id LIMIT %(counted)s) n) AS manifests,
+           SELECT FROM gandy.manifest m WHERE m.manifest_group_id BETWEEN g.id AND g.id  -- only one index has this order
+           ORDER BY m.manifest_group_id, m.id LIMIT %(counted)s) n) AS manifests,
        (SELECT count(*) FROM gandy.metadata_live r WHERE r.manifest_group_id = g.id) AS active
 FROM gandy.manifest_group g
 WHERE (%(owner)s::text IS NULL OR g.owner = %(owner)s) AND (%(name)s::text IS NULL OR g.name = %(name)s)
   AND g.name > %(after)s AND starts_with(g.name, %(prefix)s)
 ORDER BY g.name, g.id LIMIT %(limit)s;
+
+-- name: list_members
+-- The first manifests of a group. Between and not equal: only one index has this order, and the planner cannot
+-- take the primary key's instead and read all manifests for a group that has few.
+SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
+       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
+       m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
+       m.active_run_id IS NOT NULL AS is_active, m.overrides::text <> '{}' AS has_overrides
+FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
+WHERE m.manifest_group_id BETWEEN (SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s)
+                              AND (SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s)
+ORDER BY m.manifest_group_id, m.id LIMIT %(limit)s;

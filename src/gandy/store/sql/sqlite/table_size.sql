@@ -1,24 +1,24 @@
 -- name: count_table_rows
--- Rows of each table, counted up to a limit.
-SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest_group LIMIT :limit) manifest_group
+-- Rows of each table, counted up to a limit; in the order of an index, for other ways do not stop there.
+SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest_group ORDER BY id LIMIT :limit) manifest_group
 UNION ALL
-SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest LIMIT :limit) manifest
+SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest ORDER BY id LIMIT :limit) manifest
 UNION ALL
-SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM work_queue LIMIT :limit) work_queue
+SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM work_queue ORDER BY id LIMIT :limit) work_queue
 UNION ALL
-SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM metadata LIMIT :limit) metadata
+SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM metadata ORDER BY id LIMIT :limit) metadata
 UNION ALL
-SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM log LIMIT :limit) log
+SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM log ORDER BY metadata_id, id LIMIT :limit) log
 UNION ALL
-SELECT 'dead_letter' AS name, count(*) AS rows FROM (SELECT 1 FROM dead_letter LIMIT :limit) dead_letter
+SELECT 'dead_letter' AS name, count(*) AS rows FROM (SELECT 1 FROM dead_letter ORDER BY id LIMIT :limit) dead_letter
 UNION ALL
-SELECT 'worker' AS name, count(*) AS rows FROM (SELECT 1 FROM worker LIMIT :limit) worker
+SELECT 'worker' AS name, count(*) AS rows FROM (SELECT 1 FROM worker ORDER BY id LIMIT :limit) worker
 UNION ALL
-SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM unique_key LIMIT :limit) unique_key
+SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM unique_key ORDER BY owner, key LIMIT :limit) unique_key
 UNION ALL
-SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM audit LIMIT :limit) audit
+SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM audit ORDER BY id LIMIT :limit) audit
 UNION ALL
-SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM service_state LIMIT :limit) service_state;
+SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM service_state ORDER BY owner, key LIMIT :limit) service_state;
 
 -- name: find_oldest_rows
 -- The oldest row of each table that has an order of age.

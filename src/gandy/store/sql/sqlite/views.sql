@@ -50,3 +50,13 @@ FROM manifest_group g
 WHERE (:owner IS NULL OR g.owner = :owner) AND (:name IS NULL OR g.name = :name)
   AND g.name > :after AND substr(g.name, 1, length(:prefix)) = :prefix
 ORDER BY g.name, g.id LIMIT :limit;
+
+-- name: list_members
+-- The first manifests of a group, in the order in which they were made.
+SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
+       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
+       m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
+       m.active_run_id IS NOT NULL AS is_active, m.overrides <> '{}' AS has_overrides
+FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id
+WHERE m.manifest_group_id = (SELECT id FROM manifest_group WHERE owner = :owner AND name = :name)
+ORDER BY m.id LIMIT :limit;
