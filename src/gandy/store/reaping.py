@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.logs import settle_logs
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def _fail(found: Rows, rules: ReapRules, *, by: EndedBy, failure: Failure) -> Op
         ends = [_end(row, by, failure) for row in rows]
         finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train)
         result = yield from finish_runs(ends, finish)
+        yield from settle_logs(result.finished)
         ended.update(result.finished)
         manifest_ids.update(
             end.manifest_id for end in ends if end.manifest_id is not None and end.id in result.finished
