@@ -52,6 +52,10 @@ format: setup ## Format the code and apply the safe fixes
 browser: ## Have a Chromium for browser tests: installed as root, else unpacked privately
 	@tools/ensure_chromium.sh
 
+.PHONY: reference
+reference: setup ## Write the pages of the reference anew that the code decides
+	$(BIN)/python -m tools.references
+
 .PHONY: bench
 bench: setup ## Every benchmark, with repetitions; takes a while
 	$(BIN)/python -m benchmarks

@@ -30,6 +30,7 @@ def named(pages: list[Path]) -> list[object]:
     return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", named([page for page in RUN if not needs_postgres(page)]))
 def test_the_page_can_be_followed(page: Path, tmp_path: Path) -> None:
@@ -39,6 +40,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path) -> None:
     Reader(tmp_path).follow(text)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", named([page for page in RUN if needs_postgres(page)]))
 def test_the_page_can_be_followed_with_a_server(page: Path, tmp_path: Path, postgres_url: str) -> None:
