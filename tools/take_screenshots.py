@@ -1,6 +1,6 @@
 """Takes the pictures of the documentation, of an application that has been busy for a while.
 
-python -m tests.web.gallery
+python -m tools.take_screenshots
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tests.web.browser import chromium
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-SCREENSHOTS: Final = Path(__file__).parents[2] / "docs" / "screenshots"
+SCREENSHOTS: Final = Path(__file__).parents[1] / "docs" / "screenshots"
 BUSY_SECONDS: Final = 75
 HIDE_PATHS: Final = """root => document.querySelectorAll("pre").forEach(
     each => { each.textContent = each.textContent.replaceAll(root, "/srv/billing"); }
 )"""
-CONTRACT: Final = Path(__file__).parents[2] / "examples" / "statestore" / "lifecycle.toml"
+CONTRACT: Final = Path(__file__).parents[1] / "examples" / "statestore" / "lifecycle.toml"
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class Feed:
 
 
 async def load_invoices(month: Month, run: Run) -> Invoices:
+    """Load one page after the other."""
     for number in range(month.invoices):
         await asyncio.sleep(0.02)
         run.progress(number + 1, month.invoices)
@@ -82,12 +83,14 @@ async def load_invoices(month: Month, run: Run) -> Invoices:
 
 
 async def sum_up(invoices: Invoices, run: Run) -> int:
+    """Add them up."""
     await asyncio.sleep(0.25)
     run.log.info("the sum is %d", sum(invoices.amounts))
     return sum(invoices.amounts)
 
 
 async def write_report(month: Month, total: int, run: Run) -> Report:
+    """Write the report."""
     await asyncio.sleep(0.1)
     run.log.info("written to reports/%s.pdf", month.name.lower())
     return Report(f"{month.name}: {total}")
@@ -100,6 +103,7 @@ class CloseMonth(Train[Month, Report]):
 
 
 async def copy_table(table: Table, run: Run) -> int:
+    """Copy a table, page by page."""
     total = random.randint(20, 120)  # noqa: S311 how long work takes is no secret
     for page in range(total):
         await asyncio.sleep(0.05)
@@ -109,6 +113,7 @@ async def copy_table(table: Table, run: Run) -> int:
 
 
 async def import_feed(feed: Feed, run: Run) -> int:
+    """Read a feed; some are broken."""
     for number, line in enumerate(feed.lines, 1):
         run.log.info("line %d: %s", number, line)
         if "=" not in line:
@@ -117,6 +122,7 @@ async def import_feed(feed: Feed, run: Run) -> int:
 
 
 def make_billing(url: str, port: int) -> Gandy:
+    """Make the application of the pictures."""
     app = Gandy(
         "billing", url, web={"port": port}, worker={"slots": 12}, lifecycle={"contract": str(CONTRACT)}
     )
@@ -168,6 +174,8 @@ async def keep_busy(app: Gandy, stop: threading.Event) -> None:
 
 
 def live(url: str, port: int, stop: threading.Event) -> None:
+    """Run the application until told to stop."""
+
     async def run() -> None:
         app = make_billing(url, port)
         async with app.running():
@@ -188,14 +196,16 @@ def operate(address: str) -> None:
 
 
 def take(page: Page, name: str, path: str) -> None:
+    """Take one picture."""
     page.goto(path)
     page.wait_for_load_state("networkidle")
     # A picture tells nothing about the machine that it was taken on.
-    page.evaluate(HIDE_PATHS, str(Path(__file__).parents[2]))
+    page.evaluate(HIDE_PATHS, str(Path(__file__).parents[1]))
     page.screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
 def take_all(address: str) -> None:
+    """Take every picture."""
     with httpx.Client(base_url=f"{address}/api/v1") as client:
         failed = client.get("/runs?state=failed&limit=1").json()["items"][0]["id"]
         done = client.get("/runs?state=completed&train=CloseMonth&limit=1").json()["items"][0]["id"]
@@ -234,6 +244,7 @@ def take_all(address: str) -> None:
 
 
 def main() -> None:
+    """Let the application work for a while, then take the pictures."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -257,7 +268,7 @@ def main() -> None:
 
 def _answers(address: str) -> bool:
     try:
-        return httpx.get(f"{address}/healthz").status_code == 200
+        return httpx.get(f"{address}/healthz").is_success
     except httpx.HTTPError:
         return False
 
