@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from gandy import Gandy, every
 from gandy.testing import Harness
-from gandy.train.hooks import HookEvent
+
+if TYPE_CHECKING:
+    from gandy.train.hooks import HookEvent
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

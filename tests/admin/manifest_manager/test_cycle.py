@@ -11,6 +11,7 @@ from gandy.errors import TriggerInputConflictError
 from gandy.model.declaration import GroupDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Cron, Manual, Once
+from gandy.store.drivers.sqlite_binding import to_text
 from gandy.store.triggers import trigger
 from tests.support.world import OWNER, START, WORKER, manifest
 
@@ -176,15 +177,15 @@ async def test_a_disabled_manifest_is_parked_all_the_same(world: World) -> None:
 def add_worker(world: World, *, lease: timedelta, trains: tuple[str, ...] = ("MakeReport",)) -> None:
     now = world.clock.now
     is_sqlite = world.url.startswith("sqlite")
-    text = (lambda at: at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")) if is_sqlite else (lambda at: at)
+    started, ends = (to_text(now), to_text(now + lease)) if is_sqlite else (now, now + lease)
     world.rows(
-        "INSERT INTO worker (id, owner, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, "
-        "trains) VALUES (?, ?, 'h', 1, '0', ?, ?, ?, 10, ?)",
+        "INSERT INTO worker (id, owner, host, pid, version, started_at, last_seen_at, lease_expires_at, "
+        "slots, trains) VALUES (?, ?, 'h', 1, '0', ?, ?, ?, 10, ?)",
         WORKER,
         OWNER,
-        text(now),
-        text(now),
-        text(now + lease),
+        started,
+        started,
+        ends,
         json.dumps(trains) if is_sqlite else list(trains),
     )
 
