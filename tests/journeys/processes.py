@@ -43,8 +43,8 @@ class Fleet:
         """The file that the jobs append to."""
         return self.folder / "witness"
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start `gandy` with these arguments."""
+    def start(self, *arguments: str, hook: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start `gandy` with these arguments; the hook is a folder whose sitecustomize Python runs first."""
         log = (self.folder / f"process-{len(self.processes)}.log").open("wb")
         environment = {
             **os.environ,
@@ -52,7 +52,7 @@ class Fleet:
             **self.environment,
             "GANDY_DATABASE_URL": self.url,
             "WITNESS": str(self.witness),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(map(str, [ROOT] if hook is None else [hook, ROOT])),
         }
         command = [sys.executable, "-m", "gandy", "--app", self.app, *arguments]
         process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
@@ -60,9 +60,9 @@ class Fleet:
         self.processes.append(process)
         return process
 
-    def start_worker(self) -> subprocess.Popen[bytes]:
+    def start_worker(self, hook: Path | None = None) -> subprocess.Popen[bytes]:
         """Start a worker."""
-        return self.start("work")
+        return self.start("work", hook=hook)
 
     def start_manager(self) -> subprocess.Popen[bytes]:
         """Start what reaps and dispatches, in a process that nobody hurts."""

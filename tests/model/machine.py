@@ -285,7 +285,7 @@ class Life(RuleBasedStateMachine):
     def claim(self, pick: int, limit: int, is_pending: bool, renews: bool) -> None:
         """Ask for work; a worker that was frozen asks before it notices that it was found lost."""
         worker_id = self.workers[pick % len(self.workers)]
-        if not renews or self.site.renew(worker_id):
+        if self.site.renew(worker_id) if renews else worker_id in self.before.workers:
             self._taken(self.site.claim(worker_id, limit, is_pending=is_pending))
 
     @rule(ending=endings, limit=st.sampled_from([1, 2, 10]))

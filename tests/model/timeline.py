@@ -84,4 +84,4 @@ class Timeline:
             if known is None:
                 yield Span(row["due_at"], last, row["occurrences"])
             elif known != (last, row["occurrences"]):
-                yield Span(self.after(known[0]), last, row["occurrences"] - known[1])
+                yield Span(self.pointer, last, row["occurrences"] - known[1])  # goes on from the last one

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gandy.model.run import TrainState
 from gandy.settings import DatabaseSettings
-from gandy.store.dispatching import dispatch
+from gandy.store.dispatching import dispatch, hold_unknown
 from gandy.store.drivers.link import open_link
 from gandy.store.finishing import finish_runs
 from gandy.store.reaping import ReapRules, find_silent_workers, next_lease_end, reap_lost
@@ -54,12 +54,19 @@ async def test_a_renewal_moves_the_end_of_the_lease(world: World) -> None:
     assert await world.database.read(next_lease_end()) == 30.0
 
 
-async def test_a_lease_that_ran_out_is_lost_even_where_nobody_noticed(world: World) -> None:
+async def test_a_lease_that_ran_out_is_renewed_while_nobody_has_judged_it(world: World) -> None:
     await _register(world)
-    world.advance(seconds=30)
-
-    assert await world.database.run(renew_lease(_renewal())) is None
+    await queue(world)
+    await world.database.run(hold_unknown(OWNER, []))  # while the worker seemed gone
+    assert gates(world) == ["train"]
+    world.advance(seconds=31)
     assert await world.database.read(find_silent_workers()) == (WORKER,)
+
+    assert await world.database.run(renew_lease(_renewal())) == "running"
+
+    assert await world.database.read(find_silent_workers()) == ()
+    assert (await world.database.run(reap_lost([WORKER], REAP))).runs == 0
+    assert gates(world) == ["open"], "somebody knows the train again"
 
 
 async def test_a_worker_that_was_given_up_cannot_come_back(world: World) -> None:

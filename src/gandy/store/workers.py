@@ -54,7 +54,7 @@ def register_worker(worker: WorkerRegistration, lease_seconds: float) -> Operati
 
 
 def renew_lease(renewal: LeaseRenewal) -> Operation[str | None]:
-    """Renew a lease that still holds and return the worker's state; None: it is lost."""
+    """Renew a lease and return the worker's state; None: somebody has found it lost."""
     rows = yield statement(
         "renew_lease",
         id=renewal.id,
@@ -63,6 +63,17 @@ def renew_lease(renewal: LeaseRenewal) -> Operation[str | None]:
         stall_seconds=renewal.stall_seconds,
         stalled_junction=renewal.stalled_junction,
     )
+    if rows:
+        return str(rows[0].state)
+    return (yield from _renew_late(renewal))
+
+
+def _renew_late(renewal: LeaseRenewal) -> Operation[str | None]:
+    """Renew what has run out and nobody has judged, as after a database that froze: its runs are its own."""
+    rows = yield statement("renew_late", id=renewal.id, lease_seconds=renewal.lease_seconds)
+    for row in rows:  # while it seemed gone, its trains seemed unknown
+        yield statement("release_known_trains", owner=row.owner, trains=list(row.trains))
+        yield statement("notify", payload=f"work:{row.owner}")
     return rows[0].state if rows else None
 
 

@@ -6,13 +6,20 @@ SELECT %(id)s, %(owner)s, %(host)s, %(pid)s, %(version)s, now, now, now + make_i
 FROM gandy.now() AS now;
 
 -- name: renew_lease
--- A lease that has run out is lost, also where nobody has noticed yet: its runs may be another's by now.
+-- One row for a whole worker; a lease that has run out is another matter.
 UPDATE gandy.worker SET last_seen_at = gandy.now(), busy = %(busy)s,
     lease_expires_at = gandy.now() + make_interval(secs => %(lease_seconds)s::float8),
     longest_stall_seconds = greatest(longest_stall_seconds, %(stall_seconds)s::float8),
     stalled_junction = CASE WHEN %(stall_seconds)s::float8 > longest_stall_seconds THEN %(stalled_junction)s ELSE stalled_junction END
 WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now()
 RETURNING state;
+
+-- name: renew_late
+-- Of the late worker and whoever finds it lost, one gets the row first.
+UPDATE gandy.worker SET last_seen_at = gandy.now(),
+    lease_expires_at = gandy.now() + make_interval(secs => %(lease_seconds)s::float8)
+WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at <= gandy.now()
+RETURNING state, owner, trains;
 
 -- name: hold_worker
 -- Before anything else of a claim is locked: whoever finds the worker lost comes before the claim, or waits for its end.
@@ -38,9 +45,9 @@ ORDER BY started_at;
 -- A run that a dispatcher made: the claim is its start.
 WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),
 picked AS MATERIALIZED (
-    SELECT r.id FROM gandy.metadata_live r JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
+    SELECT r.id FROM gandy.metadata_live r
     WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND r.name = ANY(%(trains)s::text[])
-    ORDER BY g.priority DESC, r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE OF r SKIP LOCKED
+    ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,

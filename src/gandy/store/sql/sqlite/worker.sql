@@ -4,12 +4,18 @@ INSERT INTO worker (id, owner, host, pid, version, started_at, last_seen_at, lea
 VALUES (:id, :owner, :host, :pid, :version, gandy_now(), gandy_now(), gandy_later(:lease_seconds), :slots, :trains);
 
 -- name: renew_lease
--- A lease that has run out is lost, also where nobody has noticed yet: its runs may be another's by now.
+-- One row for a whole worker; a lease that has run out is another matter.
 UPDATE worker SET last_seen_at = gandy_now(), busy = :busy, lease_expires_at = gandy_later(:lease_seconds),
     longest_stall_seconds = max(longest_stall_seconds, :stall_seconds),
     stalled_junction = CASE WHEN :stall_seconds > longest_stall_seconds THEN :stalled_junction ELSE stalled_junction END
 WHERE id = :id AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
 RETURNING state;
+
+-- name: renew_late
+-- Of the late worker and whoever finds it lost, one gets the row first.
+UPDATE worker SET last_seen_at = gandy_now(), lease_expires_at = gandy_later(:lease_seconds)
+WHERE id = :id AND state IN ('running', 'draining') AND lease_expires_at <= gandy_now()
+RETURNING state, owner, trains;
 
 -- name: hold_worker
 -- Differs by necessity: the transaction already holds the file's write lock.
@@ -39,9 +45,9 @@ UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_t
     deadline_at = gandy_later(coalesce(
         (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
          LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
-WHERE id IN (SELECT r.id FROM metadata r JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE id IN (SELECT r.id FROM metadata r
              WHERE r.owner = :owner AND r.train_state = 'pending' AND r.name IN (SELECT value FROM json_each(:trains))
-             ORDER BY g.priority DESC, r.rank DESC, r.id LIMIT :limit);
+             ORDER BY r.rank DESC, r.id LIMIT :limit);
 DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
     SELECT id FROM metadata WHERE train_state = 'in_progress' AND fence = (SELECT value FROM sequence WHERE name = 'fence'));
 SELECT r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
