@@ -6,7 +6,8 @@ SELECT (SELECT count(*) FROM pg_class), (SELECT max(oid) FROM pg_class),
        (SELECT count(*) FROM pg_inherits WHERE inhdetachpending), (SELECT count(*) FROM pg_inherits),
        (SELECT count(*) FROM pg_statistic s JOIN pg_class c ON c.oid = s.starelid WHERE c.relnamespace = 'gandy'::regnamespace),
        (SELECT count(*) FROM pg_db_role_setting d JOIN pg_database b ON b.oid = d.setdatabase WHERE b.datname = current_database()),
-       (SELECT since::text || until::text FROM gandy.history_horizon)
+       (SELECT since::text || until::text FROM gandy.history_horizon),
+       (SELECT string_agg(version || ':' || compatible_from, ',') FROM gandy.schema_version)
 
 -- name: hang_up
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()

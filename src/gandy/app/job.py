@@ -26,7 +26,7 @@ _ENDED: Final = frozenset({TrainState.COMPLETED, TrainState.FAILED, TrainState.C
 class Job(Generic[Out]):
     """Queued work: its id is the one that `gandy runs show` takes."""
 
-    __slots__ = ("_latest", "_output", "_read", "id", "is_new", "train")
+    __slots__ = ("_output", "_read", "id", "is_new", "train")
 
     def __init__(
         self, id: int, *, train: str, read: ReadJob, output: PayloadCodec[Out], is_new: bool = True
@@ -34,7 +34,6 @@ class Job(Generic[Out]):
         self._read = read
         self._output = output
         self.id = id
-        self._latest = id  # the attempt that is waited for
         self.train = train
         self.is_new = is_new  #: False where a job with the same key was there already
 
@@ -50,8 +49,9 @@ class Job(Generic[Out]):
         loop = asyncio.get_running_loop()
         deadline = None if limit is None else loop.time() + limit.total_seconds()
         pause = _FIRST_PAUSE
-        while (view := await self._find()).state not in _ENDED:
-            self._latest = view.id
+        attempt = self.id
+        while (view := await self._find(attempt)).state not in _ENDED:
+            attempt = view.id
             if limit is not None and deadline is not None:
                 if loop.time() >= deadline:
                     raise JobTimeoutError(self.id, self.train, waited=limit, state=view.state)
@@ -60,8 +60,8 @@ class Job(Generic[Out]):
             pause = min(max(pause, _FIRST_PAUSE) * 1.5, _LONGEST_PAUSE)
         return self._value(view)
 
-    async def _find(self) -> JobView:
-        view = await self._read(find_job(self._latest))
+    async def _find(self, attempt: int) -> JobView:
+        view = await self._read(find_job(attempt))
         if view is None:
             raise JobNotFoundError(self.id)
         return view

@@ -68,7 +68,11 @@ WITH claim AS MATERIALIZED (
         attempt, input, created_at, start_time, deadline_at, worker_id, fence)
     SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
            CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
-           d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
+           d.manifest_id, d.manifest_group_id, d.parent_id, d.origin,
+           -- whoever takes a pending run goes by the group first, as the dispatcher does
+           CASE WHEN claim.fence IS NULL THEN d.rank + 32 * (
+               SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id) ELSE d.rank END,
+           d.due_at, d.attempt, d.input,
            claim.now, claim.now,
            claim.now + make_interval(
                secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)),

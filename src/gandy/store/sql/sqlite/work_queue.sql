@@ -54,7 +54,10 @@ INSERT INTO metadata (
     attempt, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
-       d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, d.rank, d.due_at, d.attempt, d.input,
+       d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, 
+       -- whoever takes a pending run goes by the group first, as the dispatcher does
+       CASE WHEN :worker_id IS NULL THEN d.rank + 32 * (
+           SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id) ELSE d.rank END, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
        gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
