@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SQLITE_LABEL = f"SQLite {sqlite3.sqlite_version}"
-OLD_SERVER_FOLDERS = {"store", "lifecycle", "table_maintenance"}
+OLD_SERVER_FOLDERS = {"store"}
 SLOW_FOLDERS = {"journeys", "packaging"}
 OLD_SERVER = [] if postgres_found.older() is None else ["postgres-old"]
 DATABASES = ["sqlite", "postgres", *OLD_SERVER]
