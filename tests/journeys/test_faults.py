@@ -82,7 +82,7 @@ def test_a_listening_connection_that_went_silent_is_found_out_and_made_anew(
     server: ThrowawayServer, url: str, tmp_path: Path
 ) -> None:
     with (
-        running_proxy(tmp_path, server.folder) as proxy,
+        running_proxy(server.folder) as proxy,
         fleet(
             url,
             tmp_path,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -159,10 +159,6 @@ class Site:
     def wrong_hints(self) -> list[str]:
         """Manifests that the manager would look at too late, or never."""
         return self.call(self.world.database.read(_wrong_hints()))
-
-    def keeping(self, **spans: timedelta) -> None:
-        """Keep rows for other spans than by default."""
-        self.past.retention = replace(self.past.retention, **spans)
 
 
 def _end(claim: Claim, state: TrainState, ended_by: EndedBy) -> RunEnd:

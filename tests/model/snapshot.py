@@ -27,8 +27,8 @@ _QUERIES: Mapping[str, str] = {
     "occurrences, attempt, scheduled_at, retry_of, unique_key, dead_letter_id, is_retried, error "
     "FROM work_queue WHERE owner = '{owner}'",
     # what has no origin is a cycle of Gandy's own
-    "runs": "SELECT id, train_state, manifest_id, manifest_group_id, due_at, attempt, created_at, start_time, "
-    "end_time, keep_until, deadline_at, failure_exception, cancellation_reason, worker_id, fence "
+    "runs": "SELECT id, train_state, manifest_id, manifest_group_id, due_at, attempt, created_at, "
+    "start_time, end_time, keep_until, deadline_at, failure_exception, cancellation_reason, worker_id, fence "
     "FROM metadata WHERE owner = '{owner}' AND origin IS NOT NULL",
     "letters": "SELECT id, manifest_id, metadata_id, status FROM dead_letter WHERE owner = '{owner}'",
     "keys": "SELECT holder_id AS id, key, held_until, expires_at FROM unique_key WHERE owner = '{owner}'",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from tests.journeys.faults.proxy import running_proxy
 from tests.journeys.faults.scenarios import HOOKS
 from tests.journeys.faults.stage import Stage, Toll
 from tests.journeys.processes import fleet
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tests.support.postgres import ThrowawayServer
 
 ENOUGH = 0.8
+A_MOMENT = 1.0
 SCALED = {
     "GANDY_WORKER_SLOTS": "10",
     "GANDY_DATABASE_LISTEN_CHECK_EVERY": "500ms",
@@ -28,9 +31,12 @@ SCALED = {
 @contextmanager
 def stage_on(url: str, folder: Path, scale: Scale, server: ThrowawayServer | None = None) -> Iterator[Stage]:
     """Load a migrated database and let workers begin."""
-    with fleet(url, folder, **SCALED) as ships:
-        stage = Stage(ships, scale, server)
-        stage.load()
+    with ExitStack() as parts:
+        proxy = None if server is None else parts.enter_context(running_proxy(server.folder))
+        heard = {} if proxy is None else {"GANDY_DATABASE_NOTIFY_URL": proxy.url(url)}
+        ships = parts.enter_context(fleet(url, folder, **SCALED, **heard))
+        stage = Stage(ships, scale, server, proxy)
+        stage.load(scale.jobs)
         hook = HOOKS / "disk" if server is None else None
         ships.start("up", "--services", "manifest-manager,dispatcher", hook=hook)
         stage.workers = [ships.start_worker(hook) for _ in range(scale.workers)]
@@ -42,14 +48,18 @@ def measure(stage: Stage, name: str, fault: Fault) -> Toll:
     """Measure before, during and after, then wait until every job has ended."""
     scale = stage.scale
     baseline = stage.rate(scale.measure_seconds)
+    stage.top_up(scale.jobs)
+    begun = time.monotonic()
     during = stage.rate_while(lambda: fault(stage))
+    lasted = time.monotonic() - begun
+    stage.top_up(scale.jobs // 3)
     recovered_after = stage.wait_for_rate(ENOUGH * baseline)
     recovered = stage.rate(scale.measure_seconds)
     wait_until(stage.is_over, f"every job has ended\n{stage.ships.logs()}", within=300)
     return Toll(
         fault=name,
         baseline=baseline,
-        during=during / baseline,
+        during=None if lasted < A_MOMENT else during / baseline,
         recovered=recovered / baseline,
         recovered_after=recovered_after,
         lost=stage.lost(),

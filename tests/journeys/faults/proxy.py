@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import select
 import socket
+import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SOCKET_NAME = ".s.PGSQL.5432"
 CHUNK = 65_536
@@ -72,7 +73,12 @@ class Proxy:
     def _accept(self, listener: socket.socket) -> None:
         client, _ = listener.accept()
         server = socket.socket(socket.AF_UNIX)
-        server.connect(str(self.server / SOCKET_NAME))
+        try:
+            server.connect(str(self.server / SOCKET_NAME))
+        except OSError:  # the server is away: so is this end
+            client.close()
+            server.close()
+            return
         self._pairs.append((client, server))
         self.accepted += 1
 
@@ -88,13 +94,14 @@ def _pass_on(here: socket.socket, there: socket.socket) -> None:
 
 
 @contextmanager
-def running_proxy(folder: Path, server: Path) -> Iterator[Proxy]:
-    """Run a proxy in a thread."""
-    proxy = Proxy(folder, server)
-    thread = threading.Thread(target=proxy.serve, daemon=True)
-    thread.start()
-    try:
-        yield proxy
-    finally:
-        proxy.stop()
-        thread.join()
+def running_proxy(server: Path) -> Iterator[Proxy]:
+    """Run a proxy to the server whose socket is in that folder, in a thread."""
+    with tempfile.TemporaryDirectory(prefix="gandy-proxy-") as folder:
+        proxy = Proxy(Path(folder), server)
+        thread = threading.Thread(target=proxy.serve, daemon=True)
+        thread.start()
+        try:
+            yield proxy
+        finally:
+            proxy.stop()
+            thread.join()

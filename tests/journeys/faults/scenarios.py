@@ -25,7 +25,8 @@ HOOKS = Path(__file__).parent / "hooks"
 IDLE_CONNECTIONS = 300
 KILL_EVERY_SECONDS = 0.5
 OTHER_BACKENDS = b"""
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
 
@@ -84,6 +85,13 @@ def freeze_the_database(stage: Stage) -> None:
         stage.pass_time(stage.scale.fault_seconds)
 
 
+def silence_listeners(stage: Stage) -> None:
+    """Let the connections that wait for notifications stay open and hear nothing more."""
+    assert stage.proxy is not None
+    assert stage.proxy.go_silent() > 0
+    stage.pass_time(stage.scale.fault_seconds)
+
+
 def hold_an_old_snapshot(stage: Stage) -> None:
     """Read in one transaction all the time, so that nothing that dies meanwhile can be cleaned away."""
     with psycopg.connect(stage.url) as connection:
@@ -123,6 +131,7 @@ ON_POSTGRES: Mapping[str, Fault] = {
     "300 idle connections": hold_idle_connections,
     "a worker frozen": freeze_a_worker,
     "the database frozen": freeze_the_database,
+    "LISTEN connections half open": silence_listeners,
     "an old snapshot held": hold_an_old_snapshot,
     "a server's clock jumping by days": step_a_clock,
 }
