@@ -32,8 +32,13 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "doctor": LazyCommand("gandy.cli.doctor:doctor", "Check the installation and say what to do."),
     "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
     "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change what is scheduled."),
-    "sync": LazyCommand("gandy.cli.sync:sync", "Seed what the application declares."),
-    "tick": LazyCommand("gandy.cli.tick:tick", "Run exactly one cycle of a service."),
+    "sync": LazyCommand(
+        "gandy.cli.sync:sync",
+        "Seed what the application declares, as the manifest-manager service does at its start.",
+    ),
+    "tick": LazyCommand(
+        "gandy.cli.tick:tick", "Run exactly one cycle of SERVICE and print its result as JSON."
+    ),
     "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
     "up": LazyCommand("gandy.cli.up:up", "Run services in one process."),
     "work": LazyCommand("gandy.cli.work:work", "Claim runs and execute them; evaluates no schedule."),
