@@ -309,6 +309,41 @@ class Life(RuleBasedStateMachine):
         self.site.do(put_back(list(ids), claim.worker_id))
         self._done(Step("put back", put_back=ids))
 
+    # short stories, which chance alone tells too rarely
+
+    @rule(pick=picks, span=st.sampled_from([timedelta(seconds=14), timedelta(seconds=20)]))
+    def freeze_a_worker(self, pick: int, span: timedelta) -> None:
+        """It comes back after somebody has missed it, asks for more, and ends what it had."""
+        worker_id = self.workers[pick % len(self.workers)]
+        self.site.renew(worker_id)
+        self.claim(pick, 2, is_pending=False, renews=False)
+        self.pass_time(span, renews=False)
+        self.cycle(trusts_leases=True, limit=200)
+        self.claim(pick, 2, is_pending=bool(pick % 2), renews=False)
+        held = [claim for claim in self.claims if claim.worker_id == worker_id]
+        self._finish(held, (TrainState.COMPLETED, EndedBy.ITSELF))
+
+    @rule(pick=picks, is_enabled=st.booleans())
+    def end_what_was_put_back(self, pick: int, is_enabled: bool) -> None:
+        """One worker returns a run, another takes it if it may, and the first ends it all the same."""
+        self.trigger(pick, timedelta(0), None)
+        self.claim(pick, 10, is_pending=False, renews=True)
+        held = [claim for claim in self.claims if self.ledger.holds(claim)]
+        if held:
+            claim = held[pick % len(held)]
+            self.switch_manifest(pick, is_enabled)
+            self.return_unbegun(self.claims.index(claim))
+            self.start_worker()
+            self.claim(len(self.workers) - 1, 10, is_pending=False, renews=True)
+            self._finish([claim], (TrainState.FAILED, EndedBy.ITSELF))
+
+    @rule(pick=picks)
+    def fail_until_parked(self, pick: int) -> None:
+        for _ in range(3):
+            self.trigger(pick, timedelta(0), None)
+            self.claim_and_finish((TrainState.FAILED, EndedBy.ITSELF), 10)
+        self.cycle(trusts_leases=False, limit=None)
+
     @rule(which=st.sampled_from(["metadata", "letters", "tables"]))
     def clean_up(self, which: str) -> None:
         past = self.site.past

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.run import EndedBy, TrainState
@@ -37,6 +37,7 @@ def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str
     yield from _entries(before, after, step)
     yield from _letters(before, after, step)
     yield from _caps(before, after, step)
+    yield from _starts(before, after)
     for run in newly_ended(before, after):
         yield from _end(before, run, step)
         yield from _sequel(after, run)
@@ -60,10 +61,23 @@ def _runs(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
             if now is None and run_id not in step.put_back:
                 yield f"run {run_id} was {run['train_state']} and is gone"
         elif now is None:
-            if step.kind != "cleanup" or run["keep_until"] > after.now:
+            if step.kind != "cleanup" or not _may_go(before, run, after.now):
                 yield f"run {run_id} is kept until {run['keep_until']} and is gone"
         elif any(now[name] != run[name] for name in LASTING):
             yield f"run {run_id} had ended and was rewritten: {run} is now {now}"
+
+
+def _may_go(before: Snapshot, run: Row, now: datetime) -> bool:
+    """Its date has passed, or its manifest keeps fewer."""
+    manifest = before.manifests.get(run["manifest_id"])
+    most = None if manifest is None else manifest["keep_last"]
+    newer = sum(
+        other["manifest_id"] == run["manifest_id"]
+        and other["id"] > run["id"]
+        and other["train_state"] not in LIVE
+        for other in before.runs.values()
+    )
+    return bool(run["keep_until"] <= now or (most is not None and newer >= most))
 
 
 def _entries(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
@@ -99,6 +113,18 @@ def _caps(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
             yield f"group {group['name']} has {active} active runs, and its cap is {cap}"
     if step.cap is not None and added and len(after.live) > step.cap:
         yield f"{len(after.live)} runs are active, and the cap is {step.cap}"
+
+
+def _starts(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """What is switched off starts nothing but what a person triggered."""
+    for run_id in after.live.keys() - before.live.keys():
+        entry = after.entries[run_id]
+        manifest = before.manifests.get(entry["manifest_id"])
+        is_on = before.groups[entry["manifest_group_id"]]["is_enabled"]
+        if manifest is not None:
+            is_on = is_on and manifest["is_enabled"] and manifest["orphaned_at"] is None
+        if not is_on and entry["origin"] != "trigger":
+            yield f"run {run_id} ({entry['origin']}) started although it is switched off"
 
 
 def _end(before: Snapshot, run: Row, step: Step) -> Iterator[str]:

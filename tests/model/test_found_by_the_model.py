@@ -13,7 +13,7 @@ from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.overriding import override_manifest
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.workers import WorkerRegistration, register_worker
-from tests.support.world import OWNER, manifest
+from tests.support.world import OWNER, START, manifest, open_world
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -87,3 +87,20 @@ async def test_a_job_that_was_never_retried_is_parked_when_it_is_to_be_from_now_
     await world.seed(replace(declared, is_retried=True))
 
     assert [letter.manifest for letter in (await world.cycle()).parked] == ["report"]
+
+
+async def test_a_clock_that_jumps_back_decides_nothing_twice(migrated_url: str, world: World) -> None:
+    await world.seed(manifest(schedule=Interval(timedelta(minutes=5))))
+    world.advance(minutes=11)
+    await world.cycle()
+    await world.succeed()
+    before, cursor = world.verdicts(), world.manifest()["next_scheduled_run"]
+
+    earlier = await open_world(migrated_url, START + timedelta(minutes=2))
+    for _ in range(2):
+        await earlier.cycle()
+        earlier.advance(minutes=5)
+    await earlier.database.close()
+
+    assert world.verdicts() == before
+    assert world.manifest()["next_scheduled_run"] == cursor
