@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from tests.support.waiting import wait_until
 from tests.web.shop import make_shop, populate, wait_for_ever
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser
+
+
+#: A bound for failure on a busy machine, not a guess.
+PATIENCE_MS = 30_000
 
 
 def find_chromium() -> str | None:
@@ -33,6 +37,7 @@ def chromium() -> Iterator[Browser]:
     path = find_chromium()
     assert path is not None, "no Chromium: run `make browser`"
     with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
         options = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
