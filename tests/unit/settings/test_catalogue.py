@@ -15,7 +15,10 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 SETTINGS = [pytest.param(setting, id=setting.key) for setting in list_settings()]
 
 #: What can stand beside it without a contradiction, where a test sets one alone.
-COMPANIONS = {"GANDY_DATABASE_NOTIFY_URL": {"GANDY_DATABASE_URL": "postgresql://db/main"}}
+COMPANIONS = {
+    "GANDY_DATABASE_NOTIFY_URL": {"GANDY_DATABASE_URL": "postgresql://db/main"},
+    "GANDY_WORKER_HEARTBEAT_EVERY": {"GANDY_WORKER_LEASE_FOR": "30s"},
+}
 
 
 def another_text(setting: SettingField) -> str:
