@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from gandy.errors import TriggerInputConflictError
 from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
 from gandy.model.run import EndedBy, TrainState
-from gandy.model.schedule import (
-    Cron,
-    Dependent,
-    DormantDependent,
-    Interval,
-    Manual,
-    MisfirePolicy,
-    Once,
-)
+from gandy.model.schedule import Dependent, DormantDependent
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.dead_letters import acknowledge_letters, requeue_letters
 from gandy.store.dispatching import put_back
@@ -28,94 +20,18 @@ from gandy.store.groups import override_group
 from gandy.store.overriding import override_manifest
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
 from gandy.store.triggers import trigger
-from tests.model.ledger import Ledger
-from tests.model.moving import Step, moving_faults
-from tests.model.site import MOMENT, SOMEBODY, TRAINS, Claim
-from tests.model.standing import standing_faults
+from tests.model.draws import GROUPS, NAMES, ROUNDS, WORKERS, endings, names, options, picks, spans, timed
+from tests.model.keeping import Keeping
+from tests.model.moving import Step
+from tests.model.site import SOMEBODY, TRAINS
 from tests.support.world import OWNER, SPANS
 
 if TYPE_CHECKING:
     from gandy.model.schedule import Schedule
-    from tests.model.site import Site
-    from tests.model.snapshot import Row, Snapshot
-
-NAMES = ("a", "b", "c", "d", "e")
-WORKERS = 3
-REMEMBERED = 12
-ROUNDS = 60
-GROUPS = (
-    GroupDeclaration(name="default"),
-    GroupDeclaration(name="narrow", max_active_jobs=1, priority=5),
-    GroupDeclaration(name="wide", max_active_jobs=3),
-)
-
-picks = st.integers(0, 11)
-names = st.sampled_from(NAMES)
-timed: st.SearchStrategy[Schedule] = st.sampled_from(
-    [
-        Interval(timedelta(minutes=1)),
-        Interval(timedelta(minutes=5)),
-        Cron("*/7 * * * *"),
-        Cron("30 * * * *"),
-        Once(delay=timedelta(minutes=2)),
-        Manual(),
-    ]
-)
-spans = st.sampled_from(
-    [
-        timedelta(seconds=1),
-        timedelta(seconds=10),
-        timedelta(seconds=20),
-        timedelta(seconds=61),
-        timedelta(minutes=5),
-        timedelta(minutes=21),
-        timedelta(minutes=70),
-        timedelta(hours=5),
-        timedelta(days=1),
-        timedelta(days=8),
-    ]
-)
-options = st.fixed_dictionaries(
-    {
-        "group": st.sampled_from([group.name for group in GROUPS]),
-        "max_retries": st.sampled_from([0, 1, 2, 3]),
-        "is_retried": st.sampled_from([True, True, True, False]),
-        "retry_delay": st.sampled_from([None, timedelta(0), timedelta(seconds=10)]),
-        "misfire_policy": st.sampled_from(list(MisfirePolicy)),
-        "variance": st.sampled_from([timedelta(0), timedelta(0), timedelta(seconds=20)]),
-        "timeout": st.sampled_from([None, timedelta(minutes=2), timedelta(hours=2)]),
-        "keep_for": st.sampled_from([None, timedelta(0), timedelta(days=2)]),
-        "keep_last": st.sampled_from([None, 2]),
-    }
-)
-endings = st.sampled_from(
-    [
-        (TrainState.COMPLETED, EndedBy.ITSELF),
-        (TrainState.COMPLETED, EndedBy.ITSELF),
-        (TrainState.FAILED, EndedBy.ITSELF),
-        (TrainState.FAILED, EndedBy.ITSELF),
-        (TrainState.FAILED, EndedBy.TIMEOUT),
-        (TrainState.FAILED, EndedBy.SHUTDOWN),
-        (TrainState.CANCELLED, EndedBy.OPERATOR),
-    ]
-)
 
 
-class Life(RuleBasedStateMachine):
+class Life(Keeping):
     """One application from its first deploy on."""
-
-    site: ClassVar[Site]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.site.empty()
-        self.ledger = Ledger()
-        self.declared: dict[str, ManifestDeclaration] = {}
-        self.claims: list[Claim] = []
-        self.workers: list[str] = []
-        self.started = 0
-        self.before: Snapshot = self.site.snapshot()
-        self.step = Step("start")
 
     @initialize(first=timed, second=timed, given=options)
     def deploy(self, first: Schedule, second: Schedule, given: dict[str, object]) -> None:
@@ -405,52 +321,6 @@ class Life(RuleBasedStateMachine):
             parent = seen.manifests.get(manifest["depends_on_manifest_id"])
             if manifest["schedule_type"] == "dependent" and not manifest["orphaned_at"] and parent:
                 assert manifest["parent_success_seen"] == parent["success_count"], "a success is followed"
-
-    def _due(self) -> list[Row]:
-        seen = self.before
-        return [
-            entry
-            for entry in seen.queued.values()
-            if entry["scheduled_at"] <= seen.now and not _is_orphaned(seen, entry)
-        ]
-
-    def _name(self, pick: int) -> str:
-        return list(self.declared)[pick % len(self.declared)]
-
-    def _taken(self, claims: list[Claim]) -> None:
-        self.ledger.take(claims)
-        self.claims = [*claims, *self.claims][:REMEMBERED]
-        self._done(Step("claim"))
-
-    def _finish(
-        self, claims: list[Claim], ending: tuple[TrainState, EndedBy], *, activates: bool = False
-    ) -> None:
-        ends = {claim.run.id: ending for claim in claims if self.ledger.holds(claim)}
-        sleepers = tuple(
-            (name, None)
-            for name, each in self.declared.items()
-            if isinstance(each.schedule, DormantDependent)
-        )
-        result = self.site.finish(claims, *ending, activations=sleepers if activates else ())
-        assert set(result.finished) == set(ends), "whose claim still owns the run ends it, and nobody else"
-        self._done(Step("finish", ends=ends))
-
-    def _done(self, step: Step) -> None:
-        after = self.site.snapshot()
-        faults = [
-            *standing_faults(after),
-            *moving_faults(self.before, after, step),
-            *self.ledger.follow(self.before, after, step),
-            *self.site.wrong_hints(),
-        ]
-        self.before = after
-        self.site.advance(MOMENT)
-        assert not faults, "\n".join(faults)
-
-
-def _is_orphaned(seen: Snapshot, entry: Row) -> bool:
-    manifest = seen.manifests.get(entry["manifest_id"])
-    return manifest is not None and manifest["orphaned_at"] is not None
 
 
 def _again(before: ManifestDeclaration, schedule: Schedule) -> Schedule:

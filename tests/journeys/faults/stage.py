@@ -85,10 +85,10 @@ class Stage:
         self.queued += jobs
 
     def top_up(self, least: int) -> None:
-        """See that there is something to do: queue more where fewer than so many are left."""
+        """See that there is something to do: queue more until so many are left."""
         left = self.queued - self.ended()
         if left < least:
-            self.load(self.scale.jobs - left)
+            self.load(least - left)
 
     def ended(self) -> int:
         """How many executions have come to their end."""
