@@ -27,6 +27,7 @@ CONTESTANTS = {
     "gandy removing them": Launch("benchmarks.gandy_upkeep", arguments=("cleaning",)),
     "lifecycle": Launch("benchmarks.lifecycle.sweep"),
     "limited loop": Launch("benchmarks.lifecycle.limited_loop"),
+    "limited loop, asynchronous": Launch("benchmarks.lifecycle.limited_loop", arguments=("off",)),
     "single delete": Launch("benchmarks.lifecycle.single_delete"),
     "pgqueuer": Launch("benchmarks.peers.pgqueuer_peer", environment="pgqueuer"),
 }

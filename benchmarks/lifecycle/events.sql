@@ -20,3 +20,6 @@ DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at < now() - interval 
 
 -- name: hold_snapshot
 SELECT count(*) FROM event WHERE id = 0
+
+-- name: wait_for_disk
+SELECT set_config('synchronous_commit', %s, false)

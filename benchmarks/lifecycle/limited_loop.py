@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from benchmarks.lifecycle.events import SQL, Events, batch_figures
@@ -10,6 +11,14 @@ from benchmarks.protocol import serve
 
 class LimitedLoop(Events):
     """Every batch begins at the head of the index."""
+
+    def __init__(self, synchronous_commit: str = "on") -> None:
+        self._synchronous_commit = synchronous_commit
+
+    def open(self, url: str) -> None:
+        """Connect as usual; one form waits for the disk at each commit, the other does not."""
+        super().open(url)
+        self.connection.execute(SQL["wait_for_disk"], [self._synchronous_commit])
 
     def delete(self, batch: int) -> dict[str, float]:
         """Delete batch by batch."""
@@ -23,4 +32,4 @@ class LimitedLoop(Events):
 
 
 if __name__ == "__main__":
-    serve(LimitedLoop())
+    serve(LimitedLoop(*sys.argv[1:]))

@@ -19,15 +19,17 @@ class Sweep(Events):
     """A contract of one rule."""
 
     def delete(self, batch: int) -> dict[str, float]:
-        """Sweep once; a batch is timed from the commit before it to its own."""
-        commits = [time.monotonic()]
+        """Sweep once; a batch is timed from the commit before it to its own, the longest by the sweep."""
+        commits: list[float] = []
         pace = Pace(start=batch, largest=batch, target=NEVER_SLOW)
         contract = Contract("bench", [TABLE], batch=pace, budget=Budget())
         by = Attendance(confirm=lambda _held: True, pruned=lambda *_: commits.append(time.monotonic()))
         [report] = run_contracts([contract], self.url, attendance=by)
         if not report.is_clean:
             raise AssertionError(report.failures)
-        return batch_figures([later - sooner for sooner, later in itertools.pairwise(commits)])
+        figures = batch_figures([later - sooner for sooner, later in itertools.pairwise(commits)])
+        longest = max(rule.longest_batch for rule in report.rules)
+        return {**figures, "longest batch ms": longest / timedelta(milliseconds=1)}
 
 
 if __name__ == "__main__":

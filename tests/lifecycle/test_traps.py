@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import create_engine
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
+from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts, terminal
 from gandy.lifecycle.advisor.survey import survey
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.selection.statements import delete_keys, delete_range, keys_in, nth_row
@@ -125,6 +125,35 @@ def test_a_walk_does_not_wade_through_what_it_deleted_while_a_snapshot_is_held(p
 
     assert from_the_cursor <= 20
     assert from_the_head > 10 * from_the_cursor
+
+
+def test_every_batch_of_a_rule_uses_the_index_made_for_its_state_alone(postgres: Ground) -> None:
+    """One plan for all values of a statement knows none of them, and would read another index whole."""
+    postgres.run(
+        "CREATE TABLE job (id bigint PRIMARY KEY, state text, at timestamptz)",
+        "CREATE INDEX failed_jobs ON job (at) WHERE state = 'failed'",
+    )
+    postgres.fill("job", [(n, "failed" if n % 2 else "queued", ago(days=2)) for n in range(2_000)])
+    failed = Table("job", [terminal("state", states=["failed"], at="at", keep_for="1d")])
+    contract = Contract("app", [failed], batch=steps_of(50))
+
+    [report] = run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert (report.failures, report.rules[0].batches) == ([], 20)
+    used = dict(postgres.rows("SELECT indexrelname, idx_scan FROM pg_stat_user_indexes"))
+    assert used["failed_jobs"] >= 2 * 20
+    assert used["job_pkey"] == 0
+
+
+def test_a_column_may_have_any_name(ground: Ground) -> None:
+    ground.run('CREATE TABLE booking (id {key}, "end" {instant})', 'CREATE INDEX by_end ON booking ("end")')
+    ground.fill("booking", [(1, ago(days=3)), (2, ago(days=2)), (3, ago(hours=1))])
+    contract = Contract("app", [Table("booking", [older_than("end", keep_for="1d")])], batch=steps_of(1))
+
+    [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert report.failures == []
+    assert ground.ids("booking") == [3]
 
 
 def rendered(statement: ClauseElement, *, literal_binds: bool = False) -> str:

@@ -28,6 +28,9 @@ _CONTENDED = {"55P03", "57014", "40P01", "40001"}
 # data exceptions, integrity constraints, RAISE in a trigger
 _ROW_CLASSES = {"22", "23", "P0"}
 
+# An index in its own order; never a scan of the table, nor a sort of all that is dead.
+_INDEX_WALK = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
+
 
 class _RowAddress(UserDefinedType[str]):
     """The type of ctid."""
@@ -135,7 +138,7 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
-        _set_local(connection, enable_seqscan="off", enable_bitmapscan="off")
+        _set_local(connection, **_INDEX_WALK)
         [plan] = connection.execute(Explain(statement)).scalar_one()
         members = {table.name, *self.member_names(connection, table)}
         scans = [node for node in _nodes(plan["Plan"]) if node.get("Relation Name") in members]
@@ -222,8 +225,11 @@ def batch_limits(patience: Patience) -> Select[Any]:
     return _settings(
         lock_timeout=_milliseconds(patience.lock),
         statement_timeout=_milliseconds(patience.statement),
-        enable_seqscan="off",
-        enable_bitmapscan="off",
+        # A crash of the server brings back the last batches and the cursor before them: they go again.
+        synchronous_commit="off",
+        # Range after range: one plan serves them all.
+        plan_cache_mode="force_generic_plan",
+        **_INDEX_WALK,
     )
 
 

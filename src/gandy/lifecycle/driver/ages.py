@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, String, and_, bindparam
+from sqlalchemy import Connection, and_
 
 from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
@@ -72,8 +73,7 @@ class AgeSweep:
     def _lane(self, selection: Selection, progress: Progress, *, since: datetime, remember: Remember) -> Lane:
         """Two round trips a batch where the database allows it and no child has to be settled."""
         if self.shift.session.dialect.has_pipeline and not selection.children:
-            cursor = bindparam("cursor_text", None, String)
-            return PipelinedLane(self.shift, selection, progress.advancing(since, cursor))
+            return PipelinedLane(self.shift, selection, partial(progress.advancing, since))
         return OrdinaryLane(self.shift, selection, remember)
 
 

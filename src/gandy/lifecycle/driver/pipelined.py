@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import BigInteger, Connection, Update, bindparam, exists, literal, select
+from psycopg.sql import Literal
+from sqlalchemy import BigInteger, Connection, String, Update, bindparam, exists, literal, select
 from sqlalchemy.sql.compiler import SQLCompiler
 from typing_extensions import override
 
@@ -18,10 +19,11 @@ from gandy.lifecycle.selection.statements import Values, delete_range, last_row,
 from gandy.lifecycle.state.tables import Instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-    from sqlalchemy.sql.elements import BindParameter, ClauseElement
+    from sqlalchemy.sql.elements import BindParameter, ClauseElement, ColumnElement
+    from sqlalchemy.types import TypeEngine
 
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.walks import Selection
@@ -33,21 +35,34 @@ Driver = psycopg.Connection[Any]
 _LOST_STATEMENT = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
 
 
-class Prepared:
-    """A statement compiled once; each run replaces the values it names."""
+# What each run fills in; no column of an application gives a value such a name.
+_SLOT = "gandy_slot_"
 
-    def __init__(self, connection: Connection, statement: ClauseElement) -> None:
+
+class Prepared:
+    """A statement compiled once; each run fills its slots.
+
+    All that stays the same is written into the text, so that the one plan that serves every run is made
+    with the rule's own values and can use an index made for some of them.
+    """
+
+    def __init__(self, connection: Connection, driver: Driver, statement: ClauseElement) -> None:
         compiled = statement.compile(dialect=connection.dialect)
         assert isinstance(compiled, SQLCompiler)  # noqa: S101  # statements compile to SQL
         state = compiled.construct_expanded_state()
-        self._text = state.statement
         self._processors: Mapping[str, Any] = state.processors
-        self._values = {name: self._process(name, value) for name, value in state.parameters.items()}
+        written = {name: self._write(driver, name, value) for name, value in state.parameters.items()}
+        self._text = (state.statement.replace("%%", "%%%%") % written).encode()
 
     def run(self, driver: Driver, **values: object) -> psycopg.Cursor[Any]:
         """Send the statement; in a pipeline nothing is waited for."""
-        named = {name: self._process(name, value) for name, value in values.items()}
-        return driver.execute(self._text.encode(), {**self._values, **named})
+        slots = {f"{_SLOT}{name}": value for name, value in values.items()}
+        return driver.execute(self._text, {name: self._process(name, slots[name]) for name in slots})
+
+    def _write(self, driver: Driver, name: str, value: object) -> str:
+        if name.startswith(_SLOT):
+            return f"%({name})s"
+        return Literal(self._process(name, value)).as_string(driver).replace("%", "%%")
 
     def _process(self, name: str, value: object) -> object:
         processor = self._processors.get(name)
@@ -57,33 +72,40 @@ class Prepared:
 class PipelinedLane(Lane):
     """Batches without children on PostgreSQL, each in one transaction and two round trips."""
 
-    def __init__(self, shift: Shift, selection: Selection, remember: Update) -> None:
+    def __init__(
+        self, shift: Shift, selection: Selection, remember: Callable[[ColumnElement[str]], Update]
+    ) -> None:
         self.end: Values | None = None
         self._shift = shift
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
-        self._limits = Prepared(connection, batch_limits(shift.patience))
-        batches = _Statements(connection, selection, shift.lease, remember)
-        self._first = batches.after(None)
-        self._next = batches.after(_slots(selection, "after"))
         with _transaction(connection) as driver:
             driver.prepare_threshold = 0
+            batches = _Statements(
+                connection, driver, selection, lease=shift.lease, remember=remember(slot("cursor", String))
+            )
+            self._limits = batches.prepare(batch_limits(shift.patience))
+            self._first = batches.after(None)
+            self._next = batches.after(_slots(selection, "after"))
 
     @override
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         try:
             with _transaction(self._shift.session.connection) as driver, _pipeline(driver):
-                done = self._advance(driver, after, limit)
+                batch = self._advance(driver, after, limit)
         except _LOST_STATEMENT:
             with _transaction(self._shift.session.connection) as driver:
                 driver.prepare_threshold = None
             return self.advance(after, limit)
-        if done is not None and not done.rows:  # every row of it came back to life, or the lease is lost
+        if batch is None:
+            return None
+        rows = batch.deletion.rowcount  # known once the pipeline is settled, and committed by then
+        if not rows:  # every row of it came back to life, or the lease is lost
             with self._shift.session.batch(self._shift.patience) as connection:
                 self._shift.lease.renew(connection)
-        return done
+        return Advanced(batch.end, batch.is_full, rows, {self._mine: rows})
 
-    def _advance(self, driver: Driver, after: Values | None, limit: int) -> Advanced | None:
+    def _advance(self, driver: Driver, after: Values | None, limit: int) -> _Batch | None:
         self.end = None
         span = self._first if after is None else self._next
         self._limits.run(driver)
@@ -91,9 +113,11 @@ class PipelinedLane(Lane):
         if end is None:
             return None
         self.end = end
-        deleted = span.delete(driver, after, end, until=self._shift.lease.expiry())
-        driver.commit()
-        return Advanced(end, is_full, deleted.rowcount, {self._mine: deleted.rowcount})
+        deletion = span.delete(driver, after, end, until=self._shift.lease.expiry())
+        driver.execute(
+            "COMMIT", prepare=False
+        )  # sent with the delete; commit() would cost another round trip
+        return _Batch(end, is_full, deletion)
 
     @override
     def peek(self, after: Values | None) -> Values | None:
@@ -104,13 +128,27 @@ class PipelinedLane(Lane):
 
 
 @dataclass(frozen=True, slots=True)
+class _Batch:
+    """A batch that was sent, and the delete whose count is still to come."""
+
+    end: Values
+    is_full: bool
+    deletion: psycopg.Cursor[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class _Statements:
     """Builds the statements of a batch."""
 
     connection: Connection
+    driver: Driver
     selection: Selection
     lease: Lease
     remember: Update
+
+    def prepare(self, statement: ClauseElement) -> Prepared:
+        """Compile for this connection."""
+        return Prepared(self.connection, self.driver, statement)
 
     def after(self, cursor: Values | None) -> _Range:
         """From the head of the index, or after a cursor.
@@ -118,15 +156,15 @@ class _Statements:
         The delete carries the rest along: the lease is renewed and the cursor written in the same
         statement, and neither a row goes nor the cursor moves unless the lease is still held.
         """
-        skip = bindparam("skip", 0, BigInteger)
-        renewed = self.lease.renewing(bindparam("until", None, Instant)).returning(literal(1)).cte("renewed")
+        until = slot("until", Instant)
+        renewed = self.lease.renewing(until).returning(literal(1)).cte("renewed")
         is_held = exists(select(1).select_from(renewed))
         remembered = self.remember.where(is_held).returning(literal(1)).cte("remembered")
         delete = delete_range(self.selection, cursor, _slots(self.selection, "end")).where(is_held)
         return _Range(
-            nth=Prepared(self.connection, row_after(self.selection, cursor, skip)),
-            last=Prepared(self.connection, last_row(self.selection, cursor)),
-            deletion=Prepared(self.connection, delete.add_cte(remembered)),
+            nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),
+            last=self.prepare(last_row(self.selection, cursor)),
+            deletion=self.prepare(delete.add_cte(remembered)),
         )
 
 
@@ -149,7 +187,7 @@ class _Range:
         self, driver: Driver, after: Values | None, end: Values, *, until: datetime
     ) -> psycopg.Cursor[Any]:
         named = {**_named("after", after), **_named("end", end)}
-        return self.deletion.run(driver, until=until, cursor_text=encode_values(end), **named)
+        return self.deletion.run(driver, until=until, cursor=encode_values(end), **named)
 
 
 @contextmanager
@@ -176,10 +214,13 @@ def _transaction(connection: Connection) -> Iterator[Driver]:
             driver.rollback()
 
 
+def slot(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]]) -> BindParameter[Any]:
+    """A value that each run fills in."""
+    return bindparam(f"{_SLOT}{name}", None, kind)
+
+
 def _slots(selection: Selection, name: str) -> tuple[BindParameter[Any], ...]:
-    return tuple(
-        bindparam(f"{name}_{place}", None, column.type) for place, column in enumerate(selection.order)
-    )
+    return tuple(slot(f"{name}_{place}", column.type) for place, column in enumerate(selection.order))
 
 
 def _named(name: str, values: Values | None) -> dict[str, object]:
