@@ -57,12 +57,16 @@ reference: setup ## Write the pages of the reference anew that the code decides
 	$(BIN)/python -m tools.references
 
 .PHONY: bench
-bench: setup ## Every benchmark, with repetitions; takes a while
-	$(BIN)/python -m benchmarks
+bench: setup ## Every benchmark, in under an hour; CASE="throughput-1 pruning" for some
+	$(BIN)/python -m benchmarks $(if $(CASE),--case "$(CASE)")
 
 .PHONY: bench-quick
-bench-quick: setup ## A short run of every benchmark, to see that they work
-	$(BIN)/python -m benchmarks --quick
+bench-quick: setup ## A short run of every benchmark, to see that they work; CASE= as above
+	$(BIN)/python -m benchmarks --quick $(if $(CASE),--case "$(CASE)")
+
+.PHONY: bench-report
+bench-report: setup ## Tables and picture of the newest benchmark results into the docs
+	$(BIN)/python -m benchmarks.report --markdown docs/benchmarks.md --plot docs/benchmarks.png
 
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml

@@ -1,15 +1,25 @@
-"""`python -m benchmarks [--case NAME]... [--quick] [--list]`."""
+"""`python -m benchmarks [--case NAME[,NAME]]... [--quick] [--list]`."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
+import time
+import traceback
+from typing import TYPE_CHECKING
 
 from benchmarks.cases import CASES
-from benchmarks.report import markdown, save
+from benchmarks.machine import describe
+from benchmarks.report import markdown
+from benchmarks.result import save
 from benchmarks.server import running_server
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FAILED = 1
 WRONG_CALL = 2
 TERMINATED = 143
 
@@ -23,12 +33,12 @@ def main() -> int:
         for case in CASES.values():
             print(f"{case.name:24} {case.title}: {', '.join(case.contestants)}")
         return 0
-    unknown = [name for name in arguments.case if name not in CASES]
+    names = [name for given in arguments.case for name in re.split(r"[,\s]+", given) if name]
+    unknown = [name for name in names if name not in CASES]
     if unknown:
         print(f"no such case: {', '.join(unknown)}; --list shows all", file=sys.stderr)
         return WRONG_CALL
-    _run(arguments.case or list(CASES), quick=arguments.quick)
-    return 0
+    return _run(names or list(CASES), is_quick=arguments.quick)
 
 
 def _parse() -> argparse.Namespace:
@@ -36,21 +46,35 @@ def _parse() -> argparse.Namespace:
         prog="python -m benchmarks", description="Gandy beside direct SQL and its peers."
     )
     parser.add_argument(
-        "--case", action="append", default=[], metavar="NAME", help="only this one (repeatable)"
+        "--case", action="append", default=[], metavar="NAME", help="only this one (repeatable, or a list)"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that all runs, not how fast")
     parser.add_argument("--list", action="store_true", help="list the cases and end")
     return parser.parse_args()
 
 
-def _run(names: list[str], *, quick: bool) -> None:
+def _run(names: Sequence[str], *, is_quick: bool) -> int:
+    """Measure, keep and print each; a case that fails does not stop the others."""
+    begun, failed = time.monotonic(), []
     with running_server() as server:
-        print(f"## PostgreSQL {server.version}, fsync and synchronous_commit on\n", flush=True)
-        for case in (CASES[name] for name in names):
-            scale = case.quick if quick else case.full
-            rounds = case.run(server, scale)
-            save(case, rounds, scale=scale, server=server)
-            print(markdown(case, rounds, scale), flush=True)
+        print("".join(f"- {name}: {value}\n" for name, value in describe(server).items()), flush=True)
+        for number, name in enumerate(names, start=1):
+            _progress(begun, f"{number} of {len(names)}: {name}")
+            try:
+                result = CASES[name].run(server, is_quick=is_quick)
+            except Exception:  # noqa: BLE001 - shown, counted, and the hour is not lost
+                traceback.print_exc()
+                failed.append(name)
+                continue
+            save(result)
+            print(markdown(result), flush=True)
+    _progress(begun, f"done; failed: {', '.join(failed) or 'none'}")
+    return FAILED if failed else 0
+
+
+def _progress(begun: float, text: str) -> None:
+    minutes, seconds = divmod(int(time.monotonic() - begun), 60)
+    print(f"[{minutes:02}:{seconds:02}] {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from benchmarks.contestants import CONTESTANTS
+from benchmarks.environments import EnvironmentUnavailableError
+from benchmarks.machine import describe
+from benchmarks.process import ContestantError
+from benchmarks.result import Result
 from benchmarks.rounds import Measured, Rounds, alternate
 from benchmarks.session import Session, open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
+    from benchmarks.goals import Goal
     from benchmarks.server import Server
 
 
@@ -38,16 +45,62 @@ class Case:
     headline: str = "per second"
     workers: int = 1
     notes: tuple[str, ...] = field(default=())
+    goals: tuple[Goal, ...] = ()
+    #: How many times fewer items a slow contestant gets, so that its rounds take seconds too.
+    fewer: Mapping[str, int] = field(default_factory=dict)
 
-    def run(self, server: Server, scale: Scale) -> Rounds[str]:
-        """Open every contestant, then alternate."""
+    def size_for(self, contestant: str, scale: Scale) -> int:
+        """How many items this contestant gets a round."""
+        return max(scale.size // self.fewer.get(contestant, 1), 1)
+
+    def run(self, server: Server, *, is_quick: bool) -> Result:
+        """Open every contestant, then alternate. A peer that fails is left out and named."""
+        scale = self.quick if is_quick else self.full
+        left_out: dict[str, str] = {}
         with ExitStack() as stack:
-            sessions = {
-                name: stack.enter_context(open_session(server, name, self.workers))
-                for name in self.contestants
-            }
-            for session in sessions.values():
-                self.measure(session, self.quick.size)
-            return alternate(
-                self.contestants, scale.rounds, lambda name: self.measure(sessions[name], scale.size)
-            )
+            sessions: dict[str, Session] = {}
+            for name in self.contestants:
+                with excusing_peer(name, left_out):
+                    session = stack.enter_context(open_session(server, name, self.workers))
+                    self.measure(session, self.size_for(name, self.quick))
+                    sessions[name] = session
+
+            def once(name: str) -> Measured:
+                if name not in left_out:
+                    with excusing_peer(name, left_out):
+                        return self.measure(sessions[name], self.size_for(name, scale))
+                return {}
+
+            rounds = alternate(tuple(sessions), scale.rounds, once)
+        return self._result(rounds, is_quick=is_quick, left_out=left_out, machine=describe(server))
+
+    def _result(
+        self, rounds: Rounds[str], *, is_quick: bool, left_out: Mapping[str, str], machine: Mapping[str, str]
+    ) -> Result:
+        scale = self.quick if is_quick else self.full
+        return Result(
+            case=self.name,
+            title=self.title,
+            unit=self.unit,
+            headline=self.headline,
+            base=self.base,
+            notes=(*self.notes, *(goal.verdict(rounds) for goal in self.goals)),
+            rounds=scale.rounds,
+            is_quick=is_quick,
+            at=datetime.now(tz=UTC).isoformat(),
+            machine=machine,
+            sizes={name: self.size_for(name, scale) for name in self.contestants},
+            left_out=left_out,
+            samples={name: each for name, each in rounds.samples.items() if name not in left_out},
+        )
+
+
+@contextmanager
+def excusing_peer(name: str, left_out: dict[str, str]) -> Iterator[None]:
+    """Note a peer's failure and go on; what is ours has no excuse."""
+    try:
+        yield
+    except (ContestantError, EnvironmentUnavailableError, AssertionError) as error:
+        if CONTESTANTS[name].environment is None:
+            raise
+        left_out[name] = str(error).strip().splitlines()[-1]

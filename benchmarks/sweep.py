@@ -25,6 +25,22 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
         for driver in ("asyncpg", "psycopg")
         for batch in (50, 100, 250, 500, 1_000)
     ],
+    "oban": [{"limit": limit} for limit in (20, 50, 100, 200, 500)],
+    "chancy": [
+        {"concurrency": concurrency, "send_every": send_every}
+        for concurrency in (100, 500, 2_000)
+        for send_every in (0.05, 0.25, 1)
+    ],
+    "procrastinate": [{"concurrency": concurrency} for concurrency in (1, 5, 10, 20, 50)],
+    "dbos": [
+        {"concurrency": concurrency, "poll": poll} for concurrency in (20, 100, 500) for poll in (0.01, 0.1)
+    ],
+    "APScheduler 3": [{"threads": threads} for threads in (1, 5, 10, 20)],
+    "APScheduler 4": [
+        {"concurrency": concurrency, "broker": broker}
+        for broker in ("asyncpg", "local")
+        for concurrency in (5, 20, 100)
+    ],
 }
 
 
@@ -33,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("contestant", choices=SETTINGS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--jobs", type=int, default=JOBS, help="a slow peer needs fewer")
     arguments = parser.parse_args()
     settings = {json.dumps(setting): setting for setting in SETTINGS[arguments.contestant]}
     with ExitStack() as stack:
@@ -42,7 +59,7 @@ def main() -> None:
         def run(name: str) -> Measured:
             tuned: Mapping[str, object] = settings[name]
             session.ask_first("tune", **tuned)
-            return throughput(session, JOBS)
+            return throughput(session, arguments.jobs)
 
         rounds = alternate(list(settings), arguments.rounds, run)
     for name in settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import cleanup, lifecycle, queue, retention, schedules, schedules_scale
+from benchmarks.cases import cleanup, lifecycle, pruning, queue, retention, schedules, schedules_scale
 
 CASES = {
     case.name: case
@@ -11,6 +11,7 @@ CASES = {
         *schedules.CASES,
         *schedules_scale.CASES,
         *retention.CASES,
+        *pruning.CASES,
         *lifecycle.CASES,
         *cleanup.CASES,
     )

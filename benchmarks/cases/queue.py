@@ -49,15 +49,29 @@ def idle_pickup(session: Session, samples: int) -> Measured:
 
 
 QUICK = Scale(rounds=2, size=2_000)
+PEERS = ("pgqueuer", "oban", "chancy", "APScheduler 3", "procrastinate", "dbos", "APScheduler 4")
+#: APScheduler 3 allows one scheduler to a job store.
+PEERS_OF_MANY = tuple(peer for peer in PEERS if peer != "APScheduler 3")
+FEWER_TO_WORK = {
+    "oban": 2,
+    "chancy": 2,
+    "APScheduler 3": 8,
+    "procrastinate": 16,
+    "dbos": 16,
+    "APScheduler 4": 32,
+}
+FEWER_TO_ENQUEUE = {"oban": 4, "chancy": 4, "APScheduler 3": 16, "dbos": 16, "APScheduler 4": 32}
+APSCHEDULER_3 = "APScheduler 3 has no queue: a job's row is gone when the job is handed to a thread."
 
 CASES = (
     Case(
         name="enqueue",
         title="Bulk enqueue",
         unit="jobs",
-        contestants=("t3m", "gandy", "t3m by COPY", "t1", "pgqueuer"),
+        contestants=("t3m", "gandy", "t3m by COPY", "t1", *PEERS),
         base="t3m",
         measure=enqueue,
+        fewer=FEWER_TO_ENQUEUE,
         full=Scale(rounds=9, size=20_000),
         quick=QUICK,
     ),
@@ -66,14 +80,16 @@ CASES = (
             name=f"throughput-{workers}",
             title=f"No-op jobs, {workers} worker process{'es' if workers > 1 else ''}",
             unit="jobs",
-            contestants=("t3m", "gandy", "t1", "pgqueuer"),
+            contestants=("t3m", "gandy", "t1", *peers),
             base="t3m",
             measure=throughput,
+            fewer=FEWER_TO_WORK,
             full=Scale(rounds=9, size=20_000),
             quick=QUICK,
             workers=workers,
+            notes=notes,
         )
-        for workers in (1, 2)
+        for workers, peers, notes in ((1, PEERS, (APSCHEDULER_3,)), (2, PEERS_OF_MANY, ()))
     ),
     Case(
         name="throughput-beside",
@@ -101,7 +117,7 @@ CASES = (
         name="idle-pickup",
         title="Idle pickup",
         unit="jobs",
-        contestants=("t3m", "gandy", "pgqueuer"),
+        contestants=("t3m", "gandy", *PEERS),
         base="t3m",
         measure=idle_pickup,
         headline="p50 ms",

@@ -16,6 +16,7 @@ import uvloop
 from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
 from pgqueuer.adapters.drivers.psycopg import PsycopgDriver
 from pgqueuer.core.qm import QueueManager
+from pgqueuer.core.sm import SchedulerManager
 from pgqueuer.domain.types import QueueExecutionMode
 from pgqueuer.queries import Queries
 
@@ -24,7 +25,7 @@ from benchmarks.protocol import Contestant, serve
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from pgqueuer.domain.models import Job
+    from pgqueuer.domain.models import Job, Schedule
 
 # From the sweep. Its psycopg driver reads notifications and runs statements on one connection: a run takes
 # about five seconds longer, whatever the number of jobs, so its rate there says little about steady work.
@@ -36,7 +37,9 @@ LATENCY_PAUSE = 0.02
 DRAIN_POLL = timedelta(milliseconds=5)
 QUIET = timedelta(0)
 COMPLETED = "SELECT count(*) AS n FROM pgqueuer_log WHERE status = 'successful'"
-RESET = "TRUNCATE pgqueuer, pgqueuer_log, pgqueuer_statistics"
+RESET = "TRUNCATE pgqueuer, pgqueuer_log, pgqueuer_statistics, pgqueuer_schedules"
+SCHEDULES = "SELECT count(*) AS n FROM pgqueuer_schedules"
+MAKE_DUE = "UPDATE pgqueuer_schedules SET next_run = now() - interval '1 second'"
 
 
 class PgQueuer(Contestant):
@@ -95,6 +98,28 @@ class PgQueuer(Contestant):
         taken: list[float] = self._run(self._latency(samples))
         return taken
 
+    def seed(self, manifests: int) -> None:
+        """Schedules are declared in code and stored when a scheduler starts."""
+        self._scheduler = SchedulerManager(self._queries)
+        for number in range(manifests):
+
+            @self._scheduler.schedule(f"sync-{number}", "0 * * * *")
+            async def sync(_: Schedule) -> None:
+                """Do nothing."""
+
+        self._run(self._queries.insert_schedule(self._next_runs()))
+
+    def make_due(self, manifests: int) -> None:
+        """Let all come due."""
+        if manifests != self._run(self._queries.driver.fetch(SCHEDULES))[0]["n"]:
+            raise NotImplementedError
+        self._run(self._queries.driver.execute(MAKE_DUE))
+        self._run(self._queries.driver.execute("VACUUM ANALYZE pgqueuer_schedules"))
+
+    def tick(self) -> int:
+        """One turn of its scheduler's loop: fetch what is due, run it; answers how many that were."""
+        return int(self._run(self._tick()))
+
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever the coroutine returns
         return self._runner.run(work)
 
@@ -123,6 +148,15 @@ class PgQueuer(Contestant):
             """The job."""
 
         return manager
+
+    def _next_runs(self) -> dict[Any, timedelta]:
+        return {key: executor.next_in() for key, executor in self._scheduler.registry.items()}
+
+    async def _tick(self) -> int:
+        due = await self._queries.fetch_schedule(self._next_runs())
+        registry = {key.entrypoint: executor for key, executor in self._scheduler.registry.items()}
+        await asyncio.gather(*(self._scheduler.dispatch(registry[each.entrypoint], each) for each in due))
+        return len(due)
 
     async def _latency(self, samples: int) -> list[float]:
         manager = QueueManager(await self._connect())
