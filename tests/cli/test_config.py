@@ -22,7 +22,7 @@ def test_show_lists_every_setting_with_where_it_came_from(gandy: Gandy, folder: 
     assert set(lines) == {"SETTING", *(setting.key for setting in list_settings())}
     assert lines["worker.slots"] == ["7", "file", str(folder / "gandy.toml")]
     assert lines["worker.threads"] == ["9", "environment", "GANDY_WORKER_THREADS"]
-    assert lines["worker.prefetch"] == ["400", "default"]
+    assert lines["worker.prefetch"] == ["2000", "default"]
     assert "\x1b" not in result.stdout
     assert result.stderr == f"Settings file: {folder / 'gandy.toml'}\n"
 

@@ -78,6 +78,14 @@ class Fleet:
             return []
         return [line for line in self.witness.read_text().splitlines() if line.startswith(f"{word} ")]
 
+    def unended(self, process: subprocess.Popen[bytes]) -> int:
+        """How many jobs of a process have begun and not ended."""
+        begun, ended = (
+            sum(1 for line in self.witnessed(word) if line.endswith(f" {process.pid}"))
+            for word in ("begin", "end")
+        )
+        return begun - ended
+
     def logs(self) -> str:
         """What all processes have said, for a failing test's message."""
         return "\n".join(f"--- {p.pid}\n{self.log_of(p)[-2000:]}" for p in self.processes)
@@ -94,6 +102,19 @@ def fleet(url: str, folder: Path, **environment: str) -> Iterator[Fleet]:
             process.send_signal(signal.SIGCONT)
             process.kill()
             process.wait()
+
+
+def freeze_mid_run(ships: Fleet, process: subprocess.Popen[bytes]) -> None:
+    """Stop a worker at an instant when a job of its own has begun and not ended."""
+
+    def is_caught() -> bool:
+        process.send_signal(signal.SIGSTOP)
+        if ships.unended(process):
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
+
+    wait_until(is_caught, "the worker is frozen in the middle of a job", within=60)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

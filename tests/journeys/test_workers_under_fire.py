@@ -11,7 +11,7 @@ import pytest
 
 from gandy.store.drivers.opening import migrate
 from tests.journeys.apps.witness import Job, app, hog, share_three_places, tick_off
-from tests.journeys.processes import fleet, kill
+from tests.journeys.processes import fleet, freeze_mid_run, kill
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_every_job_completes_once_on_record_whatever_is_killed_restarted_or_froz
         frozen = workers[0]
         progress(ships, JOBS // 10)
 
-        frozen.send_signal(signal.SIGSTOP)
+        freeze_mid_run(ships, frozen)
         for round_ in range(KILLS):
             victim = workers[1 + round_ % (WORKERS - 1)]
             seen = len(ships.witnessed("end"))

@@ -241,11 +241,12 @@ def _ended_as(state: TrainState) -> Literal["completed", "failed", "cancelled"]:
     return "cancelled" if state is TrainState.CANCELLED else "failed"
 
 
-def _write_end(end: RunEnd, rules: FinishRules, report: RunReport) -> Operation[FinishResult]:
+def _write_end(end: RunEnd, rules: FinishRules, report: RunReport | None) -> Operation[FinishResult]:
     result = yield from finish_runs([end], rules)
-    if report.has_written_lines:
-        yield from settle_logs(result.finished)
-    yield from keep_logs(report.lines, result.finished)
+    if report is not None:
+        if report.has_written_lines:
+            yield from settle_logs(result.finished)
+        yield from keep_logs(report.lines, result.finished)
     return result
 
 

@@ -81,8 +81,6 @@ class RunEnd(NamedTuple):
     output_json: str | None = None
     junctions_json: str | None = None
     failure: Failure | None = None
-    progress_done: int | None = None
-    progress_total: int | None = None
     keep_for: timedelta | None = None  #: None: by the manifest, else by the state
     retry_after: timedelta | None = None  #: what the run itself asked for
     failures: int = 0  #: of ad-hoc work, before this end
@@ -93,6 +91,8 @@ class RunEnd(NamedTuple):
     is_retried: bool | None = None
     retry_delay: timedelta | None = None
     unique_key: str | None = None
+    progress_done: int | None = None
+    progress_total: int | None = None
     activations: tuple[tuple[str, str | None], ...] = ()  #: dormant dependents to queue, with their input
 
     @property

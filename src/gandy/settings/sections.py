@@ -140,7 +140,7 @@ class WorkerSettings:
     )
     prefetch: int = _setting(
         whole_number(minimum=0, maximum=100_000),
-        400,
+        2_000,
         "The most runs that a worker claims beyond its free slots; fewer where its runs take long.",
     )
     lease_for: timedelta = _setting(
@@ -158,7 +158,7 @@ class WorkerSettings:
         span(minimum=timedelta(0)), timedelta(seconds=30), "How long runs may end by themselves at shutdown."
     )
     finish_batch: int = _setting(
-        whole_number(maximum=10_000), 500, "The most runs that are finished in one write."
+        whole_number(maximum=10_000), 1_000, "The most runs that are finished in one write."
     )
     max_output_bytes: int = _setting(
         whole_number(maximum=1_000_000_000),

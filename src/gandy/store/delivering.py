@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.store.dispatching import claimed_run
+from gandy.store.dispatching import started_run
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
@@ -60,4 +60,4 @@ def claim_delivered(
     rows = yield statement(
         "claim_delivered", id=run_id, worker_id=worker_id, default_timeout_seconds=default_timeout_seconds
     )
-    return claimed_run(rows[0], rows[0], rows[0].manifest) if rows else None
+    return started_run(rows[0]) if rows else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import ClaimedRun
 from gandy.rules.capacity import Capacity, Ready, choose
@@ -12,6 +12,7 @@ from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from gandy.store.statements import Operation, Row, Rows
 
@@ -40,6 +41,14 @@ class ReadyWork:
     entries: Rows
     groups: dict[int, Row]
     capacity: Capacity
+
+
+class Start(NamedTuple):
+    """What a claim gives to all its runs alike."""
+
+    fence: int
+    at: datetime
+    default_timeout_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +181,17 @@ def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispa
     """Turn entries into runs; one whose manifest is active or disabled waits behind its gate instead."""
     manifests = yield from _lock_manifests(entries)
     held = yield from _hold_blocked(entries, manifests)
-    ids = [entry.id for entry in entries if entry.id not in held]
+    free = [entry for entry in entries if entry.id not in held] if held else entries
+    if not free:
+        return Dispatched((), len(held))
     started = yield statement(
         "dispatch_entries",
-        ids=ids,
+        ids=[entry.id for entry in free],
         worker_id=request.worker_id,
         default_timeout_seconds=request.default_timeout_seconds,
     )
-    by_id = {entry.id: entry for entry in entries}
-    names = {manifest_id: row.external_id for manifest_id, row in manifests.items()}
-    runs = tuple(claimed_run(by_id[row.id], row, names.get(by_id[row.id].manifest_id)) for row in started)
+    start = Start(started[0].fence, started[0].started_at, request.default_timeout_seconds)
+    runs = tuple([claimed_run(entry, start, manifests.get(entry.manifest_id)) for entry in free])
     return Dispatched(runs, len(held))
 
 
@@ -203,7 +213,7 @@ def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
         worker_id=request.worker_id,
         default_timeout_seconds=request.default_timeout_seconds,
     )
-    return Dispatched(tuple(claimed_run(row, row, row.manifest) for row in rows))
+    return Dispatched(tuple(started_run(row) for row in rows))
 
 
 def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
@@ -273,26 +283,35 @@ def _share(request: DispatchRequest, groups: int) -> int:
     return max(1, min(request.per_group, 2 * request.limit // groups))
 
 
-def claimed_run(entry: Row, row: Row, manifest: str | None) -> ClaimedRun:
-    """Put together what the queue knew of an entry and what the claim added."""
+def started_run(row: Row) -> ClaimedRun:
+    """Read a run that its own claim has started, with its timeout resolved."""
+    start = Start(row.fence, row.started_at, row.timeout_seconds)
+    return claimed_run(row, start, None)._replace(manifest=row.manifest)
+
+
+def claimed_run(entry: Row, start: Start, manifest: Row | None) -> ClaimedRun:
+    """Join what the queue knew of an entry and what the claim added; by position, for they are many."""
+    timeout = entry.timeout_seconds
+    if timeout is None:
+        timeout = manifest.timeout_seconds if manifest is not None else None
     return ClaimedRun(
-        id=entry.id,
-        fence=row.fence,
-        train=entry.train_name,
-        input_json=entry.input,
-        manifest_id=entry.manifest_id,
-        manifest=manifest,
-        group_id=entry.manifest_group_id,
-        due_at=entry.due_at,
-        attempt=entry.attempt,
-        started_at=row.started_at,
-        waited_since=entry.scheduled_at,
-        failures=entry.failures,
-        losses=entry.losses,
-        lone_losses=entry.lone_losses,
-        max_retries=entry.max_retries,
-        is_retried=entry.is_retried,
-        retry_delay_seconds=entry.retry_delay_seconds,
-        timeout_seconds=row.timeout_seconds,
-        unique_key=entry.unique_key,
+        entry.id,
+        start.fence,
+        entry.train_name,
+        entry.input,
+        entry.manifest_id,
+        None if manifest is None else manifest.external_id,
+        entry.manifest_group_id,
+        entry.due_at,
+        entry.attempt,
+        start.at,
+        entry.scheduled_at,
+        entry.failures,
+        entry.losses,
+        entry.lone_losses,
+        entry.max_retries,
+        entry.is_retried,
+        entry.retry_delay_seconds,
+        start.default_timeout_seconds if timeout is None else timeout,
+        entry.unique_key,
     )

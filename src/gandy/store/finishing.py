@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from gandy.model.declaration import DEFAULT_MAX_RETRIES
 from gandy.model.run import EndedBy, TrainState
 from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
-from gandy.store.statements import batch, statement
+from gandy.store.statements import batch, batch_of, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,11 +40,16 @@ class FinishResult:
     exhausted_manifests: tuple[int, ...]
 
 
+_ID = attrgetter("id")
+
+
 def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishResult]:
     """Record the ends that their claims still own; each is terminal from here on, whoever comes late."""
     manifests = yield from _lock_manifests(ends)
-    by_id = sorted(ends, key=attrgetter("id"))  # two that end the same runs take them in the same order
-    rows = yield batch("end_runs", [_ended(end, manifests, rules.retention) for end in by_id])
+    by_id = sorted(ends, key=_ID)  # two that end the same runs take them in the same order
+    rows = yield batch_of(
+        "end_runs", _ENDED_FIELDS, [_ended(end, manifests, rules.retention) for end in by_id]
+    )
     finished = {row.id: row.bucket for row in rows}
     overruled = {row.id for row in rows if row.is_overruled}
     settled = [_overruled(end) if end.id in overruled else end for end in ends if end.id in finished]
@@ -77,41 +82,55 @@ def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:
     return {row.id: row for row in rows}
 
 
-class _EndedRow(NamedTuple):
-    id: int
-    worker_id: str | None
-    fence: int | None
-    train_state: str
-    output: str | None
-    junctions: str | None
-    failure_junction: str | None
-    failure_exception: str | None
-    failure_reason: str | None
-    stack_trace: str | None
-    cancellation_reason: str | None
-    keep_for_seconds: float
-    progress_done: int | None
-    progress_total: int | None
+_ENDED_FIELDS = (
+    "id",
+    "worker_id",
+    "fence",
+    "train_state",
+    "output",
+    "junctions",
+    "failure_junction",
+    "failure_exception",
+    "failure_reason",
+    "stack_trace",
+    "cancellation_reason",
+    "keep_for_seconds",
+    "progress_done",
+    "progress_total",
+)
 
 
-def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> _EndedRow:
-    failure = end.failure
-    return _EndedRow(
+def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> tuple[object, ...]:
+    """Lay an end out in the order of the fields above."""
+    failure = end.failure or _NO_FAILURE
+    return (
         end.id,
         end.worker_id,
         end.fence,
         end.state.value,
         end.output_json,
         end.junctions_json,
-        failure.junction if failure else None,
-        failure.exception if failure else None,
-        failure.reason if failure else None,
-        failure.stack_trace if failure else None,
+        failure.junction,
+        failure.exception,
+        failure.reason,
+        failure.stack_trace,
         _CANCELLATION.get(end.ended_by),
         _keep_for(end, manifests, retention).total_seconds(),
         end.progress_done,
         end.progress_total,
     )
+
+
+class _NoFailure(NamedTuple):
+    """Stands for the failure of a run that has none."""
+
+    junction: None = None
+    exception: None = None
+    reason: None = None
+    stack_trace: None = None
+
+
+_NO_FAILURE = _NoFailure()
 
 
 _CANCELLATION = {

@@ -40,7 +40,7 @@ def test_keyword_beats_environment_beats_file_beats_default(folder: Path) -> Non
     loaded = load(folder, toml, {"worker": {"slots": 4}}, GANDY_WORKER_SLOTS="3", GANDY_WORKER_THREADS="3")
 
     worker = loaded.settings.worker
-    assert (worker.slots, worker.threads, worker.prefetch, worker.finish_batch) == (4, 3, 2, 500)
+    assert (worker.slots, worker.threads, worker.prefetch, worker.finish_batch) == (4, 3, 2, 1_000)
     assert [
         str(loaded.origins[f"worker.{name}"]) for name in ("slots", "threads", "prefetch", "finish_batch")
     ] == [

@@ -24,44 +24,52 @@ def record(
     *,
     worker_id: str,
     train: AnyTrain | None,
-    report: RunReport,
+    report: RunReport | None,
     max_output_bytes: int,
 ) -> RunEnd:
     """Say how a claimed run ended, with everything that finishing has to know."""
     was_alone = is_suspect(claimed.losses)
-    ending = _judged(
-        describe(outcome, train, max_output_bytes=max_output_bytes), outcome, was_alone=was_alone
+    ending = describe(outcome, train, max_output_bytes=max_output_bytes)
+    if was_alone:
+        ending = _judged(ending, outcome)
+    delay = claimed.retry_delay_seconds
+    end = RunEnd(  # by position: thousands of them are made each second
+        claimed.id,
+        claimed.train,
+        worker_id,
+        claimed.fence,
+        ending.state,
+        ending.ended_by,
+        claimed.manifest_id,
+        ending.output_json,
+        ending.junctions_json,
+        ending.failure,
+        train.options.keep_for if train else None,
+        ending.retry_after,
+        claimed.failures,
+        claimed.losses,
+        claimed.lone_losses,
+        was_alone,
+        claimed.max_retries,
+        claimed.is_retried,
+        None if delay is None else timedelta(seconds=delay),
+        claimed.unique_key,
     )
-    delay, progress = claimed.retry_delay_seconds, report.progress
-    return RunEnd(
-        id=claimed.id,
-        train=claimed.train,
-        worker_id=worker_id,
-        fence=claimed.fence,
-        state=ending.state,
-        ended_by=ending.ended_by,
-        manifest_id=claimed.manifest_id,
-        output_json=ending.output_json,
-        junctions_json=ending.junctions_json,
-        failure=ending.failure,
+    return end if report is None else _with_report(end, report)
+
+
+def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
+    """Add what the run said of itself."""
+    progress = report.progress
+    return end._replace(
         progress_done=progress.done if progress else None,
         progress_total=progress.total if progress else None,
-        keep_for=train.options.keep_for if train else None,
-        retry_after=ending.retry_after,
-        failures=claimed.failures,
-        losses=claimed.losses,
-        lone_losses=claimed.lone_losses,
-        was_alone=was_alone,
-        max_retries=claimed.max_retries,
-        is_retried=claimed.is_retried,
-        retry_delay=None if delay is None else timedelta(seconds=delay),
-        unique_key=claimed.unique_key,
         activations=tuple((each.external_id, each.input_json) for each in report.activations),
     )
 
 
-def _judged(ending: Ending, outcome: Outcome[Any], *, was_alone: bool) -> Ending:
+def _judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
     """The death of a process that it had to itself tells on the job; any other is an ordinary failure."""
-    if was_alone and isinstance(outcome, Failed) and isinstance(outcome.exception, TrainProcessError):
+    if isinstance(outcome, Failed) and isinstance(outcome.exception, TrainProcessError):
         return ending._replace(ended_by=EndedBy.LOST_WORKER)
     return ending

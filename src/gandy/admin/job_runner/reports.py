@@ -23,10 +23,9 @@ _LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 
 @dataclass(slots=True)
 class RunReport:
-    """What one run has reported and nobody has written yet."""
+    """What one run has reported and nobody has written yet; a run that reports nothing has none."""
 
     run: Run
-    started_at: datetime  #: by the database's clock; the times of lines are counted from it
     lines: list[LogRow] = field(default_factory=list)
     progress: Progress | None = None
     activations: list[Activation] = field(default_factory=list)
@@ -39,52 +38,61 @@ class RunReports:
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._open: dict[int, tuple[Run, datetime]] = {}  # the start is by the database's clock
         self._reports: dict[int, RunReport] = {}
 
     @property
     def ids(self) -> list[int]:
         """The runs that go on."""
         with self._lock:
-            return list(self._reports)
+            return list(self._open)
 
     def open(self, run: Run, started_at: datetime) -> None:
-        """Expect reports of a run."""
-        with self._lock:
-            self._reports[run.id] = RunReport(run, started_at)
+        """Expect reports of a run; the times of its lines are counted from its start."""
+        self._open[run.id] = (run, started_at)
 
-    def close(self, run: Run) -> RunReport:
-        """Take what is left to be written of a run that has ended."""
+    def close(self, run: Run) -> RunReport | None:
+        """Take what is left to be written of a run that has ended, if it ever reported anything."""
         with self._lock:
-            return self._reports.pop(run.id)
+            del self._open[run.id]
+            return self._reports.pop(run.id, None)
 
     def find(self, run_id: int) -> Run | None:
         """Find a run that goes on."""
         with self._lock:
-            report = self._reports.get(run_id)
-        return None if report is None else report.run
+            found = self._open.get(run_id)
+        return None if found is None else found[0]
 
     def write_log(self, run: Run, line: LogLine) -> None:
         """Gather a line; one that comes after the run's end has nowhere to go."""
         with self._lock:
-            report = self._reports.get(run.id)
+            report = self._report_of(run)
             if report is not None:
-                at = report.started_at + timedelta(microseconds=line.offset_ns // 1_000)
+                at = self._open[run.id][1] + timedelta(microseconds=line.offset_ns // 1_000)
                 row = LogRow(run.id, run.fence, at, _level(line.level), line.logger, _storable(line.message))
                 report.lines.append(row)
 
     def report_progress(self, run: Run, progress: Progress) -> None:
         """Remember the latest progress."""
         with self._lock:
-            report = self._reports.get(run.id)
+            report = self._report_of(run)
             if report is not None:
                 report.progress = progress
 
     def activate(self, run: Run, activation: Activation) -> None:
         """Remember a dormant dependent until the run completes."""
         with self._lock:
-            report = self._reports.get(run.id)
+            report = self._report_of(run)
             if report is not None:
                 report.activations.append(activation)
+
+    def _report_of(self, run: Run) -> RunReport | None:
+        """Begin a run's report with the first thing it says; None where the run is over."""
+        if run.id not in self._open:
+            return None
+        if run.id not in self._reports:
+            self._reports[run.id] = RunReport(run)
+        return self._reports[run.id]
 
     def take(self) -> Pending | None:
         """Take what the runs that go on have gathered, if anything."""

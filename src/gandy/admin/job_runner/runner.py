@@ -54,7 +54,7 @@ class FinishedRun(NamedTuple):
     claimed: ClaimedRun
     outcome: Outcome[Any]
     end: RunEnd
-    report: RunReport
+    report: RunReport | None  #: None: it said nothing
 
 
 class JobRunner:
@@ -68,6 +68,36 @@ class JobRunner:
         self, claimed: ClaimedRun, worker_id: str, *, cancelled_by: CancelledBy | None = None
     ) -> FinishedRun:
         """Run one claimed run and return its end."""
+        parts = self._parts
+        run = self._begin(claimed)
+        if cancelled_by is not None:
+            run.request_cancel(cancelled_by)
+        train: AnyTrain | None = None
+        outcome: Outcome[Any]
+        try:
+            train = parts.registry.get(claimed.train)
+            value = check_input(train, claimed.input_json)
+            if parts.hooks.wants("started"):
+                await self._tell_started(run)
+            outcome = await parts.engine.execute(
+                train, value, run=run, provided=parts.provided, isolated=is_suspect(claimed.losses)
+            )
+        except GandyError as error:  # it could not even begin; what it raises itself is in its outcome
+            outcome = failure(error, run, junction=None, timings=())
+        finally:
+            del self.running[claimed.id]
+            report = parts.reports.close(run)
+        end = record(
+            claimed,
+            outcome,
+            worker_id=worker_id,
+            train=train,
+            report=report,
+            max_output_bytes=parts.max_output_bytes,
+        )
+        return FinishedRun(claimed, outcome, end, report)
+
+    def _begin(self, claimed: ClaimedRun) -> Run:
         run = Run(
             id=claimed.id,
             train=claimed.train,
@@ -78,46 +108,19 @@ class JobRunner:
             sink=self._parts.reports,
             limits=self._parts.limits,
         )
-        if cancelled_by is not None:
-            run.request_cancel(cancelled_by)
         self.running[claimed.id] = run
         self._parts.reports.open(run, claimed.started_at)
-        try:
-            train, outcome = await self._outcome(claimed, run)
-        finally:
-            del self.running[claimed.id]
-            report = self._parts.reports.close(run)
-        end = record(
-            claimed,
-            outcome,
-            worker_id=worker_id,
-            train=train,
-            report=report,
-            max_output_bytes=self._parts.max_output_bytes,
-        )
-        return FinishedRun(claimed, outcome, end, report)
+        return run
 
-    async def _outcome(self, claimed: ClaimedRun, run: Run) -> tuple[AnyTrain | None, Outcome[Any]]:
-        train: AnyTrain | None = None
-        try:
-            train = self._parts.registry.get(claimed.train)
-            value = check_input(train, claimed.input_json)
-        except GandyError as error:
-            return train, failure(error, run, junction=None, timings=())
-        if self._parts.hooks.wants("started"):
-            await self._parts.hooks.fire(
-                HookEvent(
-                    name="started",
-                    train=run.train,
-                    run_id=run.id,
-                    attempt=run.attempt,
-                    manifest=run.manifest,
-                )
+    async def _tell_started(self, run: Run) -> None:
+        await self._parts.hooks.fire(
+            HookEvent(
+                name="started",
+                train=run.train,
+                run_id=run.id,
+                attempt=run.attempt,
+                manifest=run.manifest,
             )
-        is_alone = is_suspect(claimed.losses)
-        provided = self._parts.provided
-        return train, await self._parts.engine.execute(
-            train, value, run=run, provided=provided, isolated=is_alone
         )
 
 

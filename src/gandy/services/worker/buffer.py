@@ -4,39 +4,64 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.model.run import ClaimedRun
 
+RUNS_A_TURN: Final = 64
+MOST_SLOTS_A_TURN: Final = 64
+
 
 class RunBuffer:
-    """First in, first out, for the slots of one event loop; lighter than a queue of asyncio's."""
+    """First in, first out, for the slots of one event loop.
+
+    Runs are handed out in turns, one turn of the event loop each: jobs that never wait would otherwise keep
+    claims and ends from moving until every slot has had its share.
+    """
 
     def __init__(self) -> None:
         self._runs: deque[ClaimedRun] = deque()
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._left = RUNS_A_TURN
+        self._width = 1
+        self._is_turn_coming = False
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def put(self, runs: Sequence[ClaimedRun]) -> None:
-        """Add runs and wake as many slots."""
+        """Add runs; waiting slots are woken with the next turn."""
         self._runs.extend(runs)
-        for _ in range(min(len(runs), len(self._waiting))):
-            waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(None)
+        self._plan_turn()
 
     async def get(self) -> ClaimedRun:
         """Take the oldest run, or wait for one."""
-        while not self._runs:
+        while not self._runs or not self._left:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
+            self._plan_turn()
             await waiting
+        self._left -= 1
         return self._runs.popleft()
+
+    def _plan_turn(self) -> None:
+        if self._runs and self._waiting and not self._is_turn_coming:
+            self._is_turn_coming = True
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        """Wake one slot, which goes on from job to job, or ever more where the jobs wait for something."""
+        self._is_turn_coming = False
+        self._width = min(2 * self._width, MOST_SLOTS_A_TURN) if self._left else 1
+        self._left = RUNS_A_TURN
+        for _ in range(min(self._width, len(self._runs), len(self._waiting))):
+            waiting = self._waiting.pop()
+            if not waiting.done():
+                waiting.set_result(None)
+        self._plan_turn()
 
     @property
     def ids(self) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -31,6 +31,7 @@ _log = logging.getLogger("gandy.worker")
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
+GATHER_SECONDS: Final = 0.01
 
 
 class Finisher:
@@ -45,7 +46,9 @@ class Finisher:
         hooks: Hooks,
         events: EventBus,
         on_drained: Callable[[], None],
+        is_busy: Callable[[], bool],
     ) -> None:
+        """Take `is_busy`, which says whether more ends are about to come: they are then written together."""
         self._session = session
         self._rules = rules
         self._batch = batch
@@ -54,6 +57,8 @@ class Finisher:
         self._waiting: list[FinishedRun] = []
         self._writing = 0
         self._on_drained = on_drained
+        self._is_busy = is_busy
+        self._full = asyncio.Event()
         self._has_hooks = any(hooks.wants(name) for name in ("completed", "failed", "cancelled"))
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -67,13 +72,19 @@ class Finisher:
         """Take an end; it is written soon."""
         self._waiting.append(finished)
         self._wake.set()
-        if len(self._waiting) >= 2 * self._batch:
-            self._room.clear()
+        if len(self._waiting) >= self._batch:
+            self._full.set()
+            if len(self._waiting) >= 2 * self._batch:
+                self._room.clear()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the database keeps up."""
+        return self._room.is_set()
 
     async def wait_for_room(self) -> None:
         """Hold a slot back while the database does not keep up."""
-        if not self._room.is_set():
-            await self._room.wait()
+        await self._room.wait()
 
     @contextmanager
     def holding_back(self, run_ids: Iterable[int]) -> Iterator[None]:
@@ -96,12 +107,20 @@ class Finisher:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
+                await self._gather()
                 taken, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
                 self._writing = len(taken)
                 await self._write_persistently(taken)
                 self._writing = 0
                 self._room.set()
             self._on_drained()
+
+    async def _gather(self) -> None:
+        """Let a full set come together while more ends are about to come, for a moment at most."""
+        if len(self._waiting) < self._batch and self._is_busy():
+            self._full.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._full.wait(), GATHER_SECONDS)
 
     async def _write_persistently(self, taken: Sequence[FinishedRun]) -> None:
         pause = FIRST_PAUSE
@@ -142,13 +161,14 @@ class Finisher:
     def _finish(self, taken: Sequence[FinishedRun]) -> Operation[FinishResult]:
         """Record the ends together with the last lines of their logs."""
         result = yield from finish_runs([finished.end for finished in taken], self._rules)
-        lines = [line for finished in taken for line in finished.report.lines]
+        reports = [finished.report for finished in taken if finished.report is not None]
+        lines = [line for report in reports for line in report.lines]
         if lines:
             yield from keep_logs(lines, result.finished)
         early = {
-            finished.claimed.id: result.finished[finished.claimed.id]
-            for finished in taken
-            if finished.report.has_written_lines and finished.claimed.id in result.finished
+            report.run.id: result.finished[report.run.id]
+            for report in reports
+            if report.has_written_lines and report.run.id in result.finished
         }
         if early:
             yield from settle_logs(early)

@@ -7,6 +7,8 @@ from typing import Final
 
 AHEAD_SECONDS: Final = 0.1
 SMOOTHING: Final = 0.5
+GROWTH: Final = 2  # at most, from one claim to the next
+SHORTEST: Final = 0.001
 
 
 class Pace:
@@ -18,24 +20,23 @@ class Pace:
         self._begun = 0
         self._counted_at = time.monotonic()
         self.ahead = min(most, slots)
+        self.low_water = self._half()  #: below so many held jobs the next ones are claimed
 
-    def begin(self) -> int:
-        """Count a job that begins; gives the number of jobs so far."""
+    def begin(self) -> None:
+        """Count a job that begins."""
         self._begun += 1
-        return self._begun
-
-    @property
-    def low_water(self) -> int:
-        """Below so many held jobs the next ones are claimed."""
-        return max(1, self.ahead // 2)
 
     def measure(self) -> None:
-        """Take the measure anew, before a claim."""
+        """Take the measure anew, before a claim; who runs through all it holds need not wait for that."""
         now = time.monotonic()
         elapsed = now - self._counted_at
-        if elapsed < AHEAD_SECONDS:
+        if elapsed < AHEAD_SECONDS and self._begun < self.ahead:
             return
-        wanted = self._begun / elapsed * AHEAD_SECONDS
-        smoothed = SMOOTHING * wanted + (1 - SMOOTHING) * self.ahead
+        wanted = min(self._begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, GROWTH * self.ahead)
+        smoothed = wanted if wanted > self.ahead else SMOOTHING * (wanted + self.ahead)
         self.ahead = max(self._least, min(self._most, round(smoothed)))
+        self.low_water = self._half()
         self._begun, self._counted_at = 0, now
+
+    def _half(self) -> int:
+        return max(1, self.ahead // 2)

@@ -41,7 +41,6 @@ _log = logging.getLogger("gandy.worker")
 INTERRUPT_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 2.0
 RETRY_AFTER_SECONDS: Final = 1.0
-YIELD_EVERY: Final = 32
 
 
 class Worker:
@@ -65,6 +64,7 @@ class Worker:
             hooks=parts.hooks,
             events=parts.events,
             on_drained=self._look_for_idleness,
+            is_busy=lambda: len(self._ready) > 0,
         )
         self._attendant = Attendant(
             parts.database,
@@ -142,16 +142,15 @@ class Worker:
     async def _slot(self, buffer: RunBuffer) -> None:
         while True:
             claimed = await buffer.get()
-            begun = self._pace.begin()
+            self._pace.begin()
             if len(buffer) < self._pace.low_water:
                 self._low.set()
-            if not begun % YIELD_EVERY:
-                await asyncio.sleep(0)  # jobs that never wait must not keep claims and ends from moving
             cancelled_by = self._attendant.begin(claimed)
             finished = await self._runner.run(claimed, self._id, cancelled_by=cancelled_by)
             self._attendant.end(claimed.id)
             self._finisher.add(finished)
-            await self._finisher.wait_for_room()
+            if not self._finisher.has_room:
+                await self._finisher.wait_for_room()
 
     async def _claim_for_ever(self) -> None:
         """Claim before the slots run dry; sleep only when the queue has nothing more."""

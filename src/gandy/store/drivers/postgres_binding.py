@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from psycopg.types.string import TextLoader
 
-from gandy.store.statements import Batch, BatchRow, Statement, Step
+from gandy.store.statements import Batch, Statement, Step, columns_of
 
 if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
@@ -23,17 +23,15 @@ def bind(step: Step) -> Parameters:
     """Say what a step binds."""
     match step:
         case Statement(parameters=parameters):
-            return parameters
-        case Batch(rows=rows, shared=shared):
-            return {**shared, **_columns(rows)}
+            return {name: _bound(value) for name, value in parameters.items()}
+        case Batch(shared=shared):
+            names, rows = columns_of(step)
+            return {**shared, **dict(zip(names, map(array_literal, zip(*rows, strict=True)), strict=True))}
 
 
-def _columns(rows: Sequence[BatchRow]) -> dict[str, str]:
-    first = rows[0]
-    if isinstance(first, Mapping):
-        mappings = cast("Sequence[Mapping[str, object]]", rows)
-        return {name: array_literal([row[name] for row in mappings]) for name in first}
-    return dict(zip(first._fields, map(array_literal, zip(*rows, strict=True)), strict=True))
+def _bound(value: object) -> object:
+    """Write a list of ids as a literal, as the columns of a batch are; all else is the driver's."""
+    return array_literal(value) if isinstance(value, list) and value and type(value[0]) is int else value
 
 
 def array_literal(values: Sequence[object]) -> str:

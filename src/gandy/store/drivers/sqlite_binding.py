@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 from gandy.store.statements import (
     Affected,
     Batch,
-    BatchRow,
     Counted,
     Rows,
     Statement,
     Step,
+    columns_of,
     load_statements,
 )
 
@@ -91,15 +91,16 @@ def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) ->
     parts = statement_parts(step.name)
     match step:
         case Counted(parameters=parameters):
-            return _count_parts(connection, parts, _adapted(parameters))
+            return _count_parts(connection, parts, _adapted(parameters, parameters.values()))
         case Statement(parameters=parameters):
-            return _execute_parts(connection, parts, _adapted(parameters))
-        case Batch(rows=rows, shared=shared):
-            fixed = _adapted(shared)
+            return _execute_parts(connection, parts, _adapted(parameters, parameters.values()))
+        case Batch(shared=shared):
+            fixed = _adapted(shared, shared.values())
+            names, rows = columns_of(step)
             return [
                 found
                 for row in rows
-                for found in _execute_parts(connection, parts, {**fixed, **_adapted(_named(row))})
+                for found in _execute_parts(connection, parts, {**fixed, **_adapted(names, row)})
             ]
 
 
@@ -167,12 +168,11 @@ def _to_flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _named(row: BatchRow) -> Mapping[str, object]:
-    return row if isinstance(row, Mapping) else row._asdict()
-
-
-def _adapted(parameters: Mapping[str, object]) -> dict[str, object]:
-    return {name: value if type(value) in _PLAIN else _adapt(value) for name, value in parameters.items()}
+def _adapted(names: Iterable[str], values: Iterable[object]) -> dict[str, object]:
+    return {
+        name: value if type(value) in _PLAIN else _adapt(value)
+        for name, value in zip(names, values, strict=True)
+    }
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})

@@ -1,6 +1,6 @@
 -- name: lock_idle_manifests
 -- Never waits: a manifest that another holds is claimed by the other, or next time.
-SELECT id, external_id, active_run_id, is_enabled AND orphaned_at IS NULL AS is_open FROM gandy.manifest
+SELECT id, external_id, active_run_id, timeout_seconds, is_enabled AND orphaned_at IS NULL AS is_open FROM gandy.manifest
 WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: lock_manifests

@@ -55,6 +55,7 @@ CROSS JOIN LATERAL (
 
 -- name: dispatch_entries
 -- An entry becomes a run: pending for whoever takes it, or in progress at once where the asking worker takes it.
+-- The entries are locked and queued: all of them become runs, so that one row answers for all.
 WITH claim AS MATERIALIZED (
     -- one instant and one fence for the whole claim
     SELECT gandy.now() AS now, CASE WHEN %(worker_id)s::text IS NOT NULL THEN nextval('gandy.fence') END AS fence
@@ -78,7 +79,6 @@ WITH claim AS MATERIALIZED (
                secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)),
            %(worker_id)s, claim.fence
     FROM claim, dispatched d LEFT JOIN gandy.manifest m ON m.id = d.manifest_id
-    RETURNING id, fence, start_time, deadline_at
 ), active AS (
     UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
     FROM dispatched d WHERE m.id = d.manifest_id
@@ -88,7 +88,7 @@ WITH claim AS MATERIALIZED (
     DELETE FROM gandy.unique_key k USING dispatched d, claim
     WHERE d.unique_key IS NOT NULL AND k.holder_id = d.id AND k.held_until = 'start' AND claim.fence IS NOT NULL
 )
-SELECT id, fence, start_time AS started_at, extract(epoch FROM deadline_at - start_time)::float8 AS timeout_seconds FROM run;
+SELECT fence, now AS started_at FROM claim;
 
 -- name: hold_entries
 -- The manifest is active or disabled: its entry waits outside the ready index until that changes.

@@ -1,6 +1,6 @@
 -- name: lock_idle_manifests
 -- Differs by necessity: the transaction already holds the file's write lock.
-SELECT id, external_id, active_run_id, is_enabled AND orphaned_at IS NULL AS is_open
+SELECT id, external_id, active_run_id, timeout_seconds, is_enabled AND orphaned_at IS NULL AS is_open
 FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: lock_manifests

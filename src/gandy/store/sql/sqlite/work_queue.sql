@@ -69,10 +69,7 @@ UPDATE dead_letter SET retry_metadata_id = d.id
 FROM work_queue d WHERE d.id IN (SELECT value FROM json_each(:ids)) AND dead_letter.id = d.dead_letter_id;
 DELETE FROM unique_key
 WHERE holder_id IN (SELECT value FROM json_each(:ids)) AND held_until = 'start' AND :worker_id IS NOT NULL;
-SELECT r.id, r.fence, r.start_time AS started_at,
-       coalesce(q.timeout_seconds, m.timeout_seconds, :default_timeout_seconds) AS timeout_seconds
-FROM metadata r JOIN work_queue q ON q.id = r.id LEFT JOIN manifest m ON m.id = q.manifest_id
-WHERE r.id IN (SELECT value FROM json_each(:ids));
+SELECT CASE WHEN :worker_id IS NOT NULL THEN value END AS fence, gandy_now() AS started_at FROM sequence WHERE name = 'fence';
 
 -- name: hold_entries
 -- The manifest is active or disabled: its entry waits outside the ready index until that changes.
