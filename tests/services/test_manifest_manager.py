@@ -36,8 +36,9 @@ class Watched:
         events.subscribe(CycleEnded, self.told.append)
         events.subscribe(OccurrencesQueued, self.told.append)
         events.subscribe(DeadLettered, self.told.append)
-        self.stopped: list[int] = []
+        self.stopped: list[str] = []
         self.wakeups = Wakeups(world.database, OWNER)
+        self.wakeups.call("cancel", self.stopped.append)
         self.service = ManifestManagerService(
             ManifestManagerParts(
                 owner=OWNER,
@@ -46,7 +47,6 @@ class Watched:
                 declarations=Declarations(owner=OWNER, manifests=declared),
                 events=events,
                 wakeups=self.wakeups,
-                on_timed_out=self.stopped.append,
             )
         )
 
@@ -173,7 +173,7 @@ async def test_a_run_past_its_deadline_is_stopped_at_once_in_this_process(world:
 
     await watched.service.tick()
 
-    assert watched.stopped == [run.id]
+    assert watched.stopped == [str(run.id)]
 
 
 async def test_a_tick_that_finds_silent_workers_watches_one_interval_and_reads_again(world: World) -> None:

@@ -22,7 +22,6 @@ from gandy.train.hooks import HookEvent
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
 
     from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.events import EventBus
@@ -52,7 +51,6 @@ class ManifestManagerParts:
     events: EventBus
     wakeups: Wakeups
     hooks: Hooks | None = None
-    on_timed_out: Callable[[int], None] | None = None  #: stops a run of this very process at once
 
 
 class ManifestManagerService:
@@ -154,8 +152,7 @@ class ManifestManagerService:
         """Say what is committed, and stop at once what this process can stop."""
         parts = self._parts
         for run_id in result.timed_out:
-            if parts.on_timed_out is not None:
-                parts.on_timed_out(run_id)
+            parts.wakeups.tell("cancel", str(run_id))
         if result.queued:
             parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
             parts.wakeups.wake("work")

@@ -62,7 +62,8 @@ WITH claim AS MATERIALIZED (
 ), dispatched AS (
     UPDATE gandy.work_queue q SET status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id
     FROM claim WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued'
-    RETURNING q.*
+    RETURNING q.id, q.owner, q.external_id, q.train_name, q.manifest_id, q.manifest_group_id, q.parent_id, q.origin,
+        q.rank, q.due_at, q.attempt, q.input, q.timeout_seconds, q.unique_key, q.dead_letter_id
 ), run AS (
     INSERT INTO gandy.metadata_live (
         id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank, due_at,
@@ -75,15 +76,20 @@ WITH claim AS MATERIALIZED (
                SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id) ELSE d.rank END,
            d.due_at, d.attempt, d.input,
            claim.now, claim.now,
-           claim.now + make_interval(
-               secs => coalesce(d.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8)),
+           claim.now + make_interval(secs => coalesce(
+               d.timeout_seconds,
+               CASE WHEN d.manifest_id IS NOT NULL THEN (
+                   SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = d.manifest_id) END,
+               %(default_timeout_seconds)s::float8)),
            %(worker_id)s, claim.fence
-    FROM claim, dispatched d LEFT JOIN gandy.manifest m ON m.id = d.manifest_id
+    FROM claim, dispatched d
 ), active AS (
+    -- most work has none of what follows: to say so spares a probe for every row
     UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
-    FROM dispatched d WHERE m.id = d.manifest_id
+    FROM dispatched d WHERE d.manifest_id IS NOT NULL AND m.id = d.manifest_id
 ), letter AS (
-    UPDATE gandy.dead_letter l SET retry_metadata_id = d.id FROM dispatched d WHERE l.id = d.dead_letter_id
+    UPDATE gandy.dead_letter l SET retry_metadata_id = d.id
+    FROM dispatched d WHERE d.dead_letter_id IS NOT NULL AND l.id = d.dead_letter_id
 ), key AS (
     DELETE FROM gandy.unique_key k USING dispatched d, claim
     WHERE d.unique_key IS NOT NULL AND k.holder_id = d.id AND k.held_until = 'start' AND claim.fence IS NOT NULL
