@@ -22,14 +22,18 @@ class Events(Contestant):
 
     def setup(self, url: str) -> None:
         """Make the table."""
-        with psycopg.connect(url, autocommit=True) as connection:
+        with self.connected(url) as connection:
             connection.execute(SQL["create"])
             connection.execute(SQL["create_index"])
+
+    def connected(self, url: str) -> psycopg.Connection:
+        """A connection on which every statement commits."""
+        return psycopg.connect(url, autocommit=True)
 
     def open(self, url: str) -> None:
         """One connection to delete on, and one that can hold an old snapshot."""
         self.url = url
-        self.connection = psycopg.connect(url, autocommit=True)
+        self.connection = self.connected(url)
         self._other = psycopg.connect(url)
         self._other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
 
