@@ -5,7 +5,7 @@ import os
 from gandy import Gandy
 from gandy.app.place import find_place
 from gandy.desk.runs import RunInsights
-from gandy.store.runs import RunFilter
+from gandy.store.run_listing import RunFilter
 from tests.app.press import app as press
 from tests.app.press import print_pages
 

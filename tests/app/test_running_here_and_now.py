@@ -16,7 +16,7 @@ from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import AppNotOpenError, JobCancelledError, JobFailedError, PayloadError
 from gandy.events import Event, RunFinished, RunStarted
 from gandy.model.outcome import CancelledBy
-from gandy.store.runs import RunFilter
+from gandy.store.run_listing import RunFilter
 from tests.app.shop import Login, Order, Receipt, SellOrder, double, make_shop, sign_in, wait_for_ever
 from tests.support.waiting import eventually
 

@@ -11,6 +11,7 @@ import pytest
 
 from gandy.desk import cancelling, dead_letters
 from gandy.desk.cancelling import CancelDesk
+from gandy.desk.concerns import Count
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
@@ -28,8 +29,8 @@ from gandy.model.operator import Operator
 from gandy.settings import RetentionSettings
 from gandy.store.audit import list_deeds
 from gandy.store.cancelling import CancelResult
-from gandy.store.dead_letters import LetterFilter
 from gandy.store.entries import EntryFilter
+from gandy.store.letter_listing import LetterFilter
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.triggers import trigger
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease, stop_worker
@@ -90,7 +91,7 @@ async def park(world: World, count: int) -> list[int]:
 
 
 async def trail(world: World) -> list[tuple[str, str, str]]:
-    deeds = await world.database.read(list_deeds())
+    deeds = (await world.database.read(list_deeds())).rows
     assert {(deed.actor, deed.face) for deed in deeds} <= {("ada", "cli")}
     return [(deed.owner, deed.action, deed.subject) for deed in deeds[::-1]]
 
@@ -110,7 +111,7 @@ async def test_a_cancelled_run_is_in_the_trail_with_what_became_of_it(world: Wor
     await cancel_desk(world).jobs([running, waiting, 777])
 
     assert await trail(world) == [(OWNER, "cancel run", f"{running}, {waiting}")]
-    (deed,) = await world.database.read(list_deeds())
+    (deed,) = (await world.database.read(list_deeds())).rows
     assert json.loads(deed.detail) == {"cancelled": [waiting], "asked": [running]}
 
 
@@ -171,7 +172,7 @@ async def test_all_letters_are_requeued_in_parts(world: World, monkeypatch: pyte
     letters = await park(world, 5)
     desk = DeadLetterDesk(world.database, ADA)
     told: list[int] = []
-    assert await desk.count_awaiting(LetterFilter(owner=OWNER)) == 5
+    assert await desk.count_awaiting(LetterFilter(owner=OWNER)) == Count(value=5)
 
     result = await desk.requeue_all(LetterFilter(owner=OWNER), progress=told.append)
 

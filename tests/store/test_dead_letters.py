@@ -12,17 +12,16 @@ from gandy.model.run import TrainState
 from gandy.store.audit import list_deeds
 from gandy.store.dead_letters import (
     AcknowledgeResult,
-    LetterFilter,
     RequeueResult,
     acknowledge_letters,
     begin_letter_walk,
-    list_letters,
     load_letter,
     next_awaiting,
     requeue_letters,
 )
 from gandy.store.entries import queue_rerun
 from gandy.store.groups import override_group
+from gandy.store.letter_listing import LetterFilter, list_letters
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.triggers import trigger
 from tests.support.world import OWNER, manifest, open_world
@@ -240,7 +239,7 @@ async def test_a_resolution_is_in_the_trail_with_its_actor_and_face(world: World
     await requeue(world, first)
     await world.database.run(acknowledge_letters([second], GRACE, "seen"))
 
-    deeds = await world.database.read(list_deeds())
+    deeds = (await world.database.read(list_deeds())).rows
 
     assert [(deed.actor, deed.face, deed.action, deed.subject) for deed in deeds] == [
         ("grace", "dashboard", "acknowledge dead letter", f"dead letter {second}"),
@@ -252,7 +251,7 @@ async def test_a_resolution_is_in_the_trail_with_its_actor_and_face(world: World
 async def test_what_resolves_nothing_leaves_no_trail(world: World) -> None:
     await requeue(world, 777)
 
-    assert await world.database.read(list_deeds()) == []
+    assert (await world.database.read(list_deeds())).rows == []
 
 
 async def test_letters_are_listed_by_pages_and_filters(world: World) -> None:
@@ -260,13 +259,14 @@ async def test_letters_are_listed_by_pages_and_filters(world: World) -> None:
     await park_jobs(world, 1, train="SendReminder")
     await world.database.run(acknowledge_letters([invoices[0]], ADA, "seen"))
 
-    page = await world.database.read(list_letters(LetterFilter(train="SendInvoice", limit=2)))
-    rest = await world.database.read(list_letters(LetterFilter(train="SendInvoice", before=page[-1].id)))
-    awaiting = await world.database.read(list_letters(LetterFilter(status="awaiting_intervention")))
+    page = (await world.database.read(list_letters(LetterFilter(train="SendInvoice", limit=2)))).rows
+    older = LetterFilter(train="SendInvoice", before=page[-1].id)
+    rest = (await world.database.read(list_letters(older))).rows
+    awaiting = (await world.database.read(list_letters(LetterFilter(status="awaiting_intervention")))).rows
 
     assert [row.id for row in (*page, *rest)] == invoices[::-1]
     assert len(awaiting) == 3
-    assert await world.database.read(list_letters(LetterFilter(owner="somebody else"))) == []
+    assert (await world.database.read(list_letters(LetterFilter(owner="somebody else")))).rows == []
 
 
 async def test_a_walk_ends_where_the_letters_were_when_it_began(world: World) -> None:

@@ -88,7 +88,7 @@ def fill(url: str, *, are_statistics_true: bool) -> None:
             connection.execute(b"ANALYZE")
 
 
-def explain(connection: psycopg.Connection[Any], name: str, kind: PlanKind, **values: object) -> Plan:
+def explain(connection: psycopg.Connection[Any], name: str, kind: PlanKind, /, **values: object) -> Plan:
     """Run a statement in a session like Gandy's, look at its plan, and undo what it did."""
     names: list[str] = []
 

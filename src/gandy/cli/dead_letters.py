@@ -8,11 +8,11 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import confirm, example, json_input, json_option, yes_option
-from gandy.cli.output import emit_json, emit_record, emit_rows, say
+from gandy.cli.output import emit_json, emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.operators import local_operator
-from gandy.store.dead_letters import LetterFilter, LetterStatus
+from gandy.store.letter_listing import LetterFilter, LetterStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ def list_letters(
             )
         ),
     )
-    emit_rows(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, _COLUMNS, as_json=as_json)
 
 
 @dead_letters.command(epilog=example("gandy dead-letters show 42"))
@@ -173,8 +173,9 @@ def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everythi
         raise click.UsageError("--train and --manifest choose among --all; ids need neither")
 
 
-def _count(call: Call, wanted: LetterFilter) -> int:
-    return with_session(call, lambda session: _desk(session).count_awaiting(_owned(session, wanted)))
+def _count(call: Call, wanted: LetterFilter) -> str:
+    found = with_session(call, lambda session: _desk(session).count_awaiting(_owned(session, wanted)))
+    return f"{found.value} or more" if found.is_at_least else str(found.value)
 
 
 def _owned(session: Session, wanted: LetterFilter) -> LetterFilter:

@@ -10,7 +10,7 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.manifest_settings import changes_of, setting_options
 from gandy.cli.options import confirm, duration, example, json_input, json_option, yes_option
-from gandy.cli.output import emit_record, emit_rows, say
+from gandy.cli.output import emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
@@ -74,7 +74,7 @@ def list_manifests(
             )
         ),
     )
-    emit_rows(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, _COLUMNS, as_json=as_json, option="--after")
 
 
 @manifests.command(epilog=example("gandy manifests show report --json"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -11,6 +11,10 @@ from gandy.cli.cells import as_mapping, human, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from gandy.desk.listing import Listed
+
+T = TypeVar("T")
 
 _GAP = "  "
 
@@ -30,6 +34,15 @@ def emit_rows(rows: Sequence[object], columns: Sequence[str], *, as_json: bool) 
         _draw(titles, cells)
     else:
         _align([[title.upper() for title in titles], *cells])
+
+
+def emit_listing(
+    found: Listed[T], columns: Sequence[str], *, as_json: bool, option: str = "--before"
+) -> None:
+    """Print a page of a listing, and say where a search stopped that could not look at everything."""
+    emit_rows(found, columns, as_json=as_json)
+    if found.is_cut:
+        say(f"The search stopped at {found.next}; there may be more: pass {option} {found.next} to go on.")
 
 
 def emit_record(record: object, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import duration, example, json_input, json_option
-from gandy.cli.output import emit_record, emit_rows, say
+from gandy.cli.output import emit_listing, emit_record, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
@@ -89,7 +89,7 @@ def list_queue(
             )
         ),
     )
-    emit_rows(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, _COLUMNS, as_json=as_json)
 
 
 @queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))

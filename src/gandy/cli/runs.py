@@ -10,13 +10,13 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import example, json_input, json_option
-from gandy.cli.output import emit_record, emit_rows
+from gandy.cli.output import emit_listing, emit_record, emit_rows
 from gandy.cli.session import with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
 from gandy.model.run import TrainState
-from gandy.store.runs import RunFilter
+from gandy.store.run_listing import RunFilter
 
 _COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
 _MILLISECOND = timedelta(milliseconds=1)
@@ -62,7 +62,7 @@ def list_runs(
             )
         ),
     )
-    emit_rows(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, _COLUMNS, as_json=as_json)
 
 
 @runs.command(epilog=example("gandy runs show 42"))

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gandy.desk.listing import Listed
 from gandy.store.audit import list_deeds
 
 if TYPE_CHECKING:
     from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.statements import Row
 
 Json: TypeAlias = Any  # what each deed says about itself
 
@@ -30,18 +32,18 @@ class AuditEntry:
 
 async def read_trail(
     database: ReadingRunner, owner: str | None, *, before: int | None = None, limit: int = 50
-) -> tuple[AuditEntry, ...]:
+) -> Listed[AuditEntry]:
     """Read the trail, the newest first."""
-    rows = await database.read(list_deeds(owner=owner, before=before, limit=limit))
-    return tuple(
-        AuditEntry(
-            id=row.id,
-            at=row.at,
-            actor=row.actor,
-            face=row.face,
-            action=row.action,
-            subject=row.subject,
-            detail=None if row.detail is None else json.loads(row.detail),
-        )
-        for row in rows
+    return Listed.of(await database.read(list_deeds(owner=owner, before=before, limit=limit)), _entry)
+
+
+def _entry(row: Row) -> AuditEntry:
+    return AuditEntry(
+        id=row.id,
+        at=row.at,
+        actor=row.actor,
+        face=row.face,
+        action=row.action,
+        subject=row.subject,
+        detail=None if row.detail is None else json.loads(row.detail),
     )

@@ -7,26 +7,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING, Final
 
+from gandy.desk.concerns import Count
+from gandy.desk.listing import Listed
 from gandy.desk.payloads import Json, check_input, shown_input
 from gandy.errors import DeadLetterNotFoundError
 from gandy.store.dead_letters import (
     AcknowledgeResult,
-    LetterFilter,
     RequeueResult,
     acknowledge_letters,
     begin_letter_walk,
-    list_letters,
     load_letter,
     next_awaiting,
     read_letters,
     requeue_letters,
 )
+from gandy.store.letter_listing import COUNTED, count_awaiting, list_letters
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from gandy.model.operator import Operator
     from gandy.store.drivers.database import Database
+    from gandy.store.letter_listing import LetterFilter
     from gandy.store.statements import Row
     from gandy.train.registry import Registry
 
@@ -83,9 +85,9 @@ class DeadLetterDesk:
         self._operator = operator
         self._registry = registry
 
-    async def list(self, wanted: LetterFilter) -> tuple[LetterSummary, ...]:
+    async def list(self, wanted: LetterFilter) -> Listed[LetterSummary]:
         """List the newest letters first."""
-        return tuple(_summary(row) for row in await self._database.read(list_letters(wanted)))
+        return Listed.of(await self._database.read(list_letters(wanted)), _summary)
 
     async def show(self, letter_id: int) -> LetterDetail:
         """Show one letter."""
@@ -94,9 +96,10 @@ class DeadLetterDesk:
             raise DeadLetterNotFoundError(letter_id)
         return self._detail(row)
 
-    async def count_awaiting(self, wanted: LetterFilter) -> int:
+    async def count_awaiting(self, wanted: LetterFilter) -> Count:
         """Count the letters that a walk over all of them would resolve."""
-        return sum([len(ids) async for ids in self._awaiting(wanted)])
+        found = await self._database.read(count_awaiting(wanted))
+        return Count(value=found, is_at_least=found >= COUNTED)
 
     async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
         """Run the jobs of letters once more, with their own input or an edited one."""

@@ -105,16 +105,20 @@ class Home:
     def _overview(self) -> Operation[Overview]:
         owner = self._owner
         now = yield from read_now()
-        waiting = {row.gate: _counted(row) for row in (yield from overview.count_waiting(owner))}
-        live = {row.state: row.runs for row in (yield from overview.count_live_runs(owner))}
+        waiting = {
+            row.gate: _counted(row.entries, row.seen) for row in (yield from overview.count_waiting(owner))
+        }
+        live = {
+            row.state: _counted(row.runs, row.seen) for row in (yield from overview.count_live_runs(owner))
+        }
         at_work = yield from workers.live_workers(owner)
         heads = yield from overview.list_queue_heads(owner)
         letters = _up_to((yield from overview.count_awaiting_letters(owner)))
         runs = yield from overview.list_live_runs(owner, _SHOWN_RUNS)
         return Overview(
             now=now,
-            running=_up_to(live.get("in_progress", 0)),
-            pending=_up_to(live.get("pending", 0)),
+            running=live["in_progress"],
+            pending=live["pending"],
             ready=waiting["open"],
             later=waiting["time"],
             held=waiting["manifest"],
@@ -145,8 +149,8 @@ class Home:
         return Throughput(minutes=minutes, is_cut=is_cut, since=since)
 
 
-def _counted(row: Row) -> Count:
-    return Count(value=int(row.entries), is_at_least=row.seen >= overview.COUNTED)
+def _counted(found: int, seen: int) -> Count:
+    return Count(value=int(found), is_at_least=seen >= overview.COUNTED)
 
 
 def _up_to(found: int) -> Count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from datetime import datetime  # noqa: TC003 the faces read it at run time
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.concerns import Concern
@@ -14,10 +14,13 @@ from gandy.lifecycle.contract.matrix import matrix
 from gandy.store.audit import Deed, record_deed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gandy.lifecycle import Contract
+    from gandy.lifecycle.database.dialect import TableSize
     from gandy.lifecycle.reports.plan import PlannedRule
+    from gandy.lifecycle.state.growth import Measured
+    from gandy.lifecycle.state.progress import RuleKey, RuleState
     from gandy.lifecycle.state.quarantine import QuarantinedRow
     from gandy.lifecycle.supervisor.report import ContractReport, Held
     from gandy.model.operator import Operator
@@ -76,7 +79,17 @@ class RuleProgress:
     deleted: int
     backlog: int
     measured_at: datetime | None
+    lag: timedelta | None  #: by how much the oldest dead row was overdue then
+    arriving_per_hour: float | None  #: rows that became due; known from the second measurement on
+    removed_per_hour: float | None
+    table_rows: int | None  #: as of the last audit
+    table_bytes: int | None
     held_rows: int | None  #: so many rows wait for a person's word
+
+    @property
+    def is_falling_behind(self) -> bool:
+        """Whether more comes than goes, and something is left over."""
+        return bool(self.backlog) and (self.arriving_per_hour or 0.0) > (self.removed_per_hour or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,24 +196,42 @@ def _progress(contracts: Sequence[Contract]) -> Iterator[RuleProgress]:
     if not contracts:
         return
     from gandy.lifecycle.database.target import open_target  # noqa: PLC0415 an extra
+    from gandy.lifecycle.state.growth import last_measured  # noqa: PLC0415 an extra
     from gandy.lifecycle.state.progress import read_states  # noqa: PLC0415 an extra
 
     for contract in contracts:
         try:
             with open_target(contract.target()) as session, session.reading() as connection:
                 states = read_states(connection, contract.name)
+                sizes = last_measured(connection)
         except GandyError:
             continue  # its sweep fails too, and that is told as an error
         for key, state in states.items():
-            yield RuleProgress(
-                scheduler=key.scheduler,
-                table=key.table,
-                rule=key.rule,
-                deleted=state.deleted,
-                backlog=state.backlog,
-                measured_at=state.measured_at,
-                held_rows=state.held_rows,
-            )
+            yield _kept_up(key, state, _size_of(key.table, sizes))
+
+
+def _kept_up(key: RuleKey, state: RuleState, size: TableSize | None) -> RuleProgress:
+    pace = state.pace
+    return RuleProgress(
+        scheduler=key.scheduler,
+        table=key.table,
+        rule=key.rule,
+        deleted=state.deleted,
+        backlog=state.backlog,
+        measured_at=state.measured_at,
+        lag=None if pace is None else timedelta(seconds=pace.lag_seconds),
+        arriving_per_hour=None if pace is None else pace.arriving_per_hour,
+        removed_per_hour=None if pace is None else pace.removed_per_hour,
+        table_rows=None if size is None else size.rows,
+        table_bytes=None if size is None else size.bytes,
+        held_rows=state.held_rows,
+    )
+
+
+def _size_of(table: str, sizes: Mapping[str, Measured]) -> TableSize | None:
+    """Find what the last audit said; it names the schema, too."""
+    found = [each.size for name, each in sizes.items() if table in {name, name.rpartition(".")[2]}]
+    return found[0] if len(found) == 1 else None
 
 
 def _planned(rule: PlannedRule) -> RulePlan:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.changes import ManifestChanges, override_values
+from gandy.desk.listing import Listed
 from gandy.desk.schedule_words import plain_cron, plain_interval
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
@@ -103,9 +104,9 @@ class ManifestDesk:
         self._owner = owner
         self._registry = registry
 
-    async def list(self, wanted: ManifestFilter) -> tuple[ManifestSummary, ...]:
+    async def list(self, wanted: ManifestFilter) -> Listed[ManifestSummary]:
         """List manifests by external id."""
-        return tuple(_summary(row) for row in await self._database.read(list_manifests(wanted)))
+        return Listed.of(await self._database.read(list_manifests(wanted)), _summary)
 
     async def members(self, owner: str, group: str, *, limit: int) -> tuple[ManifestSummary, ...]:
         """List the first manifests of a group."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
+from gandy.desk.listing import Listed
 from gandy.desk.payloads import check_input
 from gandy.desk.requests import enqueue_request, input_left_out
 from gandy.store.audit import Deed, record_deed
@@ -63,9 +64,9 @@ class QueueDesk:
         self._database = database
         self._operator = operator
 
-    async def list(self, wanted: EntryFilter) -> tuple[EntrySummary, ...]:
+    async def list(self, wanted: EntryFilter) -> Listed[EntrySummary]:
         """List the newest entries first."""
-        return tuple(_summary(row) for row in await self._database.read(list_entries(wanted)))
+        return Listed.of(await self._database.read(list_entries(wanted)), _summary)
 
     async def enqueue(
         self,

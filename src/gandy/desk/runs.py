@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gandy.desk.listing import Listed
 from gandy.errors import RunNotFoundError
 from gandy.store import logs, runs
+from gandy.store.run_listing import list_runs
 
 if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
-    from gandy.store.runs import RunFilter
+    from gandy.store.run_listing import RunFilter
     from gandy.store.statements import Row
     from gandy.train.registry import Registry
 
@@ -109,10 +111,9 @@ class RunInsights:
         self._database = database
         self._registry = registry
 
-    async def list(self, wanted: RunFilter) -> tuple[RunSummary, ...]:
+    async def list(self, wanted: RunFilter) -> Listed[RunSummary]:
         """List the newest runs first."""
-        rows = await self._database.read(runs.list_runs(wanted))
-        return tuple(_summary(row) for row in rows)
+        return Listed.of(await self._database.read(list_runs(wanted)), _summary)
 
     async def show(self, run_id: int) -> RunDetail:
         """Show one run."""

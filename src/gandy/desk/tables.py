@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row, Rows
 
 _DELETED = "deleted_"
+_HOUR = timedelta(hours=1)
+_SHORTEST = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class OwnTable:
     is_estimate: bool  #: the rows are the database's own estimate
     bytes: int | None
     oldest_at: datetime | None
+    arriving_per_hour: int | None  #: by the newest rows; None where nothing tells their age
     pruned_last_hour: int
     bounds: tuple[TableBound, ...]
 
@@ -68,6 +71,7 @@ def _survey(owner: str, settings: Settings) -> Operation[OwnTables]:
     counted = {row.name: row.rows for row in (yield from tables.count_rows())}
     measured = {row.name: row for row in (yield from tables.measure())}
     oldest = {row.name: row.at for row in (yield from tables.find_oldest())}
+    arrivals = {row.name: _arriving(row, now) for row in (yield from tables.sample_arrivals())}
     cycles = yield from tables.list_upkeep(owner, list(PrunedBy))
     bounds = yield from _bounds(owner, settings, now)
     pruned = _pruned(cycles)
@@ -81,6 +85,7 @@ def _survey(owner: str, settings: Settings) -> Operation[OwnTables]:
                 is_estimate=_is_estimate(counted.get(name), measured.get(name)),
                 bytes=measured[name].bytes if name in measured else None,
                 oldest_at=oldest.get(name),
+                arriving_per_hour=arrivals.get(name),
                 pruned_last_hour=pruned[name],
                 bounds=found,
             )
@@ -130,6 +135,14 @@ def _rows(counted: int | None, measured: Row | None) -> Count | None:
 
 def _is_estimate(counted: int | None, measured: Row | None) -> bool:
     return counted is not None and counted >= tables.COUNTED and measured is not None
+
+
+def _arriving(newest: Row, now: datetime) -> int:
+    """Count what came within the hour; where that is more than was looked at, reckon it from their age."""
+    if newest.fresh < tables.SAMPLED:
+        return int(newest.fresh)
+    oldest_at: datetime = newest.oldest_at
+    return round(int(newest.fresh) * (_HOUR / max(now - oldest_at, _SHORTEST)))
 
 
 def _pruned(cycles: Rows) -> Counter[str]:

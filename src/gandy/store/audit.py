@@ -6,13 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gandy.store.searching import below, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.operator import Operator
-    from gandy.store.statements import Operation, Rows
+    from gandy.store.searching import Search
+    from gandy.store.statements import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,6 @@ def record_deed(operator: Operator, deed: Deed) -> Operation[None]:
     )
 
 
-def list_deeds(*, owner: str | None = None, before: int | None = None, limit: int = 50) -> Operation[Rows]:
+def list_deeds(*, owner: str | None = None, before: int | None = None, limit: int = 50) -> Operation[Search]:
     """Read the trail, the newest first."""
-    return (yield statement("list_deeds", owner=owner, before=before, limit=limit))
+    return (yield from search("search_deeds", {"owner": owner, "before": below(before)}, limit=limit))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from gandy.errors import RequeueInputConflictError
 from gandy.store.audit import Deed, record_deed
@@ -14,21 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gandy.model.operator import Operator
+    from gandy.store.letter_listing import LetterFilter, LetterStatus
     from gandy.store.statements import Operation, Row, Rows
-
-LetterStatus: TypeAlias = Literal["awaiting_intervention", "retried", "acknowledged"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetterFilter:
-    """Which letters to list; None does not filter."""
-
-    owner: str | None = None
-    train: str | None = None
-    manifest: str | None = None
-    status: LetterStatus | None = None
-    before: int | None = None
-    limit: int = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +68,6 @@ class AcknowledgeResult:
             self.resolved_before + other.resolved_before,
             self.unknown + other.unknown,
         )
-
-
-def list_letters(wanted: LetterFilter) -> Operation[Rows]:
-    """Read the newest letters."""
-    return (
-        yield statement(
-            "list_letters",
-            owner=wanted.owner,
-            train=wanted.train,
-            manifest=wanted.manifest,
-            status=wanted.status,
-            before=wanted.before,
-            limit=wanted.limit,
-        )
-    )
 
 
 def load_letter(letter_id: int) -> Operation[Row | None]:

@@ -9,10 +9,12 @@ from gandy.errors import RunNotFoundError, RunNotOverError
 from gandy.model.declaration import DEFAULT_GROUP
 from gandy.store.groups import ensure_groups
 from gandy.store.runs import load_run
+from gandy.store.searching import below, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from gandy.store.statements import Operation, Rows
+    from gandy.store.searching import Search
+    from gandy.store.statements import Operation
 
 EntryStatus: TypeAlias = Literal["queued", "dispatched", "cancelled", "skipped"]
 Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
@@ -41,20 +43,24 @@ class Rerun:
     train: str
 
 
-def list_entries(wanted: EntryFilter) -> Operation[Rows]:
+def list_entries(wanted: EntryFilter) -> Operation[Search]:
     """Read the newest entries."""
-    return (
-        yield statement(
-            "list_entries",
-            owner=wanted.owner,
-            status=wanted.status,
-            gate=wanted.gate,
-            train=wanted.train,
-            group_name=wanted.group,
-            before=wanted.before,
-            limit=wanted.limit,
-        )
-    )
+    given = {
+        "owner": wanted.owner,
+        "status": wanted.status,
+        "gate": wanted.gate,
+        "train": wanted.train,
+        "group": wanted.group,
+        "before": below(wanted.before),
+    }
+    return (yield from search("search_entries", given, limit=wanted.limit, gather=_gather(wanted)))
+
+
+def _gather(wanted: EntryFilter) -> str | None:
+    """Name the statement that finds what is wanted together, unless it is among what became runs."""
+    if wanted.status == "queued" or (wanted.gate is not None and wanted.status is None):
+        return "gather_queued_entries"
+    return "gather_settled_entries" if wanted.status in {"cancelled", "skipped"} else None
 
 
 def queue_rerun(run_id: int, *, input_json: str | None = None) -> Operation[Rerun]:

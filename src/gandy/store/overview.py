@@ -41,7 +41,7 @@ def count_live_runs(owner: str) -> Operation[Rows]:
 
 def list_live_runs(owner: str, limit: int) -> Operation[Rows]:
     """List what runs now, the longest first."""
-    return (yield statement("list_live_runs", owner=owner, limit=limit))
+    return (yield statement("list_live_runs", owner=owner, limit=limit, searched=COUNTED))
 
 
 def count_recent_ends(owner: str, *, since: datetime, own_trains: Sequence[str]) -> Operation[Rows]:

@@ -61,18 +61,6 @@ class JobView:
     cancellation_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Which runs to list; None does not filter."""
-
-    owner: str | None = None
-    train: str | None = None
-    state: str | None = None
-    manifest: str | None = None
-    before: int | None = None
-    limit: int = 50
-
-
 def start_run(start: RunStart) -> Operation[StartedRun]:
     """Write a run that is in progress at once."""
     rows = yield statement(
@@ -126,21 +114,6 @@ def load_run(run_id: int) -> Operation[Row | None]:
     """Read one run."""
     rows = yield statement("load_run", id=run_id)
     return rows[0] if rows else None
-
-
-def list_runs(wanted: RunFilter) -> Operation[Rows]:
-    """Read the newest runs."""
-    return (
-        yield statement(
-            "list_runs",
-            owner=wanted.owner,
-            train=wanted.train,
-            state=wanted.state,
-            manifest=wanted.manifest,
-            before=wanted.before,
-            limit=wanted.limit,
-        )
-    )
 
 
 def summarise_runs(owner: str, since: datetime) -> Operation[Rows]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: Counting ends here; beyond, the catalogue's estimate stands where there is one.
 COUNTED: Final = 10_000
 _CYCLES: Final = 300
+#: So many of the newest rows tell how fast they come.
+SAMPLED: Final = 1_000
 
 
 def count_rows() -> Operation[Rows]:
@@ -29,6 +31,11 @@ def measure() -> Operation[Rows]:
 def find_oldest() -> Operation[Rows]:
     """Find the oldest row of each table."""
     return (yield statement("find_oldest_rows"))
+
+
+def sample_arrivals() -> Operation[Rows]:
+    """Look at the newest rows of each table."""
+    return (yield statement("sample_arrivals", sampled=SAMPLED))
 
 
 def list_upkeep(owner: str, trains: Sequence[str]) -> Operation[Rows]:

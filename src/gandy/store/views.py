@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.errors import ManifestNotFoundError
 from gandy.store.manifests import load_views
+from gandy.store.searching import SEARCHED, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
+    from gandy.store.searching import Search
     from gandy.store.statements import Operation, Row, Rows
 
 #: A group's manifests are counted up to here.
@@ -43,22 +45,28 @@ class ManifestPicture:
     dependents: tuple[str, ...]
 
 
-def list_manifests(wanted: ManifestFilter) -> Operation[Rows]:
+def list_manifests(wanted: ManifestFilter) -> Operation[Search]:
     """Read a page of manifests, by external id."""
-    return (
-        yield statement(
-            "list_manifests",
-            owner=wanted.owner,
-            prefix=wanted.prefix,
-            prefix_end=wanted.prefix + _LAST_CHARACTER,
-            group=wanted.group,
-            train=wanted.train,
-            schedule_type=wanted.schedule_type,
-            is_enabled=wanted.is_enabled,
-            after=wanted.after,
-            limit=wanted.limit,
-        )
-    )
+    given = {
+        "owner": wanted.owner,
+        "prefix": wanted.prefix,
+        "prefix_end": wanted.prefix + _LAST_CHARACTER,
+        "group": wanted.group,
+        "train": wanted.train,
+        "schedule_type": wanted.schedule_type,
+        "is_enabled": wanted.is_enabled,
+        "after": wanted.after,
+    }
+    gather = None if wanted.group is None else "gather_manifests_of_group"
+    walk = _walk(wanted)
+    return (yield from search(walk, given, limit=wanted.limit, gather=gather, key="external_id"))
+
+
+def _walk(wanted: ManifestFilter) -> str:
+    """Choose the index: few are switched off, and trains are many."""
+    if wanted.is_enabled is False:
+        return "search_disabled_manifests"
+    return "search_manifests" if wanted.train is None else "search_manifests_of_train"
 
 
 def list_members(owner: str, group: str, *, limit: int) -> Operation[Rows]:
@@ -76,7 +84,7 @@ def picture_manifest(
     row = rows[0]
     found = yield from load_views([row.id])
     decided = yield statement("list_verdicts", manifest_id=row.id, limit=verdicts)
-    below = yield statement("list_dependents", manifest_id=row.id, limit=dependents)
+    below = yield statement("list_dependents", manifest_id=row.id, limit=dependents, searched=SEARCHED)
     children = tuple(child.external_id for child in below)
     return ManifestPicture(row, found.views[0], found.unreadable.get(row.id), decided, children)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, String, Update, delete, literal, select, update
@@ -28,6 +28,15 @@ class RuleKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How a rule kept up between two ticks; the rates are known from the second one on."""
+
+    lag_seconds: float
+    arriving_per_hour: float | None = None
+    removed_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RuleState:
     """What is remembered about a rule."""
 
@@ -38,6 +47,7 @@ class RuleState:
     deleted: int = 0
     backlog: int = 0
     measured_at: datetime | None = None
+    pace: Pace | None = None
     held_rows: int | None = None
 
 
@@ -64,6 +74,9 @@ def _state(row: Row[Any]) -> RuleState:
         deleted=row.deleted,
         backlog=row.backlog,
         measured_at=row.measured_at,
+        pace=None
+        if row.lag_seconds is None
+        else Pace(row.lag_seconds, row.arriving_per_hour, row.removed_per_hour),
         held_rows=row.held_rows,
     )
 
@@ -96,9 +109,11 @@ class Progress:
         """Remember that a person has to agree first."""
         self._write(connection, {"held_rows": rows}, {})
 
-    def measure(self, connection: Connection, *, backlog: int, measured_at: datetime, rows: int) -> None:
+    def measure(
+        self, connection: Connection, *, backlog: int, measured_at: datetime, rows: int, pace: Pace
+    ) -> None:
         """Remember what went and what was left over, so that the next tick can tell arrivals."""
-        values = {"backlog": backlog, "measured_at": measured_at, "deleted": rows}
+        values = {"backlog": backlog, "measured_at": measured_at, "deleted": rows, **asdict(pace)}
         self._write(connection, values, {"deleted": RULE.c.deleted + rows})
 
     def read(self, connection: Connection) -> RuleState | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Column, Connection, MetaData, String, Table, inspect
+from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, inspect
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -68,6 +68,9 @@ RULE = Table(
     Column("deleted", BigInteger, nullable=False),
     Column("backlog", BigInteger, nullable=False),
     Column("measured_at", Instant),
+    Column("lag_seconds", Float),  # these three as of then
+    Column("arriving_per_hour", Float),
+    Column("removed_per_hour", Float),
     Column("held_rows", BigInteger),  # what waits for a person's word
 )
 QUARANTINE = Table(

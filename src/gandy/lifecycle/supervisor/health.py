@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import without
 from gandy.lifecycle.selection.statements import Values, count_up_to, first_row
-from gandy.lifecycle.state.progress import Progress, RuleState
+from gandy.lifecycle.state.progress import Pace, Progress, RuleState
 from gandy.lifecycle.supervisor.report import Health
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import AgeWalk
 
 _COUNTED_BACKLOG = 100_000
+_HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +35,20 @@ class HealthCheck:
         """What is overdue now; written down only where there is news."""
         lag, backlog = self._left()
         before = state.backlog if state is not None else 0
+        arriving = self._per_second(state, outcome.rows + backlog - before)
         if outcome.rows or backlog or before:
+            removed = self._per_second(state, outcome.rows)
+            pace = Pace(lag.total_seconds(), _per_hour(arriving), _per_hour(removed))
             with self.shift.session.writing() as connection:
-                progress = Progress(self.walk.key, self.walk.shape)
-                progress.measure(connection, backlog=backlog, measured_at=self.shift.now, rows=outcome.rows)
+                Progress(self.walk.key, self.walk.shape).measure(
+                    connection, backlog=backlog, measured_at=self.shift.now, rows=outcome.rows, pace=pace
+                )
         return Health(
             table=self.walk.key.table,
             rule=self.walk.label,
             lag=lag,
             backlog=backlog,
-            arriving_per_second=self._arriving(state, outcome, backlog - before),
+            arriving_per_second=arriving,
             draining_per_second=self._draining(outcome),
         )
 
@@ -58,10 +63,11 @@ class HealthCheck:
         due = self.shift.now if at is None else at + self.walk.keep_for
         return max(self.shift.now - due, timedelta(0)), backlog
 
-    def _arriving(self, state: RuleState | None, outcome: RuleOutcome, growth: int) -> float | None:
+    def _per_second(self, state: RuleState | None, rows: int) -> float | None:
+        """Spread rows over the time since the last tick that had news."""
         if state is None or state.measured_at is None or state.measured_at >= self.shift.now:
             return None
-        return max(0, outcome.rows + growth) / (self.shift.now - state.measured_at).total_seconds()
+        return max(0, rows) / (self.shift.now - state.measured_at).total_seconds()
 
     def _draining(self, outcome: RuleOutcome) -> float | None:
         """What the rule could remove per second of wall clock, given its budget and how often it runs."""
@@ -71,3 +77,7 @@ class HealthCheck:
         share = 1.0 if budget.time is None else min(1.0, budget.time / every)
         speed = outcome.rows / outcome.elapsed.total_seconds() * share
         return speed if budget.rows is None else min(speed, budget.rows / every.total_seconds())
+
+
+def _per_hour(per_second: float | None) -> float | None:
+    return None if per_second is None else per_second * _HOUR

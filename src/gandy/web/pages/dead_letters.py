@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
+from gandy.desk.concerns import Count
 from gandy.errors import ResolutionNoteMissingError
-from gandy.store.dead_letters import LetterFilter, LetterStatus
+from gandy.store.letter_listing import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery, Surroundings
@@ -61,7 +62,7 @@ async def list_letters(
         trains=parts.registry.names,
         is_filtered=query.is_filtered,
         newest=query.address(path) if query.before else None,
-        older=query.address(path, before=found[-1].id) if len(found) == PAGE_SIZE else None,
+        older=query.address(path, before=found.next) if found.next else None,
     )
 
 
@@ -86,8 +87,9 @@ async def preview(
 ) -> Response:
     """Say how many letters an action would resolve, and ask."""
     wanted = LetterFilter(owner=parts.owner, train=train or None)
-    count = len(ids) if scope == "selected" else await desk_of(parts, operator).count_awaiting(wanted)
-    return here.page("dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, count=count)
+    desk = desk_of(parts, operator)
+    found = Count(value=len(ids)) if scope == "selected" else await desk.count_awaiting(wanted)
+    return here.page("dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, found=found)
 
 
 @router.changes("/resolve")

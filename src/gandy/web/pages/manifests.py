@@ -14,7 +14,7 @@ from gandy.desk.explain import explain_manifest
 from gandy.desk.preview import PreviewedInstant, preview_manifest
 from gandy.desk.runs import RunInsights
 from gandy.errors import OverrideError
-from gandy.store.runs import RunFilter
+from gandy.store.run_listing import RunFilter
 from gandy.store.views import ManifestFilter
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
@@ -63,7 +63,7 @@ async def list_manifests(
         trains=parts.registry.names,
         is_filtered=query.is_filtered,
         first=query.address(path) if query.after else None,
-        more=query.address(path, after=found[-1].external_id) if len(found) == PAGE_SIZE else None,
+        more=query.address(path, after=found.next) if found.next else None,
     )
 
 

@@ -58,7 +58,7 @@ async def list_entries(
         trains=parts.registry.names,
         is_filtered=query.is_filtered,
         newest=query.address(path) if query.before else None,
-        older=query.address(path, before=found[-1].id) if len(found) == PAGE_SIZE else None,
+        older=query.address(path, before=found.next) if found.next else None,
     )
 
 

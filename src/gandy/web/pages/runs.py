@@ -11,7 +11,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.model.run import TrainState
-from gandy.store.runs import RunFilter
+from gandy.store.run_listing import RunFilter
 from gandy.web.access.routes import Routes
 from gandy.web.pages.run_view import record_of, timeline_of, waterfall_of
 from gandy.web.pages.schema_form import form_for, read_form
@@ -55,7 +55,7 @@ async def list_runs(parts: Parts, here: Here, query: Annotated[RunPageQuery, Que
         trains=parts.registry.names,
         is_filtered=query.is_filtered,
         newest=query.address(path) if query.before else None,
-        older=query.address(path, before=runs[-1].id) if len(runs) == PAGE_SIZE else None,
+        older=query.address(path, before=runs.next) if runs.next else None,
     )
 
 

@@ -50,5 +50,5 @@ async def show_audit(parts: Parts, here: Here, query: Annotated[PageQuery, Query
         "audit.html",
         entries=entries,
         newest=path if query.before else None,
-        older=query.address(path, before=entries[-1].id) if len(entries) == PAGE_SIZE else None,
+        older=query.address(path, before=entries.next) if entries.next else None,
     )

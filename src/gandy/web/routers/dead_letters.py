@@ -9,11 +9,12 @@ from pydantic import BaseModel, Field
 
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
 from gandy.errors import DeadLetterNotFoundError
-from gandy.store.dead_letters import AcknowledgeResult, LetterFilter, LetterStatus, Requeued, RequeueResult
+from gandy.store.dead_letters import AcknowledgeResult, Requeued, RequeueResult
+from gandy.store.letter_listing import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import InputBody, input_text
-from gandy.web.routers.shapes import HIGHEST_ID, Body, Id, Paged, Text, Word, page, page_of, shape_of
+from gandy.web.routers.shapes import HIGHEST_ID, Body, Id, Paged, Text, Word, found_page, page_of, shape_of
 
 router = Routes("/api/v1/dead-letters", tag="dead-letters")
 
@@ -74,7 +75,7 @@ async def list_letters(
         before=query.before,
         limit=query.limit,
     )
-    return page(await desk_of(parts, operator).list(wanted), query.limit)
+    return found_page(await desk_of(parts, operator).list(wanted))
 
 
 @router.reads("/{letter_id}", response_model=shape_of(LetterDetail))

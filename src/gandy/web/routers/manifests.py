@@ -22,7 +22,17 @@ from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, SecondsIn, input_text
 from gandy.web.routers.manifest_changes import ChangesBody
 from gandy.web.routers.repeating import JobAnswer, OncePerKey
-from gandy.web.routers.shapes import HIGHEST_ID, LARGEST_PAGE, Body, Text, Word, page, page_of, shape_of
+from gandy.web.routers.shapes import (
+    HIGHEST_ID,
+    LARGEST_PAGE,
+    Body,
+    Text,
+    Word,
+    found_page,
+    page,
+    page_of,
+    shape_of,
+)
 
 router = Routes("/api/v1/manifests", tag="manifests")
 
@@ -81,8 +91,7 @@ async def list_manifests(
     parts: Parts, operator: CurrentOperator, query: Annotated[ManifestQuery, Query()]
 ) -> object:
     """List manifests by external id."""
-    found = await desk_of(parts, operator).list(query.wanted(parts.owner))
-    return page(found, query.limit, key="external_id")
+    return found_page(await desk_of(parts, operator).list(query.wanted(parts.owner)))
 
 
 @router.reads("/{external_id:path}/explain", response_model=shape_of(Explanation))

@@ -17,7 +17,7 @@ from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, SecondsIn, input_text, span_of
 from gandy.web.routers.repeating import JobAnswer, OncePerKey
-from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, page, page_of
+from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, found_page, page_of
 
 router = Routes("/api/v1/queue", tag="queue")
 
@@ -74,7 +74,7 @@ async def list_entries(
         before=query.before,
         limit=query.limit,
     )
-    return page(await QueueDesk(parts.database, operator).list(wanted), query.limit)
+    return found_page(await QueueDesk(parts.database, operator).list(wanted))
 
 
 @router.changes("/enqueue")

@@ -12,12 +12,12 @@ from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
 from gandy.errors import RunNotFoundError
 from gandy.model.run import TrainState
 from gandy.store.drivers.database import ReadingRunner
-from gandy.store.runs import RunFilter
+from gandy.store.run_listing import RunFilter
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, input_text
 from gandy.web.routers.repeating import JobAnswer, OncePerKey
-from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, page, page_of, shape_of
+from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, found_page, page, page_of, shape_of
 
 router = Routes("/api/v1/runs", tag="runs")
 
@@ -43,7 +43,7 @@ async def list_runs(parts: Parts, query: Annotated[RunQuery, Query()]) -> object
         before=query.before,
         limit=query.limit,
     )
-    return page(await RunInsights(parts.database, parts.registry).list(wanted), query.limit)
+    return found_page(await RunInsights(parts.database, parts.registry).list(wanted))
 
 
 @router.reads("/{run_id}", response_model=shape_of(RunDetail))

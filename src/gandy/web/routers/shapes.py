@@ -22,6 +22,8 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, create_model
 
+from gandy.desk.listing import Listed
+
 T = TypeVar("T")
 
 HIGHEST_ID: Final = 2**63 - 1
@@ -64,6 +66,10 @@ class Page(BaseModel, Generic[T]):
 
     items: list[T]
     next: int | str | None = Field(None, description="Where the next page begins; null: this is the last.")
+    is_cut: bool = Field(
+        False,
+        description="The search stopped before the page was full, though there may be more: go on with `next`.",
+    )
 
 
 @cache
@@ -90,6 +96,11 @@ def page(items: Sequence[Any], limit: int, *, key: str = "id") -> dict[str, obje
     """Give a page; a full one may have a next."""
     is_full = len(items) == limit
     return {"items": items, "next": getattr(items[-1], key) if is_full else None}
+
+
+def found_page(found: Listed[Any]) -> dict[str, object]:
+    """Give a page of what a search found."""
+    return {"items": found, "next": found.next, "is_cut": found.is_cut}
 
 
 def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything

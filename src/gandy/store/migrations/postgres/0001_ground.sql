@@ -104,7 +104,8 @@ CREATE INDEX ix_manifest_depends_on ON gandy.manifest (depends_on_manifest_id)
     WHERE depends_on_manifest_id IS NOT NULL;
 CREATE INDEX ix_manifest_group ON gandy.manifest (manifest_group_id, id);
 CREATE INDEX ix_manifest_batch ON gandy.manifest (owner, batch, id);
-CREATE INDEX ix_manifest_name ON gandy.manifest (name, id);
+CREATE INDEX ix_manifest_name ON gandy.manifest (name, external_id);
+CREATE INDEX ix_manifest_disabled ON gandy.manifest (external_id) WHERE NOT is_enabled;
 CREATE INDEX ix_manifest_orphaned ON gandy.manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
 -- Declared ones stay until they are orphaned, so they need not be passed over here.
 CREATE INDEX ix_manifest_completed ON gandy.manifest (completed_at, id)

@@ -3,8 +3,11 @@
 INSERT INTO gandy.audit (at, owner, actor, face, action, subject, detail)
 VALUES (gandy.now(), %(owner)s, %(actor)s, %(face)s, %(action)s, %(subject)s, %(detail)s::json);
 
--- name: list_deeds
+-- name: search_deeds
 -- The newest first.
-SELECT id, at, owner, actor, face, action, subject, detail FROM gandy.audit
-WHERE (%(owner)s::text IS NULL OR owner = %(owner)s) AND (%(before)s::bigint IS NULL OR id < %(before)s)
-ORDER BY id DESC LIMIT %(limit)s;
+SELECT r.id, r.at, r.owner, r.actor, r.face, r.action, r.subject, r.detail, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, (%(owner)s::text IS NULL OR w.owner = %(owner)s) AS is_match
+    FROM (SELECT * FROM gandy.audit WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.id DESC LIMIT %(limit)s;

@@ -11,17 +11,20 @@ ORDER BY p.external_id, c.external_id LIMIT %(limit)s;
 
 -- name: list_group_dependencies
 -- Who waits for whom where one of the two is of the group: what its members wait for, and what waits for them.
+-- Between and not equal: only one index has this order.
 SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
        p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
-FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id = %(group_id)s ORDER BY id LIMIT %(members)s) c
+FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id BETWEEN %(group_id)s AND %(group_id)s
+      ORDER BY manifest_group_id, id LIMIT %(members)s) c
 JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id
 UNION
 SELECT c.external_id, c.name, c.schedule_type, c.is_enabled, c.failure_count, c.active_run_id,
        p.external_id, p.name, p.is_enabled, p.failure_count, p.active_run_id
-FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id = %(group_id)s ORDER BY id LIMIT %(members)s) p
-JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
+FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id BETWEEN %(group_id)s AND %(group_id)s
+      ORDER BY manifest_group_id, id LIMIT %(members)s) p
+JOIN LATERAL (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id = p.id LIMIT %(limit)s) c ON true
 ORDER BY parent, child LIMIT %(limit)s;
 
 -- name: find_group

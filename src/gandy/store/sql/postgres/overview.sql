@@ -30,16 +30,18 @@ SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
 WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
 
 -- name: count_live_runs
--- What is under way; the live partition is small.
-SELECT r.train_state AS state, count(*) AS runs FROM (
-    SELECT train_state FROM gandy.metadata_live WHERE owner = %(owner)s LIMIT %(limit)s) r
-GROUP BY r.train_state;
+-- What is under way; every count ends at the limit, whoever's runs they are.
+SELECT 'pending' AS state, count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'pending') AS runs, count(*) AS seen
+FROM (SELECT owner, train_state FROM gandy.metadata_live ORDER BY id LIMIT %(limit)s) r
+UNION ALL
+SELECT 'in_progress', count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'), count(*)
+FROM (SELECT owner, train_state FROM gandy.metadata_live ORDER BY id LIMIT %(limit)s) r;
 
 -- name: list_live_runs
 -- What runs now, the longest first.
 SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
-FROM gandy.metadata_live r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+FROM (SELECT * FROM gandy.metadata_live ORDER BY id LIMIT %(searched)s) r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'
 ORDER BY r.id LIMIT %(limit)s;
 

@@ -1,16 +1,3 @@
--- name: list_entries
--- The newest first; ids are given in the order of queueing.
-SELECT q.id, q.owner, q.train_name AS train, m.external_id AS manifest, g.name AS group_name, q.priority, q.status, q.gate,
-       q.reason, q.error, q.origin, q.due_at, q.due_until, q.occurrences, q.attempt, q.scheduled_at, q.created_at,
-       q.dispatched_at, q.dead_letter_id
-FROM gandy.work_queue q LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
-LEFT JOIN gandy.manifest_group g ON g.id = q.manifest_group_id
-WHERE (%(owner)s::text IS NULL OR q.owner = %(owner)s) AND (%(status)s::text IS NULL OR q.status = %(status)s)
-  AND (%(gate)s::text IS NULL OR q.gate = %(gate)s AND q.status = 'queued')
-  AND (%(train)s::text IS NULL OR q.train_name = %(train)s) AND (%(group_name)s::text IS NULL OR g.name = %(group_name)s)
-  AND (%(before)s::bigint IS NULL OR q.id < %(before)s)
-ORDER BY q.id DESC LIMIT %(limit)s;
-
 -- name: queue_rerun
 -- A copy of a run that is over, under its policy but outside its manifest, whose guards are about occurrences.
 INSERT INTO gandy.work_queue (

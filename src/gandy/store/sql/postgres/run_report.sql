@@ -32,17 +32,6 @@ SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS 
 FROM gandy.metadata r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.id = %(id)s;
 
--- name: list_runs
--- The newest runs first; ids are given in the order of creation.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason
-FROM gandy.metadata r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE (%(owner)s::text IS NULL OR r.owner = %(owner)s) AND (%(train)s::text IS NULL OR r.name = %(train)s)
-  AND (%(state)s::text IS NULL OR r.train_state = %(state)s)
-  AND (%(manifest)s::text IS NULL OR m.external_id = %(manifest)s)
-  AND (%(before)s::bigint IS NULL OR r.id < %(before)s)
-ORDER BY r.id DESC LIMIT %(limit)s;
-
 -- name: summarise_runs
 -- What the runs since an instant came to, with the lines they wrote.
 SELECT r.name AS train, r.train_state AS state, count(*) AS runs,

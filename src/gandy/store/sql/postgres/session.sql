@@ -4,6 +4,10 @@ SELECT set_config('TimeZone', 'UTC', false), set_config('enable_seqscan', 'off',
        set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
        set_config('jit', 'off', false);  -- a forbidden scan has a price that would have every plan compiled
 
+-- name: keep_order
+-- For a walk that ends early: it must read along its index, and never gather and sort first.
+SELECT set_config('enable_sort', 'off', true) AS sort, set_config('enable_bitmapscan', 'off', true) AS bitmap;
+
 -- name: ping
 -- Asks a silent connection whether it is still there.
 SELECT 1;

@@ -40,6 +40,32 @@ UNION ALL
 UNION ALL
 (SELECT 'service_state' AS name, updated_at AS at FROM gandy.service_state ORDER BY updated_at, key LIMIT 1);
 
+-- name: sample_arrivals
+-- The newest rows of each table that has an order of age: how many came within the hour, and how far back they go.
+SELECT 'manifest_group' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM gandy.manifest_group ORDER BY id DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'manifest' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM gandy.manifest ORDER BY id DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'work_queue' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM gandy.work_queue ORDER BY id DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'metadata' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM gandy.metadata ORDER BY id DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'log' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM gandy.log ORDER BY metadata_id DESC, id DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'dead_letter' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT dead_lettered_at AS at FROM gandy.dead_letter ORDER BY id DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'worker' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT started_at AS at FROM gandy.worker ORDER BY started_at DESC LIMIT %(sampled)s) n
+UNION ALL
+SELECT 'audit' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
+FROM (SELECT at AS at FROM gandy.audit ORDER BY id DESC LIMIT %(sampled)s) n;
+
 -- name: measure_tables
 -- What the catalogue says of size and rows; a partitioned table is the sum of its parts.
 SELECT coalesce(p.relname, c.relname) AS name, sum(greatest(c.reltuples, 0))::bigint AS rows,
@@ -51,8 +77,8 @@ WHERE c.relnamespace = 'gandy'::regnamespace AND c.relkind = 'r'
 GROUP BY 1;
 
 -- name: list_upkeep
--- What the trains that prune did lately.
+-- What the trains that prune did lately; theirs are written when they have ended.
 SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
 FROM gandy.metadata r
-WHERE r.name = ANY(%(trains)s::text[]) AND r.start_time >= gandy.now() - interval '1 hour' AND r.owner = %(owner)s
+WHERE r.bucket < 'infinity' AND r.name = ANY(%(trains)s::text[]) AND r.start_time >= gandy.now() - interval '1 hour' AND r.owner = %(owner)s
 ORDER BY r.start_time DESC LIMIT %(limit)s;

@@ -1,16 +1,96 @@
--- name: list_manifests
--- A page by external id; every filter is optional.
-SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
-       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
-       m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
-       m.active_run_id IS NOT NULL AS is_active, m.overrides::text <> '{}' AS has_overrides
-FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-WHERE m.external_id > %(after)s AND m.external_id >= %(prefix)s AND m.external_id < %(prefix_end)s
-  AND (%(owner)s::text IS NULL OR m.owner = %(owner)s) AND (%(group)s::text IS NULL OR g.name = %(group)s)
-  AND (%(train)s::text IS NULL OR m.name = %(train)s)
-  AND (%(schedule_type)s::text IS NULL OR m.schedule_type = %(schedule_type)s)
-  AND (%(is_enabled)s::bool IS NULL OR m.is_enabled = %(is_enabled)s)
-ORDER BY m.external_id LIMIT %(limit)s;
+-- name: search_manifests
+-- A page by external id; the walk has an end, and its last row says that it was reached.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(group)s::text IS NULL
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+           AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
+           AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM gandy.manifest
+          WHERE external_id > %(after)s AND external_id >= %(prefix)s AND external_id < %(prefix_end)s
+          ORDER BY external_id LIMIT %(searched)s) w) r
+JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.external_id LIMIT %(limit)s;
+
+-- name: search_manifests_of_train
+-- The same of one train, by its index. Bounds and order are written
+-- so that only that index has them.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.name, w.external_id) AS place,
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(group)s::text IS NULL
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+           AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
+           AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM gandy.manifest
+          WHERE (name, external_id) >= (%(train)s, greatest(%(after)s, %(prefix)s))
+            AND (name, external_id) < (%(train)s, %(prefix_end)s) AND external_id > %(after)s
+          ORDER BY name, external_id LIMIT %(searched)s) w) r
+JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.name, r.external_id LIMIT %(limit)s;
+
+-- name: search_disabled_manifests
+-- The same of those that are switched off, which are few.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(group)s::text IS NULL
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+           AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
+           AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM gandy.manifest
+          WHERE external_id > %(after)s AND external_id >= %(prefix)s AND external_id < %(prefix_end)s
+            AND NOT is_enabled
+          ORDER BY external_id LIMIT %(searched)s) w) r
+JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.external_id LIMIT %(limit)s;
+
+-- name: gather_manifests_of_group
+-- All manifests of a group that has few; of one that has many it says so in the first row.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER () AS place,
+           w.external_id > %(after)s AND w.external_id >= %(prefix)s AND w.external_id < %(prefix_end)s
+           AND (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(group)s::text IS NULL
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+           AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
+           AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM gandy.manifest
+          WHERE manifest_group_id = ANY (ARRAY(
+              SELECT id FROM gandy.manifest_group
+              WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s)))
+          LIMIT %(searched)s) w) r
+JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.place = %(searched)s DESC, r.external_id LIMIT %(limit)s;
 
 -- name: show_manifest
 -- Everything about one manifest, with its neighbours by name.
@@ -28,8 +108,10 @@ LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
 WHERE m.external_id = %(external_id)s;
 
 -- name: list_dependents
--- Who waits for a manifest.
-SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = %(manifest_id)s ORDER BY external_id LIMIT %(limit)s;
+-- Who waits for a manifest; of very many, some.
+SELECT c.external_id FROM (
+    SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = %(manifest_id)s LIMIT %(searched)s) c
+ORDER BY c.external_id LIMIT %(limit)s;
 
 -- name: list_verdicts
 -- What was decided about a manifest, the latest instant first.
@@ -45,7 +127,8 @@ SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.dis
        (SELECT count(*) FROM (
            SELECT FROM gandy.manifest m WHERE m.manifest_group_id BETWEEN g.id AND g.id  -- only one index has this order
            ORDER BY m.manifest_group_id, m.id LIMIT %(counted)s) n) AS manifests,
-       (SELECT count(*) FROM gandy.metadata_live r WHERE r.manifest_group_id = g.id) AS active
+       (SELECT count(*) FROM (
+           SELECT FROM gandy.metadata_live r WHERE r.manifest_group_id = g.id LIMIT %(counted)s) n) AS active
 FROM gandy.manifest_group g
 WHERE (%(owner)s::text IS NULL OR g.owner = %(owner)s) AND (%(name)s::text IS NULL OR g.name = %(name)s)
   AND g.name > %(after)s AND starts_with(g.name, %(prefix)s)

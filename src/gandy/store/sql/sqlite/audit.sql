@@ -3,8 +3,11 @@
 INSERT INTO audit (at, owner, actor, face, action, subject, detail)
 VALUES (gandy_now(), :owner, :actor, :face, :action, :subject, :detail);
 
--- name: list_deeds
+-- name: search_deeds
 -- The newest first.
-SELECT id, at, owner, actor, face, action, subject, detail FROM audit
-WHERE (:owner IS NULL OR owner = :owner) AND (:before IS NULL OR id < :before)
-ORDER BY id DESC LIMIT :limit;
+SELECT r.id, r.at, r.owner, r.actor, r.face, r.action, r.subject, r.detail, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, (:owner IS NULL OR w.owner = :owner) AS is_match
+    FROM (SELECT * FROM audit WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.id DESC LIMIT :limit;

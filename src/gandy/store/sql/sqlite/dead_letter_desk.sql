@@ -1,15 +1,3 @@
--- name: list_letters
--- The newest first; ids are given in the order of writing.
-SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
-       l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
-       l.resolution_note, l.retry_metadata_id AS retry_run_id
-FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
-LEFT JOIN manifest_group g ON g.id = l.manifest_group_id
-WHERE (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
-  AND (:status IS NULL OR l.status = :status) AND (:manifest IS NULL OR m.external_id = :manifest)
-  AND (:before IS NULL OR l.id < :before)
-ORDER BY l.id DESC LIMIT :limit;
-
 -- name: load_letter
 -- One letter, with what is known of its manifest.
 SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,

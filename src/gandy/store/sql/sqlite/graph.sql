@@ -18,10 +18,11 @@ SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enab
 FROM (SELECT * FROM manifest WHERE manifest_group_id = :group_id ORDER BY id LIMIT :members) c
 JOIN manifest p ON p.id = c.depends_on_manifest_id
 UNION
-SELECT c.external_id, c.name, c.schedule_type, c.is_enabled, c.failure_count, c.active_run_id,
-       p.external_id, p.name, p.is_enabled, p.failure_count, p.active_run_id
-FROM (SELECT * FROM manifest WHERE manifest_group_id = :group_id ORDER BY id LIMIT :members) p
-JOIN manifest c ON c.depends_on_manifest_id = p.id
+SELECT * FROM (
+    SELECT c.external_id, c.name, c.schedule_type, c.is_enabled, c.failure_count, c.active_run_id,
+           p.external_id, p.name, p.is_enabled, p.failure_count, p.active_run_id
+    FROM (SELECT * FROM manifest WHERE manifest_group_id = :group_id ORDER BY id LIMIT :members) p
+    CROSS JOIN manifest c ON c.depends_on_manifest_id = p.id LIMIT :members)
 ORDER BY parent, child LIMIT :limit;
 
 -- name: find_group

@@ -30,22 +30,23 @@ SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
 WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
 
 -- name: count_live_runs
--- What is under way.
-SELECT r.state, count(*) AS runs FROM (
-    SELECT train_state AS state FROM metadata
-    WHERE train_state = 'pending' AND train_state <> 'completed' AND owner = :owner
-    UNION ALL
-    SELECT train_state FROM metadata
-    WHERE train_state = 'in_progress' AND train_state <> 'completed' AND owner = :owner LIMIT :limit) r
-GROUP BY r.state;
+-- What is under way; every count ends at the limit, whoever's runs they are.
+SELECT 'pending' AS state, coalesce(sum(r.owner = :owner), 0) AS runs, count(*) AS seen
+FROM (SELECT owner FROM metadata INDEXED BY ix_metadata_unsuccessful
+      WHERE train_state = 'pending' AND train_state <> 'completed' ORDER BY id LIMIT :limit) r
+UNION ALL
+SELECT 'in_progress', coalesce(sum(r.owner = :owner), 0), count(*)
+FROM (SELECT owner FROM metadata INDEXED BY ix_metadata_unsuccessful
+      WHERE train_state = 'in_progress' AND train_state <> 'completed' ORDER BY id LIMIT :limit) r;
 
 -- name: list_live_runs
 -- What runs now, the longest first.
 SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
-FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.owner = :owner AND r.train_state = 'in_progress' AND r.train_state <> 'completed'
-ORDER BY r.id LIMIT :limit;
+FROM (SELECT * FROM metadata INDEXED BY ix_metadata_unsuccessful
+      WHERE train_state = 'in_progress' AND train_state <> 'completed' ORDER BY id LIMIT :searched) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.owner = :owner ORDER BY r.id LIMIT :limit;
 
 -- name: count_recent_ends
 -- The newest runs, counted by the minute in which they ended; older ones are not looked at.

@@ -28,17 +28,6 @@ SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS 
 FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.id = :id;
 
--- name: list_runs
--- The newest runs first; ids are given in the order of creation.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason
-FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE (:owner IS NULL OR r.owner = :owner) AND (:train IS NULL OR r.name = :train)
-  AND (:state IS NULL OR r.train_state = :state)
-  AND (:manifest IS NULL OR m.external_id = :manifest)
-  AND (:before IS NULL OR r.id < :before)
-ORDER BY r.id DESC LIMIT :limit;
-
 -- name: summarise_runs
 -- What the runs since an instant came to, with the lines they wrote.
 SELECT r.name AS train, r.train_state AS state, count(*) AS runs,

@@ -1,3 +1,7 @@
+-- name: keep_order
+-- Differs by necessity: here the statements themselves name the index.
+SELECT 1;
+
 -- name: ping
 -- Asks a silent connection whether it is still there.
 SELECT 1;

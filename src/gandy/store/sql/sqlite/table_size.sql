@@ -40,6 +40,32 @@ SELECT * FROM (SELECT 'audit' AS name, at AS at FROM audit ORDER BY at, id LIMIT
 UNION ALL
 SELECT * FROM (SELECT 'service_state' AS name, updated_at AS at FROM service_state ORDER BY updated_at, key LIMIT 1);
 
+-- name: sample_arrivals
+-- The newest rows of each table that has an order of age: how many came within the hour, and how far back they go.
+SELECT 'manifest_group' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM manifest_group ORDER BY id DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'manifest' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM manifest ORDER BY id DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'work_queue' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM work_queue ORDER BY id DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'metadata' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM metadata ORDER BY id DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'log' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT created_at AS at FROM log ORDER BY metadata_id DESC, id DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'dead_letter' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT dead_lettered_at AS at FROM dead_letter ORDER BY id DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'worker' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT started_at AS at FROM worker ORDER BY started_at DESC LIMIT :sampled) n
+UNION ALL
+SELECT 'audit' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
+FROM (SELECT at AS at FROM audit ORDER BY id DESC LIMIT :sampled) n;
+
 -- name: measure_tables
 -- The file holds all tables; what each takes of it is not kept anywhere.
 SELECT NULL AS name, NULL AS rows, NULL AS bytes WHERE 0;

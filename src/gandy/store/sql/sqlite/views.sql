@@ -1,16 +1,94 @@
--- name: list_manifests
--- A page by external id; every filter is optional.
-SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
-       m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
-       m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,
-       m.active_run_id IS NOT NULL AS is_active, m.overrides <> '{}' AS has_overrides
-FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id
-WHERE m.external_id > :after AND m.external_id >= :prefix AND m.external_id < :prefix_end
-  AND (:owner IS NULL OR m.owner = :owner) AND (:group IS NULL OR g.name = :group)
-  AND (:train IS NULL OR m.name = :train)
-  AND (:schedule_type IS NULL OR m.schedule_type = :schedule_type)
-  AND (:is_enabled IS NULL OR m.is_enabled = :is_enabled)
-ORDER BY m.external_id LIMIT :limit;
+-- name: search_manifests
+-- A page by external id; the walk has an end, and its last row says that it was reached.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+           AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
+           AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM manifest
+          WHERE external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
+          ORDER BY external_id LIMIT :searched) w) r
+JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.external_id LIMIT :limit;
+
+-- name: search_manifests_of_train
+-- The same of one train, by its index.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+           AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
+           AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM manifest INDEXED BY ix_manifest_name
+          WHERE name = :train AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
+          ORDER BY external_id LIMIT :searched) w) r
+JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.external_id LIMIT :limit;
+
+-- name: search_disabled_manifests
+-- The same of those that are switched off, which are few.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+           AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
+           AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM manifest INDEXED BY ix_manifest_disabled
+          WHERE external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
+            AND NOT is_enabled
+          ORDER BY external_id LIMIT :searched) w) r
+JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.external_id LIMIT :limit;
+
+-- name: gather_manifests_of_group
+-- All manifests of a group that has few; of one that has many it says so in the first row.
+SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
+       r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
+       r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
+       r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER () AS place,
+           w.external_id > :after AND w.external_id >= :prefix AND w.external_id < :prefix_end
+           AND (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+           AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
+           AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
+    FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
+                 orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
+          FROM manifest
+          WHERE manifest_group_id IN (
+              SELECT id FROM manifest_group
+              WHERE name = :group AND (:owner IS NULL OR owner = :owner))
+          LIMIT :searched) w) r
+JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.place = :searched DESC, r.external_id LIMIT :limit;
 
 -- name: show_manifest
 -- Everything about one manifest, with its neighbours by name.
@@ -28,8 +106,10 @@ LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
 WHERE m.external_id = :external_id;
 
 -- name: list_dependents
--- Who waits for a manifest.
-SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id ORDER BY external_id LIMIT :limit;
+-- Who waits for a manifest; of very many, some.
+SELECT c.external_id FROM (
+    SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id LIMIT :searched) c
+ORDER BY c.external_id LIMIT :limit;
 
 -- name: list_verdicts
 -- What was decided about a manifest, the latest instant first.
@@ -44,8 +124,9 @@ SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.dis
        g.overrides <> '{}' AS has_overrides,
        (SELECT count(*) FROM (
            SELECT 1 FROM manifest m WHERE m.manifest_group_id = g.id LIMIT :counted) n) AS manifests,
-       (SELECT count(*) FROM metadata r
-        WHERE r.manifest_group_id = g.id AND r.train_state IN ('pending', 'in_progress')) AS active
+       (SELECT count(*) FROM (
+           SELECT 1 FROM metadata r INDEXED BY ix_metadata_live_group
+           WHERE r.manifest_group_id = g.id AND r.train_state IN ('pending', 'in_progress') LIMIT :counted) n) AS active
 FROM manifest_group g
 WHERE (:owner IS NULL OR g.owner = :owner) AND (:name IS NULL OR g.name = :name)
   AND g.name > :after AND substr(g.name, 1, length(:prefix)) = :prefix

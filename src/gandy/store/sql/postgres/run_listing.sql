@@ -1,0 +1,86 @@
+-- name: search_runs
+-- The newest first; ids are given in the order of creation. The walk has an end: its last row says that it was reached.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AS is_match
+    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+          FROM gandy.metadata WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
+LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.id DESC LIMIT %(limit)s;
+
+-- name: search_live_runs
+-- Those that have not ended are in one partition, which holds nothing else.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AS is_match
+    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+          FROM gandy.metadata_live WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
+LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.id DESC LIMIT %(limit)s;
+
+-- name: search_unsuccessful_runs
+-- Failed and cancelled ones have an index of their own. Bounds and order are written
+-- so that only that index has them.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.train_state DESC, w.id DESC) AS place,
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s) AS is_match
+    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+          FROM gandy.metadata
+          WHERE bucket < 'infinity' AND train_state <> 'completed'
+            AND train_state >= %(state)s AND (train_state, id) < (%(state)s, %(before)s)
+          ORDER BY train_state DESC, id DESC LIMIT %(searched)s) w) r
+LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.train_state DESC, r.id DESC LIMIT %(limit)s;
+
+-- name: search_runs_of_manifest
+-- Its history by index, and the one run that may be going on, which its manifest names.
+WITH wanted AS MATERIALIZED (SELECT id, external_id, active_run_id FROM gandy.manifest WHERE external_id = %(manifest)s)
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, %(manifest)s::text AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+FROM (
+    SELECT w.*, (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AS is_match
+    FROM (
+        SELECT h.*, row_number() OVER (ORDER BY h.manifest_id DESC, h.id DESC) AS place
+        FROM (SELECT manifest_id, id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+              FROM gandy.metadata
+              WHERE bucket < 'infinity' AND manifest_id >= (SELECT id FROM wanted)
+                AND (manifest_id, id) < ((SELECT id FROM wanted), %(before)s)
+              ORDER BY manifest_id DESC, id DESC LIMIT %(searched)s) h
+        UNION ALL
+        SELECT manifest_id, id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason, 0
+        FROM gandy.metadata_live WHERE id = (SELECT active_run_id FROM wanted) AND id < %(before)s) w) r
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
+
+-- name: gather_runs_of_train
+-- All runs of a train that has few; of one that has many it says so in the first row. What is live has no index by train.
+SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+FROM (
+    SELECT w.*, (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND w.name = %(train)s
+           AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AND w.id < %(before)s AS is_match
+    FROM (
+        SELECT h.*, row_number() OVER () AS place
+        FROM (SELECT name, start_time, id, owner, train_state, manifest_id, attempt, due_at, end_time, failure_exception, failure_reason
+              FROM gandy.metadata
+              WHERE bucket < 'infinity' AND name = %(train)s
+              ORDER BY start_time DESC LIMIT %(searched)s) h
+        UNION ALL
+        SELECT l.*, CASE WHEN row_number() OVER () = 4 * %(searched)s THEN %(searched)s ELSE 0 END
+        FROM (SELECT name, start_time, id, owner, train_state, manifest_id, attempt, due_at, end_time, failure_exception, failure_reason
+              FROM gandy.metadata_live WHERE id < %(before)s ORDER BY id DESC LIMIT 4 * %(searched)s) l) w) r
+LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = %(searched)s
+ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;

@@ -1,0 +1,81 @@
+-- name: search_letters
+-- The newest first; ids are given in the order of writing.
+SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
+           AND (:status IS NULL OR w.status = :status) AS is_match
+    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+          FROM dead_letter WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: search_letters_of_manifest
+-- By the manifest's own index.
+SELECT r.id, r.owner, :manifest AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
+           AND (:status IS NULL OR w.status = :status) AS is_match
+    FROM (SELECT manifest_id, id, owner, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+          FROM dead_letter
+          WHERE manifest_id = (SELECT id FROM manifest WHERE external_id = :manifest) AND id < :before
+          ORDER BY id DESC LIMIT :searched) w) r
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: gather_letters
+-- All that wait, or all that were resolved, where those are few; else it says so in the first row.
+SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
+FROM (
+    SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
+           AND (:train IS NULL OR w.train_name = :train) AND w.status = :status AS is_match
+    FROM (
+        SELECT a.*, row_number() OVER () AS place FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+            FROM dead_letter
+            WHERE status = 'awaiting_intervention' AND :status = 'awaiting_intervention'
+            ORDER BY owner, train_name, id LIMIT :searched) a
+        UNION ALL
+        SELECT d.*, row_number() OVER () FROM (
+            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+            FROM dead_letter
+            WHERE status <> 'awaiting_intervention' AND :status <> 'awaiting_intervention'
+            ORDER BY resolved_at DESC, id DESC LIMIT :searched) d) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
+
+-- name: search_awaiting_letters_of_train
+-- What waits of one train, by the index that is made for it.
+SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
+       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, true AS is_match
+    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
+          FROM dead_letter INDEXED BY ix_dead_letter_awaiting
+          WHERE status = 'awaiting_intervention' AND owner = :owner AND train_name = :train AND id < :before
+          ORDER BY id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: count_awaiting_like
+-- What waits for a person, counted up to a limit; each way to ask has its own way through the index.
+SELECT count(*) AS letters FROM (
+    SELECT 1 FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
+    WHERE m.external_id = :manifest AND l.status = 'awaiting_intervention'
+      AND (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
+    UNION ALL
+    SELECT 1 FROM (SELECT 1 FROM dead_letter
+     WHERE status = 'awaiting_intervention' AND owner = :owner AND train_name = :train AND :manifest IS NULL LIMIT :limit)
+    UNION ALL
+    SELECT 1 FROM (SELECT 1 FROM dead_letter
+     WHERE status = 'awaiting_intervention' AND owner = :owner AND :train IS NULL AND :manifest IS NULL LIMIT :limit)
+    UNION ALL
+    SELECT 1 FROM (SELECT 1 FROM dead_letter
+     WHERE status = 'awaiting_intervention' AND :owner IS NULL AND :manifest IS NULL AND (:train IS NULL OR train_name = :train)
+     LIMIT :limit));

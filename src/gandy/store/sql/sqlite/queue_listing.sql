@@ -1,0 +1,79 @@
+-- name: search_entries
+-- The newest first; ids are given in the order of queueing.
+SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
+       r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
+       r.dispatched_at, r.dead_letter_id, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
+           (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status)
+           AND (:gate IS NULL OR w.gate = :gate AND w.status = 'queued')
+           AND (:train IS NULL OR w.train_name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group)) AS is_match
+    FROM (SELECT id, owner, train_name, manifest_id, manifest_group_id, priority, status, gate, reason, error, origin, due_at,
+                 due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at, dead_letter_id
+          FROM work_queue WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+LEFT JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.id DESC LIMIT :limit;
+
+-- name: gather_queued_entries
+-- All that waits, by the indexes of the gates, where that is little; else it says so in the first row.
+SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
+       r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
+       r.dispatched_at, r.dead_letter_id, s.place, s.is_match
+FROM (
+    SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
+           AND (:gate IS NULL OR w.gate = :gate) AND (:train IS NULL OR w.train_name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group)) AS is_match
+    FROM (
+        SELECT o.*, row_number() OVER () AS place FROM (
+            SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
+            WHERE status = 'queued' AND gate = 'open' AND coalesce(:gate, 'open') = 'open'
+            ORDER BY owner, manifest_group_id, rank DESC, id LIMIT :searched) o
+        UNION ALL
+        SELECT t.*, row_number() OVER () FROM (
+            SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
+            WHERE status = 'queued' AND gate = 'time' AND coalesce(:gate, 'time') = 'time'
+            ORDER BY scheduled_at LIMIT :searched) t
+        UNION ALL
+        SELECT u.*, row_number() OVER () FROM (
+            SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
+            WHERE status = 'queued' AND gate = 'train' AND coalesce(:gate, 'train') = 'train'
+            ORDER BY owner, train_name LIMIT :searched) u
+        UNION ALL
+        SELECT h.* FROM (
+            SELECT b.*, row_number() OVER () AS place FROM (
+                SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
+                WHERE status = 'queued' AND manifest_id IS NOT NULL AND coalesce(:gate, 'manifest') = 'manifest'
+                ORDER BY manifest_id LIMIT :searched) b) h
+        WHERE h.gate = 'manifest' OR h.place = :searched) w
+    ORDER BY place = :searched DESC, id DESC) s
+JOIN work_queue r ON r.id = s.id
+LEFT JOIN manifest m ON m.id = r.manifest_id
+LEFT JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE s.is_match OR s.place = :searched
+ORDER BY s.place = :searched DESC, s.id DESC LIMIT :limit;
+
+-- name: gather_settled_entries
+-- All that was skipped or cancelled, where that is little; else it says so in the first row.
+SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
+       r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
+       r.dispatched_at, r.dead_letter_id, r.place, r.is_match
+FROM (
+    SELECT w.*, row_number() OVER () AS place,
+           w.id < :before AND (:owner IS NULL OR w.owner = :owner)
+           AND (:gate IS NULL) AND (:train IS NULL OR w.train_name = :train)
+           AND (:group IS NULL
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group)) AS is_match
+    FROM (SELECT id, owner, train_name, manifest_id, manifest_group_id, priority, status, gate, reason, error, origin, due_at,
+                 due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at, dead_letter_id
+          FROM work_queue
+          WHERE status IN ('skipped', 'cancelled') AND status = :status
+          ORDER BY coalesce(settled_at, created_at) DESC, id DESC LIMIT :searched) w) r
+LEFT JOIN manifest m ON m.id = r.manifest_id
+LEFT JOIN manifest_group g ON g.id = r.manifest_group_id
+WHERE r.is_match OR r.place = :searched
+ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;

@@ -1,0 +1,74 @@
+"""A search that may not look at everything says where it stopped, and goes on from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.desk.queue import QueueDesk
+from gandy.model.operator import Operator
+from gandy.store import searching
+from gandy.store.cancelling import cancel_jobs
+from gandy.store.entries import EntryFilter
+from gandy.store.queueing import EnqueueRequest, enqueue
+from tests.support.world import OWNER, SPANS
+
+if TYPE_CHECKING:
+    from tests.support.world import World
+
+ADA = Operator("ada", "cli")
+
+
+async def queue(world: World, train: str, jobs: int) -> list[int]:
+    request = EnqueueRequest(owner=OWNER, train=train, inputs=["{}"] * jobs, input_type_name="dict")
+    return list((await world.database.run(enqueue(request))).ids)
+
+
+@pytest.fixture
+def short_sighted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "SEARCHED", 5)
+
+
+@pytest.mark.usefixtures("short_sighted")
+async def test_a_search_page_by_page_finds_everything_once_and_in_order(world: World) -> None:
+    wanted = [*await queue(world, "Rare", 2)]
+    for _ in range(3):
+        await queue(world, "Frequent", 7)
+        wanted += await queue(world, "Rare", 1)
+    desk, found, before, cuts = QueueDesk(world.database, ADA), [], None, 0
+
+    while True:
+        page = await desk.list(EntryFilter(train="Rare", before=before, limit=2))
+        found += [entry.id for entry in page]
+        cuts += page.is_cut
+        if page.next is None:
+            break
+        before = int(page.next)
+
+    assert found == sorted(wanted, reverse=True)
+    assert cuts > 0
+
+
+@pytest.mark.usefixtures("short_sighted")
+async def test_what_an_index_holds_together_is_found_at_once(world: World) -> None:
+    (early,) = await queue(world, "Rare", 1)
+    late = await queue(world, "Frequent", 20)
+    await world.database.run(cancel_jobs(late[1:], SPANS))
+
+    page = await QueueDesk(world.database, ADA).list(EntryFilter(status="queued"))
+
+    assert [entry.id for entry in page] == [late[0], early]
+    assert (page.next, page.is_cut) == (None, False)
+
+
+async def test_a_full_page_is_no_cut_and_the_last_one_has_no_next(world: World) -> None:
+    ids = await queue(world, "Frequent", 4)
+    desk = QueueDesk(world.database, ADA)
+
+    first = await desk.list(EntryFilter(limit=3))
+    rest = await desk.list(EntryFilter(limit=3, before=first[-1].id))
+
+    assert (first.next, first.is_cut) == (ids[1], False)
+    assert [entry.id for entry in rest] == [ids[0]]
+    assert (rest.next, rest.is_cut) == (None, False)

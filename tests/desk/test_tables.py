@@ -1,0 +1,76 @@
+"""What comes against what goes, for Gandy's own tables and for those of contracts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.clock import ManualClock
+from gandy.desk.lifecycle import LifecycleDesk
+from gandy.desk.tables import survey_tables
+from gandy.lifecycle import Attendance, Contract, Table, audit, older_than, run_contracts
+from gandy.model.operator import Operator
+from gandy.settings import Settings
+from gandy.store.queueing import EnqueueRequest, enqueue
+from gandy.store.tables import SAMPLED
+from gandy.sweep import Budget
+from tests.lifecycle.ground import NOW, Ground, ago
+from tests.support.world import OWNER
+
+if TYPE_CHECKING:
+    from gandy.desk.tables import OwnTable
+    from tests.support.world import World
+
+ADA = Operator("ada", "cli")
+
+
+async def work_queue(world: World) -> OwnTable:
+    survey = await survey_tables(world.database, OWNER, Settings())
+    (table,) = [table for table in survey.tables if table.name == "work_queue"]
+    return table
+
+
+async def queue(world: World, jobs: int) -> None:
+    request = EnqueueRequest(owner=OWNER, train="Train", inputs=["{}"] * jobs, input_type_name="dict")
+    await world.database.run(enqueue(request))
+
+
+async def test_what_arrives_in_an_hour_is_counted_where_that_is_little(world: World) -> None:
+    assert (await work_queue(world)).arriving_per_hour == 0
+    await queue(world, 3)
+
+    assert (await work_queue(world)).arriving_per_hour == 3
+    world.clock.advance(timedelta(hours=2))
+    assert (await work_queue(world)).arriving_per_hour == 0
+
+
+async def test_what_arrives_in_an_hour_is_reckoned_from_the_newest_where_that_is_much(world: World) -> None:
+    await queue(world, SAMPLED)
+    world.clock.advance(timedelta(minutes=6))
+
+    assert (await work_queue(world)).arriving_per_hour == SAMPLED * 10
+
+
+async def test_a_rule_says_what_arrives_against_what_it_removes(world: World, sqlite_url: str) -> None:
+    ground = Ground(sqlite_url)
+    ground.run("CREATE TABLE event (id {key}, at {instant})", "CREATE INDEX by_age ON event (at)")
+    ground.fill("event", [(n, ago(hours=2)) for n in range(200)])
+    rules = [older_than("at", keep_for="1h")]
+    contract = Contract("app", [Table("event", rules)], database=sqlite_url, budget=Budget(rows=30))
+    desk = LifecycleDesk([contract], world.database, ADA, owner=OWNER)
+
+    run_contracts([contract], attendance=Attendance(clock=ManualClock(NOW)))
+    (first,) = await desk.progress()
+    assert (first.backlog, first.lag, first.arriving_per_hour) == (170, timedelta(hours=1), None)
+
+    ground.fill("event", [(n, ago(hours=5)) for n in range(1000, 1500)])
+    run_contracts([contract], attendance=Attendance(clock=ManualClock(NOW + timedelta(minutes=6))))
+    audit([contract], sqlite_url)
+    (second,) = await desk.progress()
+
+    assert second.arriving_per_hour == pytest.approx(5_000)
+    assert second.removed_per_hour == pytest.approx(300)
+    assert second.is_falling_behind
+    assert second.table_rows == 640
