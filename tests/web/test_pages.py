@@ -142,6 +142,51 @@ async def test_a_form_with_a_value_that_does_not_fit_says_which(client: httpx.As
     assert "weight" in answer.text
 
 
+async def test_a_manifest_is_changed_by_a_form_shows_it_and_is_cleared(client: httpx.AsyncClient) -> None:
+    place = "/manifests/nightly"
+    form = {
+        "cron": "30 4 * * *",
+        "timezone": "Asia/Tokyo",
+        "timeout": "1h30m",
+        "max_retries": "7",
+        "exclude": '[{"days": ["sun"]}]',
+        "retry": "",
+        "group": "",
+    }
+    changed = await submit(client, f"{place}/set", f"{place}/set", **form)
+
+    assert "Set by an operator" in changed.text
+    shown = (await client.get(f"/api/v1{place}")).json()
+    assert set(shown["overrides"]) == {"schedule", "timeout", "max_retries", "exclusions"}
+    assert "30 4 * * *, Asia/Tokyo" in shown["schedule"]
+    assert (shown["timeout"], shown["max_retries"]) == (5400.0, 7)
+    assert "set manifest" in (await client.get("/audit")).text
+
+    await submit(client, f"{place}/set", f"{place}/reset")
+    assert (await client.get(f"/api/v1{place}")).json()["overrides"] == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"timeout": "soon"}, "timeout"),
+        ({"cron": "0 3 * * *", "every": "5m"}, "exclude each other"),
+        ({"exclude": "weekends"}, "not JSON"),
+        ({"input": '{"weight": 1}'}, "address"),
+        ({"priority": "99"}, "priority"),
+        ({}, "nothing to set"),
+    ],
+)
+async def test_a_change_that_does_not_fit_says_why_and_changes_nothing(
+    client: httpx.AsyncClient, form: dict[str, str], said: str
+) -> None:
+    answer = await submit(client, "/manifests/nightly/set", "/manifests/nightly/set", **form)
+
+    assert answer.status_code == 422
+    assert said in answer.text
+    assert (await client.get("/api/v1/manifests/nightly")).json()["overrides"] == {}
+
+
 async def test_a_secret_is_never_filled_into_a_form(client: httpx.AsyncClient) -> None:
     (run,) = (await client.get("/api/v1/runs?train=log_in")).json()["items"]
     page = (await client.get(f"/runs/{run['id']}")).text

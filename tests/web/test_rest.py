@@ -191,13 +191,18 @@ async def test_a_run_that_is_not_there_is_not_found(client: httpx.AsyncClient) -
 async def test_a_manifest_is_triggered_paused_set_and_reset(client: httpx.AsyncClient) -> None:
     triggered = await post(client, "/manifests/nightly/trigger")
     paused = await post(client, "/manifests/nightly/disable", {"reason": "holidays"})
-    changed = await post(client, "/manifests/nightly/set", {"cron": "30 4 * * *", "priority": 7})
+    changed = await post(
+        client,
+        "/manifests/nightly/set",
+        {"cron": "30 4 * * *", "priority": 7, "exclude": [{"days": ["sun"]}]},
+    )
     cancelled = await post(client, "/manifests/nightly/cancel")
     reset = await post(client, "/manifests/nightly/reset")
 
     assert not triggered["is_new"], "it waited already and was brought forward"
     assert paused["state"] == "disabled"
     assert (changed["priority"], "30 4" in changed["schedule"]) == (7, True)
+    assert changed["exclusions"] == [{"days": ["sun"]}]
     assert cancelled["cancelled"] == [triggered["id"]]
     assert (reset["state"], reset["overrides"]) == ("enabled", {})
 

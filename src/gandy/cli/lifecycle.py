@@ -202,7 +202,7 @@ def audit(call: Call, *, files: Sequence[str], target: str | None, as_json: bool
 
     sources = Sources(call, files, target)
     database = sources.database()
-    audited = audit_database(sources.bounding(database), database, others=sources.own_tables(database))
+    audited = audit_database(sources.bounding(database), database, others=sources.other_bounds(database))
     columns = ("table", "bound", "rows", "bytes", "rows_grown", "bytes_grown", "since")
     emit_rows(audited, columns, as_json=as_json)
 

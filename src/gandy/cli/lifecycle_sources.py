@@ -51,8 +51,11 @@ class Sources:
             return self._of_files()
         return [contract for contract in self._of_app() if _is_for(contract, database)]
 
-    def own_tables(self, database: str) -> list[MatrixRow]:
-        """What bounds Gandy's own tables, if they are in this database."""
+    def other_bounds(self, database: str) -> list[MatrixRow]:
+        """What else bounds tables of this database: Gandy's own upkeep, and deletions that are scheduled."""
+        return [*self._own_tables(database), *self._scheduled(database)]
+
+    def _own_tables(self, database: str) -> list[MatrixRow]:
         from gandy.admin.upkeep.matrix import own_matrix  # noqa: PLC0415 only an audit asks
         from gandy.store.drivers.urls import table_name  # noqa: PLC0415 the same
 
@@ -60,6 +63,15 @@ class Sources:
         if home is None or home.settings.database.url != database:
             return []
         return [replace(row, table=table_name(database, row.table)) for row in own_matrix(home.settings)]
+
+    def _scheduled(self, database: str) -> list[MatrixRow]:
+        from gandy.app.old_rows_matrix import old_rows_matrix  # noqa: PLC0415 only an audit asks
+
+        app = self.call.find_app()
+        if app is None:
+            return []
+        home = app.loaded_settings.settings.database.url
+        return list(old_rows_matrix(app.declarations, database, home=home))
 
     def _of_files(self) -> list[Contract]:
         return [contract for file in self.files for contract in load(file)]

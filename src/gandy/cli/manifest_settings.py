@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gandy.cli.options import duration, json_input
-from gandy.desk.changes import ManifestChanges
+from gandy.desk.changes import ManifestChanges, replaced_schedule
 from gandy.model import exclusion_json
-from gandy.model.schedule import Interval, MisfirePolicy
-from gandy.rules.calendar.zones import zone
-from gandy.rules.schedules import cron
+from gandy.model.schedule import MisfirePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from datetime import timedelta
-
-    from gandy.model.schedule import Cron
 
 Command = TypeVar("Command", bound="Callable[..., object]")
 
@@ -52,7 +47,7 @@ def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
     """Read the options; what was not given stays as it is."""
     misfire, exclusions = given["misfire"], given["exclusions"]
     return ManifestChanges(
-        schedule=_schedule(given["expression"], given["every"], given["timezone"]),
+        schedule=replaced_schedule(given["expression"], given["every"], given["timezone"]),
         input_json=given["input_json"],
         group=given["group"],
         priority=given["priority"],
@@ -67,18 +62,3 @@ def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
         keep_for=given["keep_for"],
         keep_last=given["keep_last"],
     )
-
-
-def _schedule(
-    expression: str | None, every: timedelta | None, timezone: str | None
-) -> Cron | Interval | None:
-    if expression is not None and every is not None:
-        raise click.UsageError("--cron and --every exclude each other")
-    if expression is not None:
-        return cron(expression, timezone or "UTC")
-    if every is not None:
-        zone(timezone or "UTC")
-        return Interval(every, timezone or "UTC")
-    if timezone is not None:
-        raise click.UsageError("--timezone belongs to --cron or --every")
-    return None

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import OverrideError
 from gandy.model import exclusion_json
+from gandy.model.schedule import Interval
+from gandy.rules.calendar.zones import zone
 from gandy.rules.priority import checked
+from gandy.rules.schedules import cron
 from gandy.store.declared import schedule_to_json
 
 if TYPE_CHECKING:
     from gandy.model.exclusion import Exclusion
-    from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy
+    from gandy.model.schedule import Cron, Manual, MisfirePolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,24 @@ class ManifestChanges:
     misfire_threshold: timedelta | None = None
     keep_for: timedelta | None = None
     keep_last: int | None = None
+
+
+def replaced_schedule(
+    expression: str | None, rate: timedelta | None, timezone: str | None
+) -> Cron | Interval | None:
+    """Make the schedule that a person asked for; None: it stays as it is."""
+    if expression is not None and rate is not None:
+        raise OverrideError("schedule", "cron and every exclude each other")
+    if expression is not None:
+        return cron(expression, timezone or "UTC")
+    if rate is not None:
+        zone(timezone or "UTC")  # refuses what is no zone
+        if rate <= timedelta(0):
+            raise OverrideError("every", f"cannot be {rate}")
+        return Interval(rate, timezone or "UTC")
+    if timezone is not None:
+        raise OverrideError("timezone", "belongs to cron or every; give one of them, too")
+    return None
 
 
 def override_values(changes: ManifestChanges) -> dict[str, object]:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.web.pages import dead_letters, groups, home, login, manifests, queue, runs, tables, workers
+from gandy.web.pages import (
+    dead_letters,
+    groups,
+    home,
+    login,
+    manifest_form,
+    manifests,
+    queue,
+    runs,
+    tables,
+    workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +25,7 @@ if TYPE_CHECKING:
 PAGES: Final[Sequence[Routes]] = (
     login.router,
     home.router,
+    manifest_form.router,
     manifests.router,
     groups.router,
     runs.router,

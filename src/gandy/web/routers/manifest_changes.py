@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Self
+import json
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from gandy.desk.changes import ManifestChanges
-from gandy.model.schedule import Cron, Interval, MisfirePolicy
-from gandy.rules.schedules import cron, every
+from gandy.desk.changes import ManifestChanges, replaced_schedule
+from gandy.model import exclusion_json
+from gandy.model.exclusion import MOST_EXCLUSIONS
+from gandy.model.schedule import MisfirePolicy
 from gandy.web.routers.bodies import InputBody, SecondsIn, input_text, span_of
-from gandy.web.routers.shapes import Word
+from gandy.web.routers.shapes import Json, Word
 
 
 class ChangesBody(InputBody):
     """What is left out stays as it is."""
 
     cron: Word | None = Field(None, description="Five fields, or six with seconds.")
-    timezone: Word | None = Field(None, description="The zone of `cron`, UTC by default.")
+    timezone: Word | None = Field(None, description="The zone of `cron` or `every`, UTC by default.")
     every: SecondsIn | None = Field(None, description="A fixed rate in seconds, instead of a cron.")
+    exclude: list[Json] | None = Field(
+        None,
+        max_length=MOST_EXCLUSIONS,
+        description='Such as [{"days": ["sat", "sun"]}, {"start": "22:00", "end": "06:00"}]; [] for none.',
+    )
     group: Word | None = None
     priority: int | None = Field(None, ge=0, le=31)
     max_retries: int | None = Field(None, ge=0, le=1_000)
@@ -31,16 +37,10 @@ class ChangesBody(InputBody):
     keep_for: SecondsIn | None = None
     keep_last: int | None = Field(None, ge=1, le=1_000_000)
 
-    @model_validator(mode="after")
-    def _one_schedule(self) -> Self:
-        if self.cron is not None and self.every is not None:
-            raise ValueError("cron and every exclude each other")
-        return self
-
     def changes(self) -> ManifestChanges:
         """Give it to the desk."""
         return ManifestChanges(
-            schedule=self._schedule(),
+            schedule=replaced_schedule(self.cron, span_of(self.every), self.timezone),
             input_json=input_text(self),
             group=self.group,
             priority=self.priority,
@@ -49,13 +49,9 @@ class ChangesBody(InputBody):
             retry_delay=span_of(self.retry_delay),
             timeout=span_of(self.timeout),
             variance=span_of(self.variance),
+            exclusions=None if self.exclude is None else exclusion_json.from_json(json.dumps(self.exclude)),
             misfire_policy=self.misfire,
             misfire_threshold=span_of(self.misfire_threshold),
             keep_for=span_of(self.keep_for),
             keep_last=self.keep_last,
         )
-
-    def _schedule(self) -> Cron | Interval | None:
-        if self.cron is not None:
-            return cron(self.cron, self.timezone or "UTC")
-        return None if self.every is None else every(seconds=self.every)

@@ -67,8 +67,7 @@ class Page(BaseModel, Generic[T]):
     items: list[T]
     next: int | str | None = Field(None, description="Where the next page begins; null: this is the last.")
     is_cut: bool = Field(
-        False,
-        description="The search stopped before the page was full, though there may be more: go on with `next`.",
+        False, description="The search stopped before the page was full; `next` goes on with it."
     )
 
 

@@ -1,0 +1,113 @@
+"""What an operator sets over the declared values of a manifest, as a form; empty: as it is."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Annotated, TypeAlias
+from urllib.parse import quote
+
+from fastapi import Form
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator
+from starlette.responses import Response
+
+from gandy.desk.changes import ManifestChanges, replaced_schedule
+from gandy.model import exclusion_json
+from gandy.model.schedule import MisfirePolicy
+from gandy.settings import parse_duration
+from gandy.web.access.routes import Routes
+from gandy.web.pages.surroundings import Here
+from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.manifests import ExternalId, desk_of, own_manifest
+from gandy.web.routers.shapes import Word
+
+router = Routes("/manifests")
+
+_LONGEST_JSON = 200_000
+
+
+def _duration(value: object) -> object:
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
+JsonText: TypeAlias = Annotated[str, Field(max_length=_LONGEST_JSON)]
+
+
+class ChangesForm(BaseModel):
+    """The fields, as they are typed; durations read as on the command line."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    cron: Word | None = None
+    every: Duration | None = None
+    timezone: Word | None = None
+    group: Word | None = None
+    priority: Annotated[int, Field(ge=0, le=31)] | None = None
+    max_retries: Annotated[int, Field(ge=0, le=1_000)] | None = None
+    retry: bool | None = None
+    retry_delay: Duration | None = None
+    timeout: Duration | None = None
+    variance: Duration | None = None
+    misfire: MisfirePolicy | None = None
+    misfire_threshold: Duration | None = None
+    keep_for: Duration | None = None
+    keep_last: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    exclude: JsonText | None = None
+    input: JsonText | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("input")
+    @classmethod
+    def _is_json(cls, value: str | None) -> str | None:
+        parsed: JsonValue = None if value is None else json.loads(value)
+        return None if value is None else json.dumps(parsed, ensure_ascii=False)
+
+    def changes(self) -> ManifestChanges:
+        """Give it to the desk."""
+        return ManifestChanges(
+            schedule=replaced_schedule(self.cron, self.every, self.timezone),
+            input_json=self.input,
+            group=self.group,
+            priority=self.priority,
+            max_retries=self.max_retries,
+            is_retried=self.retry,
+            retry_delay=self.retry_delay,
+            timeout=self.timeout,
+            variance=self.variance,
+            exclusions=None if self.exclude is None else exclusion_json.from_json(self.exclude),
+            misfire_policy=self.misfire,
+            misfire_threshold=self.misfire_threshold,
+            keep_for=self.keep_for,
+            keep_last=self.keep_last,
+        )
+
+
+@router.reads("/{external_id:path}/set")
+async def show_form(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+    """Ask what to set."""
+    return here.page(
+        "manifest_set.html",
+        manifest=await own_manifest(parts, operator, external_id),
+        policies=list(MisfirePolicy),
+        base=here.link(f"/manifests/{quote(external_id)}"),
+    )
+
+
+@router.changes("/{external_id:path}/set")
+async def set_values(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    external_id: ExternalId,
+    form: Annotated[ChangesForm, Form()],
+) -> Response:
+    """Set what was typed over the declared values."""
+    await desk_of(parts, operator).set(external_id, form.changes())
+    return here.done(
+        f"/manifests/{quote(external_id)}", f"{external_id} is changed; a deploy does not undo it."
+    )
