@@ -16,6 +16,7 @@ from gandy.errors import JobFailedError, MissingVariableError, PayloadError
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import give_back, take_lease
 from gandy.lifecycle.state.tables import ensure_tables
+from gandy.rules.aftermath import SUSPECT_AFTER_LOSSES
 from gandy.store.drivers.opening import migrate
 from tests.app.old_data import OLD, deleted, make_app, make_data, outputs, queued
 from tests.lifecycle.ground import NOW, Ground
@@ -76,6 +77,21 @@ async def test_the_chain_goes_on_with_the_same_arguments_until_nothing_old_is_le
     assert deleted(ground) == [5, 5, 5, 5, 3]
     assert ground.ids("data") == [1000]
     assert queued(ground) == []
+
+
+async def test_a_run_whose_workers_died_still_reaches_the_application_it_belongs_to(
+    migrated_url: str,
+) -> None:
+    ground = make_data(migrated_url, expired=3)
+    async with make_app(migrated_url) as app:
+        job = await app.enqueue(DeleteOldRows, replace(OLD, limit=2))
+        schema = "gandy." if ground.kind == "postgresql" else ""
+        suspected = f"SET losses = {SUSPECT_AFTER_LOSSES} WHERE id = {job.id}"
+        ground.run(f"UPDATE {schema}work_queue {suspected}")
+        await work_off(app)
+
+    assert [state for state, _ in outputs(ground)] == ["completed", "completed"]
+    assert deleted(ground) == [2, 1]
 
 
 async def test_exactly_as_many_rows_as_the_limit_take_one_more_run_that_finds_nothing(

@@ -18,11 +18,17 @@ if TYPE_CHECKING:
     from tests.support.databases import DatabaseHome
 
 APP = """
-from gandy import Gandy, every
+from datetime import timedelta
+
+from gandy import DeleteOldRows, Gandy, OldRows, cron, every
 from gandy.lifecycle import Table, expires
 
 app = Gandy("billing")
 app.lifecycle("statestore", every(minutes=5), tables=[Table("sessions", [expires("expires_at")])])
+app.register(DeleteOldRows)
+for name, table, is_on in (("old-events", "events", True), ("old-notes", "notes", False)):
+    old = OldRows(table=table, column="at", keep_for=timedelta(days=90))
+    app.schedule(name, DeleteOldRows, old, cron("0 * * * *"), enabled=is_on)
 """
 
 
@@ -40,6 +46,7 @@ def ground(
             "CREATE TABLE sessions (id {key}, expires_at {instant})",
             "CREATE INDEX by_expiry ON sessions (expires_at)",
             "CREATE TABLE notes (id {key})",
+            "CREATE TABLE events (id {key}, at {instant})",
         )
         ground.fill("sessions", [(n, ago(days=n)) for n in range(1, 4)])
         yield ground
@@ -63,6 +70,16 @@ def test_an_audit_shows_what_bounds_gandys_own_tables_beside_the_applications(
     assert "TableMaintenanceTrain" in tables["metadata"]["bound"]
     assert [name for name, row in tables.items() if row["bound"] == "unbounded"] == ["notes"]
     assert ground.ids("sessions") == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("ground")
+def test_an_audit_names_the_scheduled_deletion_that_bounds_a_table(gandy: Gandy) -> None:
+    tables = audited(gandy, "--app", "billing:app")
+
+    assert tables["events"]["scheduler"] == "billing"
+    assert "90d" in tables["events"]["bound"]
+    assert "DeleteOldRows, manifest old-events" in tables["events"]["bound"]
+    assert tables["notes"]["bound"] == "unbounded", "its deletion is switched off"
 
 
 def test_an_audit_of_a_database_alone_knows_gandys_tables_too(gandy: Gandy, ground: Ground) -> None:

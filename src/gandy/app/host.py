@@ -9,6 +9,7 @@ from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import ManifestNotFoundError, TriggerInputConflictError
 from gandy.store.queueing import enqueue
 from gandy.store.triggers import lock_manifest, trigger
+from gandy.train.provided import OfThisProcess
 
 if TYPE_CHECKING:
     from gandy.clock import ManualClock
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostApp:
+class HostApp(OfThisProcess):
     """Provided to every train of an open application."""
 
     owner: str

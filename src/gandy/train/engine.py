@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues, execute
 from gandy.train.process.runner import ProcessRunner
+from gandy.train.provided import OfThisProcess
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -45,7 +46,7 @@ class Engine:
         """Run a train and return how it ended; `isolated` gives it a process that is not used again."""
         if definition.input.has_secrets:
             run.hide(definition.input.secrets(value))
-        if isolated or definition.options.process:
+        if definition.options.process or (isolated and not _is_bound_here(definition)):
             return self._processes.execute(definition, value, run=run, isolated=isolated)
         return execute(definition.plan, value, run=run, provided=provided, threads=self._threads)
 
@@ -53,6 +54,11 @@ class Engine:
         """End the idle processes and let go of the threads; one that still runs is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         await self._processes.close()
+
+
+def _is_bound_here(definition: TrainDefinition[Any, Any]) -> bool:
+    keys = (need.key for need in definition.plan.needs)
+    return any(isinstance(key, type) and issubclass(key, OfThisProcess) for key in keys)
 
 
 @cache

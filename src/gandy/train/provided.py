@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from gandy.train.execution import ProvidedValues
 
 
+class OfThisProcess:
+    """A provided value that no other process can be given, such as an open connection of the application's.
+
+    A run that is suspected of killing its workers is isolated in another process, unless it needs one.
+    """
+
+    __slots__ = ()
+
+
 class Provided:
     """What an application provides: values, or factories (sync, async, context managers) of them."""
 

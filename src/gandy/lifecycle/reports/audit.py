@@ -103,7 +103,8 @@ class _Auditor:
                     return contract.name, bound_of(table) or UNBOUNDED
         if name.name in OWN_TABLES:
             return None, _OWN_BOUND
-        rows = [row for row in self._others if row.table == str(name)]
+        names = {str(name), name.name} if name.schema == default else {str(name)}
+        rows = [row for row in self._others if row.table in names]
         if not rows:
             return None, UNBOUNDED
         return rows[0].scheduler, "; ".join(f"{row.bounded_by} ({row.prune_path})" for row in rows)
