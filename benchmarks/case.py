@@ -48,6 +48,8 @@ class Case:
     goals: tuple[Goal, ...] = ()
     #: How many times fewer items a slow contestant gets, so that its rounds take seconds too.
     fewer: Mapping[str, int] = field(default_factory=dict)
+    #: Contestants that a quick run can do without, since another case shows that they work.
+    not_when_quick: tuple[str, ...] = ()
 
     def size_for(self, contestant: str, scale: Scale) -> int:
         """How many items this contestant gets a round."""
@@ -59,10 +61,11 @@ class Case:
         left_out: dict[str, str] = {}
         with ExitStack() as stack:
             sessions: dict[str, Session] = {}
-            for name in self.contestants:
+            for name in self._taking_part(is_quick=is_quick):
                 with excusing_peer(name, left_out):
                     session = stack.enter_context(open_session(server, name, self.workers))
-                    self.measure(session, self.size_for(name, self.quick))
+                    if not is_quick:
+                        self.measure(session, self.size_for(name, self.quick))
                     sessions[name] = session
 
             def once(name: str) -> Measured:
@@ -73,6 +76,9 @@ class Case:
 
             rounds = alternate(tuple(sessions), scale.rounds, once)
         return self._result(rounds, is_quick=is_quick, left_out=left_out, machine=describe(server))
+
+    def _taking_part(self, *, is_quick: bool) -> list[str]:
+        return [name for name in self.contestants if not (is_quick and name in self.not_when_quick)]
 
     def _result(
         self, rounds: Rounds[str], *, is_quick: bool, left_out: Mapping[str, str], machine: Mapping[str, str]
@@ -89,7 +95,7 @@ class Case:
             is_quick=is_quick,
             at=datetime.now(tz=UTC).isoformat(),
             machine=machine,
-            sizes={name: self.size_for(name, scale) for name in self.contestants},
+            sizes={name: self.size_for(name, scale) for name in self._taking_part(is_quick=is_quick)},
             left_out=left_out,
             samples={name: each for name, each in rounds.samples.items() if name not in left_out},
         )

@@ -111,6 +111,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
 
 
 def _draw_panel(panel: Any, result: Result) -> None:  # noqa: ANN401 the plotting library's own type
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 only who draws
+
     found = marks(result, PANELS[result.case])
     places = range(len(found), 0, -1)
     low, high = min(m.value.low for m in found), max(m.value.high for m in found)
@@ -127,6 +129,9 @@ def _draw_panel(panel: Any, result: Result) -> None:  # noqa: ANN401 the plottin
             color=mark.colour,
         )
     panel.set_xscale("log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    panel.xaxis.set_minor_formatter(NullFormatter())
     # Room on the right for the figures.
     panel.set_xlim(low / 1.6, high * (high / low) ** 0.35 * 2)
     panel.set_ylim(0.4, len(found) + 0.6)

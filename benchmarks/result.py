@@ -57,9 +57,11 @@ def save(result: Result, folder: Path = RESULTS) -> Path:
     return path
 
 
-def load(path: Path) -> Result:
-    """Read one back."""
+def load(path: Path) -> Result | None:
+    """Read one back; what an older harness wrote is none."""
     record = json.loads(path.read_text())
+    if record.keys() != Result.__dataclass_fields__.keys():
+        return None
     return Result(**{**record, "notes": tuple(record["notes"])})
 
 
@@ -68,6 +70,6 @@ def newest(cases: Iterable[str], *, is_quick: bool = False, folder: Path = RESUL
     latest: dict[str, Result] = {}
     for path in sorted(folder.glob("*.json")):
         result = load(path)
-        if result.is_quick == is_quick:
+        if result is not None and result.is_quick == is_quick:
             latest[result.case] = result
     return [latest[case] for case in cases if case in latest]

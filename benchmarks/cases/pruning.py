@@ -32,7 +32,7 @@ CASES = (
         base="direct deletion",
         measure=pruning,
         full=Scale(rounds=3, size=200_000),
-        quick=Scale(rounds=2, size=4_000),
+        quick=Scale(rounds=1, size=4_000),
         notes=(
             "As many are kept. Three log rows (direct SQL, Gandy) or events (procrastinate) go with each.",
             "oban and chancy prune one batch a minute (20,000 and 10,000 jobs); here batch follows batch.",

@@ -48,7 +48,7 @@ def idle_pickup(session: Session, samples: int) -> Measured:
     return {"p50 ms": cuts[49], "p99 ms": cuts[98], "max ms": max(taken)}
 
 
-QUICK = Scale(rounds=2, size=2_000)
+QUICK = Scale(rounds=1, size=1_000)
 PEERS = ("pgqueuer", "oban", "chancy", "APScheduler 3", "procrastinate", "dbos", "APScheduler 4")
 #: APScheduler 3 allows one scheduler to a job store.
 PEERS_OF_MANY = tuple(peer for peer in PEERS if peer != "APScheduler 3")
@@ -61,6 +61,7 @@ FEWER_TO_WORK = {
     "APScheduler 4": 32,
 }
 FEWER_TO_ENQUEUE = {"oban": 4, "chancy": 4, "APScheduler 3": 16, "dbos": 16, "APScheduler 4": 32}
+SHOWN_BY_THROUGHPUT_1 = tuple(peer for peer in PEERS if peer != "pgqueuer")
 APSCHEDULER_3 = "APScheduler 3 has no queue: a job's row is gone when the job is handed to a thread."
 
 CASES = (
@@ -72,7 +73,8 @@ CASES = (
         base="t3m",
         measure=enqueue,
         fewer=FEWER_TO_ENQUEUE,
-        full=Scale(rounds=9, size=20_000),
+        not_when_quick=SHOWN_BY_THROUGHPUT_1,
+        full=Scale(rounds=7, size=20_000),
         quick=QUICK,
     ),
     *(
@@ -84,10 +86,11 @@ CASES = (
             base="t3m",
             measure=throughput,
             fewer=FEWER_TO_WORK,
-            full=Scale(rounds=9, size=20_000),
+            full=Scale(rounds=7, size=20_000),
             quick=QUICK,
             workers=workers,
             notes=notes,
+            not_when_quick=SHOWN_BY_THROUGHPUT_1 if workers > 1 else (),
         )
         for workers, peers, notes in ((1, PEERS, (APSCHEDULER_3,)), (2, PEERS_OF_MANY, ()))
     ),
@@ -121,8 +124,8 @@ CASES = (
         base="t3m",
         measure=idle_pickup,
         headline="p50 ms",
-        full=Scale(rounds=5, size=200),
-        quick=Scale(rounds=2, size=30),
+        full=Scale(rounds=5, size=100),
+        quick=Scale(rounds=1, size=20),
         notes=("t3m: LISTEN and a claim by hand.",),
     ),
 )

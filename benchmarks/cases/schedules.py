@@ -67,7 +67,7 @@ CASES = (
         base=DIRECT,
         measure=seeding,
         full=Scale(rounds=5, size=100_000),
-        quick=Scale(rounds=2, size=2_000),
+        quick=Scale(rounds=1, size=2_000),
     ),
     Case(
         name="tick-all-due",
@@ -79,7 +79,7 @@ CASES = (
         fewer=FEWER_DUE,
         notes=("APScheduler 3 and pgqueuer run what is due themselves, the others queue it.",),
         full=Scale(rounds=5, size=10_000),
-        quick=Scale(rounds=2, size=2_000),
+        quick=Scale(rounds=1, size=1_000),
     ),
     Case(
         name="tick-few-due",
@@ -90,6 +90,6 @@ CASES = (
         measure=few_due,
         headline="tick ms",
         full=Scale(rounds=5, size=100_000),
-        quick=Scale(rounds=2, size=5_000),
+        quick=Scale(rounds=1, size=5_000),
     ),
 )

@@ -51,13 +51,14 @@ class APScheduler3(Contestant):
         self._start()
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop it; it would look for due jobs once more."""
+        self.reset()
         self._scheduler.shutdown()
 
     def tune(self, threads: int) -> None:
         """Set what a sweep varies."""
         self._threads = threads
-        self._scheduler.shutdown()
+        self.close()
         self._start()
 
     def reset(self) -> None:

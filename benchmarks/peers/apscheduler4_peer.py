@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 # From the sweep.
-CONCURRENCY, BROKER = 100, "asyncpg"
+CONCURRENCY, BROKER = 20, "asyncpg"
 # It has no bulk call: so many single ones at a time.
 TOGETHER = 10
 KEEP_RESULT = timedelta(hours=1)

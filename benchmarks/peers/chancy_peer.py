@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # From the sweep. Its worker writes what has finished once a second unless told otherwise.
 CONCURRENCY = 500
-SEND_EVERY = 0.1
+SEND_EVERY = 0.05
 CRON_EVERY = 0.01
 FILL = """
 INSERT INTO chancy_jobs (id, queue, func, kwargs, state, attempts, created_at, started_at, completed_at)
@@ -125,6 +125,8 @@ class ChancyPeer(AsynchronousPeer):
             yield None
 
     def _new(self) -> Chancy:
+        # Stopping a worker cancels statements under way, of which its driver would tell at length.
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL)
         quiet = logging.getLogger("chancy")
         quiet.setLevel(logging.WARNING)
         return Chancy(self._url, plugins=[self._cron], log=quiet)

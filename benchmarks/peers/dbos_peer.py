@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSClient
 from benchmarks.protocol import Contestant, serve
 
 # From the sweep. Unless told otherwise it polls once a second.
-CONCURRENCY = 100
+CONCURRENCY = 500
 POLL = 0.01
 ENQUEUE_CHUNK = 100
 LATENCY_PAUSE = 0.02
