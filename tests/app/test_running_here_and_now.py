@@ -16,6 +16,9 @@ from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import AppNotOpenError, JobCancelledError, JobFailedError, PayloadError
 from gandy.events import Event, RunFinished, RunStarted
 from gandy.model.outcome import CancelledBy
+from gandy.model.run import RetentionSpans
+from gandy.store.cancelling import cancel_jobs
+from gandy.store.drivers.opening import open_database
 from gandy.store.run_listing import RunFilter
 from tests.app.shop import Login, Order, Receipt, SellOrder, double, make_shop, sign_in, wait_for_ever
 from tests.support.waiting import eventually
@@ -233,6 +236,31 @@ async def test_hooks_and_events_hear_of_a_run_once(migrated_url: str) -> None:
 
     assert [event.name for event in heard] == ["started", "completed"]
     assert [type(event) for event in events] == [RunStarted, RunFinished]
+
+
+async def test_hooks_hear_what_is_on_record_where_an_operator_cancelled_a_run_that_fails(
+    migrated_url: str,
+) -> None:
+    app = make_shop(migrated_url)
+    heard: list[str] = []
+    app.on("failed")(lambda event: heard.append(event.name))
+    app.on("cancelled")(lambda event: heard.append(event.name))
+    spans = RetentionSpans(*[timedelta(days=1)] * 3)
+
+    @app.train
+    async def fail_when_cancelled(run: Run) -> None:
+        other = open_database(app.settings.database)
+        await other.open()
+        await other.run(cancel_jobs([run.id], spans))
+        await other.close()
+        raise ValueError("before it has heard of it")
+
+    async with app:
+        with pytest.raises(ValueError, match="before it has heard"):
+            await app.run(fail_when_cancelled)
+        assert (await only_run(app)).state == "cancelled"
+
+    assert heard == ["cancelled"]
 
 
 async def test_provided_values_are_made_at_opening_and_closed_in_reverse(migrated_url: str) -> None:

@@ -129,6 +129,19 @@ async def test_a_job_lost_with_its_worker_remembers_its_losses(world: World) -> 
     assert (again.failures, again.losses, again.lone_losses) == (0, 1, 0)
 
 
+async def test_an_entry_that_serves_as_the_next_attempt_takes_the_losses_over(world: World) -> None:
+    run = await _manifest_running(world)
+    world.advance(seconds=1)
+    waiting = add_entry(world, origin="schedule", gate="manifest")
+
+    result = await world.database.run(finish_runs([failed(run, ended_by=EndedBy.LOST_WORKER)], RULES))
+
+    assert result.retried == 0, "the waiting entry serves"
+    assert entry(world, waiting)["losses"] == 1
+    (again,) = await world.claim()
+    assert (again.id, again.losses) == (waiting, 1)
+
+
 async def test_a_job_that_is_not_retried_leaves_nothing_behind(world: World) -> None:
     run = await _running(world, is_retried=False)
 

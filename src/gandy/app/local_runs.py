@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from gandy.admin.job_runner.record import record
 from gandy.admin.job_runner.reports import RunReports
-from gandy.admin.job_runner.runner import FinishedRun, check_input, tell_hooks
+from gandy.admin.job_runner.runner import FinishedRun, as_recorded, check_input, tell_hooks
 from gandy.errors import GandyError, JobCancelledError, JobFailedError
 from gandy.events import RunFinished, RunStarted
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
@@ -204,7 +204,7 @@ class LocalRuns:
         result = await self._app.database.run(_write_end(end, self._rules, report))
         if result.refused:
             _log.warning("run %s of %s was ended by somebody else meanwhile", end.id, end.train)
-        finished = FinishedRun(local.claimed, outcome, end, report)
+        finished = as_recorded(FinishedRun(local.claimed, outcome, end, report), result)
         self._emit_end(finished)
         await tell_hooks(self._app.hooks, finished)
         return finished

@@ -38,6 +38,7 @@ class FinishResult:
     retried: int
     parked: tuple[int, ...]  #: runs whose job waits for a person
     exhausted_manifests: tuple[int, ...]
+    overruled: frozenset[int] = frozenset()  #: runs that an operator had cancelled, however they ended
 
 
 _ID = attrgetter("id")
@@ -51,8 +52,8 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         "end_runs", _ENDED_FIELDS, [_ended(end, manifests, rules.retention) for end in by_id]
     )
     finished = {row.id: row.bucket for row in rows}
-    overruled = {row.id for row in rows if row.is_overruled}
-    settled = [_overruled(end) if end.id in overruled else end for end in ends if end.id in finished]
+    overruled = frozenset(row.id for row in rows if row.is_overruled)
+    settled = [overruled_end(end) if end.id in overruled else end for end in ends if end.id in finished]
     retries, parks = _decide(settled, manifests)
     yield from _record_on_manifests(settled, parks)
     retried = yield from _queue_retries(retries, manifests)
@@ -66,10 +67,11 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         retried=len(retried),
         parked=parked,
         exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
+        overruled=overruled,
     )
 
 
-def _overruled(end: RunEnd) -> RunEnd:
+def overruled_end(end: RunEnd) -> RunEnd:
     """An operator's cancellation stands, however the run came to its end."""
     return end._replace(state=TrainState.CANCELLED, ended_by=EndedBy.OPERATOR)
 
@@ -230,7 +232,25 @@ def _queue_retries(
             for end, retry in retries
         ],
     )
-    return {row.retry_of: row.id for row in rows}
+    retried = {row.retry_of: row.id for row in rows}
+    yield from _carry_losses([each for each in retries if each[0].id not in retried])
+    return retried
+
+
+def _carry_losses(served: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
+    """Tell the entry that serves as the next attempt how often the job took its worker with it."""
+    yield batch(
+        "carry_losses",
+        [
+            {
+                "manifest_id": end.manifest_id,
+                "losses": retry.losses,
+                "lone_losses": retry.lone_losses,
+            }
+            for end, retry in served
+            if end.manifest_id is not None and retry.losses
+        ],
+    )
 
 
 def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation[tuple[int, ...]]:

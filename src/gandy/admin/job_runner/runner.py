@@ -9,6 +9,7 @@ from gandy.admin.job_runner.record import record
 from gandy.errors import GandyError
 from gandy.model.run import TrainState
 from gandy.rules.aftermath import is_suspect
+from gandy.store.finishing import overruled_end
 from gandy.train.failure import failure
 from gandy.train.hooks import HookEvent
 from gandy.train.inside.run import Run
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gandy.admin.job_runner.reports import RunReport, RunReports
     from gandy.model.outcome import CancelledBy, Outcome
     from gandy.model.run import ClaimedRun, RunEnd
+    from gandy.store.finishing import FinishResult
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
     from gandy.train.hooks import HookName, Hooks
@@ -129,6 +131,13 @@ def check_input(train: AnyTrain, input_json: str | None) -> object:
     if input_json is not None:
         return train.input.decode(input_json)
     return None if isinstance(train.default_input, Required) else train.default_input
+
+
+def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
+    """Give the run as it stands on record: where an operator had cancelled it, that stands."""
+    if finished.claimed.id not in result.overruled:
+        return finished
+    return finished._replace(end=overruled_end(finished.end))
 
 
 async def tell_hooks(hooks: Hooks, finished: FinishedRun) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
-from gandy.admin.job_runner.runner import tell_hooks
+from gandy.admin.job_runner.runner import as_recorded, tell_hooks
 from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, GandyError, RowConflictError
 from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import Failure, TrainState
@@ -184,8 +184,9 @@ class Finisher:
         if self._events.is_heard or self._has_hooks:
             for finished in taken:
                 if finished.claimed.id in result.finished:
-                    self._events.emit(_finished_event(finished))
-                    await tell_hooks(self._hooks, finished)
+                    on_record = as_recorded(finished, result)
+                    self._events.emit(_finished_event(on_record))
+                    await tell_hooks(self._hooks, on_record)
         parked = set(result.parked)
         for finished in taken:
             if finished.claimed.id in parked:

@@ -72,8 +72,8 @@ WITH claim AS MATERIALIZED (
            CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
            d.manifest_id, d.manifest_group_id, d.parent_id, d.origin,
            -- whoever takes a pending run goes by the group first, as the dispatcher does
-           CASE WHEN claim.fence IS NULL THEN d.rank + 32 * (
-               SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id) ELSE d.rank END,
+           CASE WHEN claim.fence IS NULL THEN d.rank + 32 * coalesce((
+               SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END,
            d.due_at, d.attempt, d.input,
            claim.now, claim.now,
            claim.now + make_interval(secs => coalesce(
@@ -155,6 +155,12 @@ FROM unnest(%(id)s::bigint[], %(delay_seconds)s::float8[], %(failures)s::int[], 
 JOIN gandy.work_queue q ON q.id = r.id
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
+
+-- name: carry_losses
+-- An entry that already waits serves as the next attempt: what the job did to its workers is not forgotten.
+UPDATE gandy.work_queue q SET losses = greatest(q.losses, c.losses), lone_losses = greatest(q.lone_losses, c.lone_losses)
+FROM unnest(%(manifest_id)s::bigint[], %(losses)s::int[], %(lone_losses)s::int[]) AS c(manifest_id, losses, lone_losses)
+WHERE q.manifest_id = c.manifest_id AND q.status = 'queued';
 
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.

@@ -56,8 +56,8 @@ SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
        d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, 
        -- whoever takes a pending run goes by the group first, as the dispatcher does
-       CASE WHEN :worker_id IS NULL THEN d.rank + 32 * (
-           SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id) ELSE d.rank END, d.due_at, d.attempt, d.input,
+       CASE WHEN :worker_id IS NULL THEN d.rank + 32 * coalesce((
+           SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
        gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
@@ -131,6 +131,11 @@ FROM work_queue q WHERE q.id = :id
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
+-- name: carry_losses
+-- An entry that already waits serves as the next attempt: what the job did to its workers is not forgotten.
+UPDATE work_queue SET losses = max(losses, :losses), lone_losses = max(lone_losses, :lone_losses)
+WHERE manifest_id = :manifest_id AND status = 'queued';
+
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
@@ -138,13 +143,21 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued'
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains
--- Entries of trains that no live worker knows would stand in the way of all others.
+-- Entries of trains that no live worker knows would stand in the way of all others: those at the top of each group.
+WITH RECURSIVE ready(id) AS (
+    SELECT min(manifest_group_id) FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'open'
+    UNION ALL
+    SELECT (SELECT min(q.manifest_group_id) FROM work_queue q
+            WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id)
+    FROM ready WHERE ready.id IS NOT NULL
+)
 UPDATE work_queue SET gate = 'train'
 WHERE id IN (
-    SELECT q.id FROM work_queue q
-    WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open'
-      AND q.train_name NOT IN (SELECT value FROM json_each(:trains))
-    ORDER BY q.manifest_group_id, q.rank DESC, q.id LIMIT :limit)
+    SELECT q.id FROM ready CROSS JOIN work_queue q ON q.id IN (
+        SELECT top.id FROM work_queue top
+        WHERE top.owner = :owner AND top.manifest_group_id = ready.id AND top.status = 'queued' AND top.gate = 'open'
+        ORDER BY top.rank DESC, top.id LIMIT :limit)
+    WHERE q.train_name NOT IN (SELECT value FROM json_each(:trains)))
 RETURNING id;
 
 -- name: release_known_trains
