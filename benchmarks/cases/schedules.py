@@ -53,8 +53,8 @@ FEWER_DUE = {
     "oban": 2,
     "APScheduler 3": 5,
     "procrastinate": 10,
-    "chancy": 10,
-    "pgqueuer": 10,
+    "chancy": 4,
+    "pgqueuer": 2,
     "APScheduler 4": 20,
 }
 
