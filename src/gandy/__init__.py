@@ -14,6 +14,7 @@ if typing.TYPE_CHECKING:
     from gandy.store.delivering import Delivery
     from gandy.submit import Submitter
     from gandy.train.base import Train
+    from gandy.train.hooks import HookEvent
     from gandy.train.inside.run import Run, current_run
     from gandy.train.signals import End, Retry
 
@@ -26,6 +27,7 @@ __all__ = [
     "End",
     "Gandy",
     "GandyError",
+    "HookEvent",
     "Job",
     "OldRows",
     "Retry",
@@ -47,6 +49,7 @@ _HOMES = {
     "End": "gandy.train.signals",
     "Gandy": "gandy.app",
     "GandyError": "gandy.errors",
+    "HookEvent": "gandy.train.hooks",
     "Job": "gandy.app",
     "OldRows": "gandy.app.delete_old_rows",
     "Retry": "gandy.train.signals",

@@ -19,6 +19,7 @@ PUBLIC: dict[str, list[str]] = {
         "End",
         "Gandy",
         "GandyError",
+        "HookEvent",
         "Job",
         "OldRows",
         "Retry",

@@ -39,6 +39,8 @@ async def test_the_series_of_the_application_are_served(client: httpx.AsyncClien
     assert 'gandy_queue_entries{gate="open"} 1.0' in text
     assert 'gandy_queue_entries{gate="time"} 2.0' in text
     assert "gandy_dead_letters_awaiting 2.0" in text
+    assert 'lifecycle_tick_errors_total{scheduler="gandy"} ' in text
+    assert 'lifecycle_prune_rows_total{scheduler="gandy",table="metadata"} ' in text
 
 
 async def test_a_process_is_alive_and_ready(client: httpx.AsyncClient) -> None:

@@ -14,6 +14,7 @@ from gandy.cli.output import say
 
 if TYPE_CHECKING:
     from gandy.app import Gandy
+    from gandy.cli.status_line import LineBelow
 
 
 @click.command(epilog=example("gandy --app billing:app up", "gandy --app billing:app up --services worker"))
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 def up(
     call: Call, *, services: str | None, concurrency: int | None, port: int | None, host: str | None
 ) -> None:
-    """Run services in one process."""
-    from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415 `gandy --help` needs none of it
+    """Run services in one process; at a terminal, the last line says how it fares."""
+    from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415
 
     app = call.load_app()
     if concurrency is not None:
@@ -40,18 +42,23 @@ def up(
     web = {name: value for name, value in (("port", port), ("host", host)) if value is not None}
     if web:
         app.configure({"web": web})
-    configure_logging(app.settings.logging)
     names = tuple(name.strip() for name in services.split(",") if name.strip()) if services else None
     spare_collector()
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(app, names, has_port=port is not None))
+    with line_below() as line:
+        configure_logging(app.settings.logging)
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(app, names, line=line, has_port=port is not None))
 
 
-async def _serve(app: Gandy, names: tuple[str, ...] | None, *, has_port: bool) -> None:
+async def _serve(
+    app: Gandy, names: tuple[str, ...] | None, *, line: LineBelow | None, has_port: bool
+) -> None:
     from gandy.cli.ending import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.cli.status_line import status_shown  # noqa: PLC0415
 
     stop = stop_on_signals(grace=app.settings.worker.shutdown_grace)
     async with app.running(names, has_port=has_port):
         say(f"{app.name} is up: {', '.join(names) if names else 'all services'}")
-        await stop.wait()
+        async with status_shown(app, line):
+            await stop.wait()
     say(f"{app.name} is down")

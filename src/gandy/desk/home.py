@@ -83,6 +83,16 @@ class Overview:
     concerns: tuple[Concern, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """The least that tells how things stand."""
+
+    running: Count
+    ready: Count
+    waiting: Count  #: for their time, their manifest or a worker
+    awaiting_letters: Count
+
+
 class Home:
     """Looks at everything, at a cost that does not follow what is stored."""
 
@@ -93,6 +103,10 @@ class Home:
     async def overview(self) -> Overview:
         """Say what is going on now."""
         return await self._database.read(self._overview())
+
+    async def glance(self) -> Glance:
+        """Say how things stand, in three statements."""
+        return await self._database.read(self._glance())
 
     async def throughput(self) -> Throughput:
         """Count the runs of the last hour by the minute in which they ended."""
@@ -132,6 +146,27 @@ class Home:
             concerns=(
                 yield from find_concerns(owner, now, letters=letters, heads=heads, workers=len(at_work))
             ),
+        )
+
+    def _glance(self) -> Operation[Glance]:
+        waiting = {
+            row.gate: _counted(row.entries, row.seen)
+            for row in (yield from overview.count_waiting(self._owner))
+        }
+        live = {
+            row.state: _counted(row.runs, row.seen)
+            for row in (yield from overview.count_live_runs(self._owner))
+        }
+        letters = yield from overview.count_awaiting_letters(self._owner)
+        ready = waiting.pop("open")
+        return Glance(
+            running=live["in_progress"],
+            ready=ready,
+            waiting=Count(
+                value=sum(count.value for count in waiting.values()),
+                is_at_least=any(count.is_at_least for count in waiting.values()),
+            ),
+            awaiting_letters=_up_to(letters),
         )
 
     def _throughput(self) -> Operation[Throughput]:

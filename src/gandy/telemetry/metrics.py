@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import REGISTRY
 
+from gandy.admin.upkeep.running import declare_metrics
 from gandy.events import (
     CycleEnded,
     DeadLettered,
@@ -55,6 +56,7 @@ class Metrics:
     def __init__(self, events: EventBus) -> None:
         """Count from now on what the application's services say."""
         self.registry = CollectorRegistry()
+        declare_metrics()
         self._train = BoundedLabel()
         self._declare_runs()
         self._declare_cycles()

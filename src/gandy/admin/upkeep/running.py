@@ -23,6 +23,7 @@ SCHEDULER: Final = "gandy"
 def declare_metrics() -> None:
     """Let every series exist from the start, at 0."""
     metrics = process_metrics()
+    metrics.failed(SCHEDULER, 0)
     for table in {upkeep.table for upkeep in UPKEEP}:
         metrics.pruned(SCHEDULER, table, 0)
 

@@ -26,7 +26,7 @@ class Metrics(Protocol):
         """Rows were deleted and committed."""
         ...
 
-    def failed(self, scheduler: str) -> None:
+    def failed(self, scheduler: str, times: int = 1) -> None:
         """A rule failed."""
         ...
 
@@ -51,7 +51,7 @@ class NoMetrics(Metrics):
         return
 
     @override
-    def failed(self, scheduler: str) -> None:
+    def failed(self, scheduler: str, times: int = 1) -> None:
         return
 
     @override
@@ -106,8 +106,8 @@ class PrometheusMetrics(Metrics):
         self._rows.labels(scheduler, table).inc(rows)
 
     @override
-    def failed(self, scheduler: str) -> None:
-        self._errors.labels(scheduler).inc()
+    def failed(self, scheduler: str, times: int = 1) -> None:
+        self._errors.labels(scheduler).inc(times)
 
     @override
     def skipped(self, scheduler: str) -> None:

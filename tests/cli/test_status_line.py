@@ -1,0 +1,121 @@
+"""`gandy up` at a terminal keeps its last line for the status; in a pipe there is nothing but the log."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.cli.status_line import LineBelow, describe
+from gandy.desk.concerns import Count
+from gandy.desk.home import Glance
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+APP = """
+from gandy import Gandy
+
+app = Gandy("billing", "sqlite:///billing.db")
+"""
+PATIENCE = 40
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "billing.py").write_text(APP)
+    (tmp_path / "gandy.toml").write_text('app = "billing:app"\n')
+    return tmp_path
+
+
+def up(folder: Path, stderr: int) -> subprocess.Popen[bytes]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GANDY_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "gandy", "up", "--port", "0"],
+        cwd=folder,
+        env={**inherited, "COLUMNS": "120"},
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+    )
+
+
+def read_until(channel: int, word: bytes) -> bytes:
+    """Read until a word has come, or the other side is gone."""
+    read, until = b"", time.monotonic() + PATIENCE
+    while word not in read:
+        ready, _, _ = select.select([channel], [], [], until - time.monotonic())
+        assert ready, f"{word!r} did not come: {read!r}"
+        try:
+            part = os.read(channel, 4096)
+        except OSError:  # how a terminal says that nobody writes any more
+            break
+        if not part:
+            break
+        read += part
+    return read
+
+
+def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(project: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = up(project, theirs)
+    os.close(theirs)
+    try:
+        shown = read_until(ours, b"dead letters")
+        process.send_signal(signal.SIGINT)
+        rest = read_until(ours, b"is down")
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+        os.close(ours)
+
+    assert b"0.0 runs/s | 0 in progress | 0 ready | 0 waiting | 0 dead letters" in shown
+    assert shown.count(b"billing is up") == 1
+    assert b"runs/s" not in rest.rpartition(b"billing is down")[0].rpartition(b"\x1b[K")[2]
+    assert process.returncode == 0
+
+
+def test_in_a_pipe_there_is_the_log_and_nothing_else(project: Path) -> None:
+    with up(project, subprocess.PIPE) as process:
+        assert process.stderr is not None
+        shown = read_until(process.stderr.fileno(), b"is up")
+        process.send_signal(signal.SIGINT)
+        shown += process.stderr.read()
+
+    assert process.returncode == 0
+    assert b"billing is down" in shown
+    assert b"\x1b" not in shown
+    assert b"runs/s" not in shown
+
+
+def test_what_others_write_goes_above_the_line() -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    line = LineBelow(terminal)
+
+    line.show("3 ready")
+    line.write("a log line\n")
+    line.show("")
+
+    terminal.seek(0)
+    clear = "\r\x1b[K"
+    assert terminal.read() == f"{clear}3 ready{clear}a log line\n3 ready{clear}"
+
+
+def test_a_count_that_ended_early_says_so() -> None:
+    found = Glance(
+        running=Count(value=3),
+        ready=Count(value=10_000, is_at_least=True),
+        waiting=Count(value=0),
+        awaiting_letters=Count(value=1),
+    )
+
+    assert describe(found, 1234.56) == (
+        "1,234.6 runs/s | 3 in progress | 10,000+ ready | 0 waiting | 1 dead letters"
+    )
