@@ -134,6 +134,16 @@ def old_state(before: datetime) -> RowWalk:
     return _walk("service_state", "find_old_state", "delete_old_state", before=before)
 
 
+def idle_groups(before: datetime) -> RowWalk:
+    """Walk the groups that are no more than a name, and that nothing has borne for long."""
+    return RowWalk(
+        table="manifest_group",
+        finding="find_idle_groups",
+        deletions=(Deletion("spare_used_groups", None), Deletion("delete_idle_groups", "manifest_group")),
+        given={"before": before},
+    )
+
+
 def resolved_letters(before: datetime) -> RowWalk:
     """Walk the dead letters that a person has dealt with."""
     return _walk("dead_letter", "find_resolved_letters", "delete_resolved_letters", before=before)

@@ -288,3 +288,57 @@ async def test_how_long_manifests_are_kept_is_a_setting(past: Past, setting: str
     assert past.count("manifest") == 2
     await past.table_maintenance(**{setting: timedelta(hours=4)})
     assert past.count("manifest") == 1
+
+
+def group(past: Past, name: str, **columns: object) -> int:
+    made_at = past.world.clock.now - DAY - SECOND
+    values = {"owner": "shop", "name": name, "created_at": made_at, "updated_at": made_at, **columns}
+    return int(past.insert("manifest_group", **values))
+
+
+async def test_names_of_groups_that_were_made_up_go_when_nothing_bears_them_any_more(past: Past) -> None:
+    await past.world.seed(manifest("report", group="reports"))
+    past.world.rows(
+        "UPDATE manifest_group SET updated_at = ?", past.value(past.world.clock.now - DAY - SECOND)
+    )
+    (scheduled,) = past.world.rows("SELECT manifest_group_id AS id FROM manifest")
+    for number in range(20):
+        group(past, f"x-{number}")
+    kept = {
+        "a manifest": scheduled["id"],
+        "young": group(past, "young", updated_at=past.world.clock.now - DAY),
+        "a cap": group(past, "capped", declared='{"max_active_jobs": 2}', max_active_jobs=2),
+        "set by a person": group(past, "set", overrides='{"priority": 3}', priority=3),
+        "paused": group(past, "paused", is_enabled=False),
+        "an entry": group(past, "waiting"),
+        "a run": group(past, "running"),
+        "a letter": group(past, "lettered"),
+    }
+    past.run("SendMail", state="in_progress", started=9 * DAY, manifest_group_id=kept["a run"])
+    past.entry(status="queued", manifest_group_id=kept["an entry"])
+    past.letter(status="awaiting_intervention", manifest_group_id=kept["a letter"])
+    past.letter(
+        status="acknowledged", resolved_at=past.world.clock.now, manifest_group_id=group(past, "past")
+    )
+
+    await past.table_maintenance()
+    assert past.ids("manifest_group") == set(kept.values())
+
+    past.world.rows("DELETE FROM work_queue")
+    past.world.advance(days=1)
+    await past.table_maintenance()
+    assert kept["an entry"] in past.ids("manifest_group"), "it was in use a day ago"
+    past.world.advance(seconds=1)
+    await past.table_maintenance()
+    assert past.ids("manifest_group") == set(kept.values()) - {kept["an entry"], kept["young"]}
+
+
+async def test_an_entry_whose_groups_name_went_while_it_was_written_is_dispatched_all_the_same(
+    past: Past,
+) -> None:
+    entry = past.entry(status="queued", manifest_group_id=4711)
+    assert 4711 not in past.ids("manifest_group")
+
+    (claimed,) = await past.world.claim()
+
+    assert claimed.id == entry

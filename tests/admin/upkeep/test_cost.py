@@ -103,7 +103,8 @@ def test_every_search_follows_an_index(sqlite_past: Past) -> None:
     with closing(sqlite3.connect(past.world.url.removeprefix("sqlite:///"))) as link:
         for search in searches(past):
             query = "EXPLAIN QUERY PLAN " + statement_parts(search.name)[-1]
-            rows: list[Any] = link.execute(query, _adapted(search.parameters)).fetchall()
+            values = _adapted(search.parameters, search.parameters.values())
+            rows: list[Any] = link.execute(query, values).fetchall()
             scans += [(search.name, row[3]) for row in rows if row[3].startswith("SCAN")]
 
     assert [each for each in scans if not any(small in each[1] for small in SMALL_SCANS)] == []

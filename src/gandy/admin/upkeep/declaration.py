@@ -202,9 +202,10 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="manifest_group",
-        bound="one for each group that an application names",
-        means=ByKey(),
-        safety="Holds caps and pauses that an operator set.",
+        bound="no more than a name, and nothing waits or runs under it: {retention.orphaned}",
+        means=ByRow(lambda request, now: walks.idle_groups(now - request.retention.orphaned)),
+        safety="Never one with a manifest, or with a cap, priority or pause that somebody set. One named "
+        "again is made again.",
     ),
     Upkeep(
         table="history_horizon",

@@ -191,6 +191,31 @@ FROM (
 -- What was written meanwhile stays.
 DELETE FROM gandy.service_state WHERE key = ANY(%(ids)s::text[]) AND updated_at < %(before)s;
 
+-- name: find_idle_groups
+-- Names that hold nothing, neither declared nor set by anybody, and that were made or last seen in use long ago.
+SELECT count(*) AS rows, (array_agg(id))[count(*)::int] AS id, array_agg(id)::text AS ids
+FROM (
+    SELECT g.id FROM gandy.manifest_group g
+    WHERE g.id > coalesce(%(after_id)s::bigint, 0) AND g.updated_at < %(before)s
+      AND g.declared::text = '{}' AND g.overrides::text = '{}' AND g.is_enabled
+      AND NOT EXISTS (SELECT 1 FROM gandy.manifest m WHERE m.manifest_group_id = g.id)
+    ORDER BY g.id LIMIT %(limit)s) dead;
+
+-- name: spare_used_groups
+-- What waits, runs or awaits a person keeps its group; all that are in use are marked at once, so that this is rare.
+UPDATE gandy.manifest_group SET updated_at = gandy.now()
+WHERE updated_at < %(before)s AND id = ANY (ARRAY(
+    SELECT manifest_group_id FROM gandy.work_queue
+    UNION SELECT manifest_group_id FROM gandy.metadata_live
+    UNION SELECT manifest_group_id FROM gandy.dead_letter WHERE status = 'awaiting_intervention'));
+
+-- name: delete_idle_groups
+-- Asks everything again that could have changed meanwhile.
+DELETE FROM gandy.manifest_group g
+WHERE g.id = ANY(%(ids)s::bigint[]) AND g.updated_at < %(before)s
+  AND g.declared::text = '{}' AND g.overrides::text = '{}' AND g.is_enabled
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest m WHERE m.manifest_group_id = g.id);
+
 -- name: find_resolved_letters
 -- Never one that awaits a person, never one whose requeued entry still waits.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,

@@ -25,9 +25,11 @@ WITH RECURSIVE ready(id) AS (
             ORDER BY q.manifest_group_id LIMIT 1)
     FROM ready WHERE ready.id IS NOT NULL
 )
-SELECT g.id, g.priority, g.max_active_jobs, g.is_enabled
-FROM ready JOIN gandy.manifest_group g ON g.id = ready.id
-ORDER BY g.priority DESC, g.id;
+SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled
+-- a name that was pruned while the entry was being written held nothing: the entry has the defaults
+FROM ready LEFT JOIN gandy.manifest_group g ON g.id = ready.id
+WHERE ready.id IS NOT NULL
+ORDER BY coalesce(g.priority, 0) DESC, ready.id;
 
 -- name: lock_capped_groups
 -- Who does not get a group's row leaves the group to who has it.

@@ -159,6 +159,31 @@ FROM (
 -- What was written meanwhile stays.
 DELETE FROM service_state WHERE key IN (SELECT value FROM json_each(:ids)) AND updated_at < :before;
 
+-- name: find_idle_groups
+-- Names that hold nothing, neither declared nor set by anybody, and that were made or last seen in use long ago.
+SELECT count(*) AS rows, json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT g.id FROM manifest_group g
+    WHERE g.id > coalesce(:after_id, 0) AND g.updated_at < :before
+      AND g.declared = '{}' AND g.overrides = '{}' AND g.is_enabled
+      AND NOT EXISTS (SELECT 1 FROM manifest m WHERE m.manifest_group_id = g.id)
+    ORDER BY g.id LIMIT :limit) dead;
+
+-- name: spare_used_groups
+-- What waits, runs or awaits a person keeps its group; all that are in use are marked at once, so that this is rare.
+UPDATE manifest_group SET updated_at = gandy_now()
+WHERE updated_at < :before AND id IN (
+    SELECT manifest_group_id FROM work_queue
+    UNION SELECT manifest_group_id FROM metadata WHERE train_state IN ('pending', 'in_progress')
+    UNION SELECT manifest_group_id FROM dead_letter WHERE status = 'awaiting_intervention');
+
+-- name: delete_idle_groups
+-- Asks everything again that could have changed meanwhile.
+DELETE FROM manifest_group
+WHERE id IN (SELECT value FROM json_each(:ids)) AND updated_at < :before
+  AND declared = '{}' AND overrides = '{}' AND is_enabled
+  AND NOT EXISTS (SELECT 1 FROM manifest m WHERE m.manifest_group_id = manifest_group.id);
+
 -- name: find_resolved_letters
 -- Never one that awaits a person, never one whose requeued entry still waits.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,

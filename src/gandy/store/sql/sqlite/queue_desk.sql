@@ -10,6 +10,7 @@ SELECT r.owner, r.name, coalesce(:input, r.input), coalesce(q.input_type_name, m
 FROM metadata r
 LEFT JOIN work_queue q ON q.id = r.id
 LEFT JOIN manifest m ON m.id = r.manifest_id
-JOIN manifest_group g ON g.id = coalesce(r.manifest_group_id, :default_group_id)
+JOIN manifest_group g
+    ON g.id = coalesce((SELECT k.id FROM manifest_group k WHERE k.id = r.manifest_group_id), :default_group_id)
 WHERE r.id = :id AND r.train_state IN ('completed', 'failed', 'cancelled')
 RETURNING id;
