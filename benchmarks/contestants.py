@@ -25,6 +25,8 @@ CONTESTANTS = {
     "gandy by day": Launch("benchmarks.gandy_cleanup", arguments=("day",)),
     "gandy beside expired runs": Launch("benchmarks.gandy_upkeep", arguments=("idle",)),
     "gandy removing them": Launch("benchmarks.gandy_upkeep", arguments=("cleaning",)),
+    "pages on PostgreSQL": Launch("benchmarks.gandy_pages"),
+    "pages on SQLite": Launch("benchmarks.gandy_pages", arguments=("sqlite",)),
     "lifecycle": Launch("benchmarks.lifecycle.sweep"),
     "limited loop": Launch("benchmarks.lifecycle.limited_loop"),
     "limited loop, asynchronous": Launch("benchmarks.lifecycle.limited_loop", arguments=("off",)),

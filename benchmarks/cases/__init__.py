@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import cleanup, lifecycle, pruning, queue, retention, schedules, schedules_scale
+from benchmarks.cases import cleanup, lifecycle, pages, pruning, queue, retention, schedules, schedules_scale
 
 CASES = {
     case.name: case
@@ -14,5 +14,6 @@ CASES = {
         *pruning.CASES,
         *lifecycle.CASES,
         *cleanup.CASES,
+        *pages.CASES,
     )
 }

@@ -1,28 +1,28 @@
--- 100,000 manifests, 1,000,000 runs, and what goes with them; what was there before is rare and old among it.
-CREATE TEMP TABLE n AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000000) SELECT n FROM n;
+-- 100,000 manifests, 1,000,000 runs, and what goes with them, or a share of that; what was there before is rare and old among it.
+CREATE TEMP TABLE n AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000000 / {share}) SELECT n FROM n;
 CREATE TEMP TABLE at AS SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z' AS now, strftime('%Y-%m-%dT%H:%M:%f', 'now', '1 hour') || '000Z' AS later,
     strftime('%Y-%m-%dT%H:%M:%f', 'now', '7 days') || '000Z' AS kept;
-INSERT INTO manifest_group (owner, name, created_at, updated_at) SELECT 'shop', 'group-' || n, now, now FROM temp.n, temp.at WHERE n <= 300;
-INSERT INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, interval_seconds, next_scheduled_run, next_look_at, created_at, updated_at)
+INSERT OR IGNORE INTO manifest_group (owner, name, created_at, updated_at) SELECT 'shop', 'group-' || n, now, now FROM temp.n, temp.at WHERE n <= 300;
+INSERT OR IGNORE INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, interval_seconds, next_scheduled_run, next_look_at, created_at, updated_at)
 SELECT printf('bulk-%06d', n), CASE WHEN n % 1000 = 0 THEN 'other' ELSE 'shop' END, 'send_parcel',
        (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'default'), 'interval', 3600, later, later, now, now
-FROM temp.n, temp.at WHERE n <= 80000;
-INSERT INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, depends_on_manifest_id, created_at, updated_at)
+FROM temp.n, temp.at WHERE n <= 80000 / {share};
+INSERT OR IGNORE INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, depends_on_manifest_id, created_at, updated_at)
 SELECT printf('child-%06d', n), 'shop', 'send_parcel', (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'default'), 'dependent',
        (SELECT id FROM manifest WHERE external_id = 'bulk-000001'), now, now
-FROM temp.n, temp.at WHERE n <= 20000;
-INSERT INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, cron_expression, is_enabled, created_at, updated_at)
+FROM temp.n, temp.at WHERE n <= 20000 / {share};
+INSERT OR IGNORE INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, cron_expression, is_enabled, created_at, updated_at)
 SELECT 'zz-' || n, 'shop', 'log_in', (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'etl'), 'cron', '0 3 * * *', 0, now, now
 FROM temp.n, temp.at WHERE n <= 5;
-INSERT INTO metadata (id, owner, name, train_state, manifest_id, manifest_group_id, created_at, start_time, end_time, keep_until)
+INSERT OR IGNORE INTO metadata (id, owner, name, train_state, manifest_id, manifest_group_id, created_at, start_time, end_time, keep_until)
 SELECT 1000 + n, CASE WHEN n % 100 = 1 THEN 'other' ELSE 'shop' END, 'send_parcel', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END,
        CASE WHEN n % 4 = 0 THEN (SELECT id FROM manifest WHERE external_id = 'bulk-000002') END, 1, now, now, now, kept
 FROM temp.n, temp.at;
-INSERT INTO metadata (id, owner, name, train_state, manifest_group_id, created_at, start_time)
-SELECT 2000000 + n, 'other', 'send_parcel', 'pending', 1, now, now FROM temp.n, temp.at WHERE n <= 15000;
-INSERT INTO work_queue (id, owner, train_name, manifest_group_id, origin, status, due_at, scheduled_at, dispatched_at, created_at)
+INSERT OR IGNORE INTO metadata (id, owner, name, train_state, manifest_group_id, created_at, start_time)
+SELECT 2000000 + n, 'other', 'send_parcel', 'pending', 1, now, now FROM temp.n, temp.at WHERE n <= 15000 / {share};
+INSERT OR IGNORE INTO work_queue (id, owner, train_name, manifest_group_id, origin, status, due_at, scheduled_at, dispatched_at, created_at)
 SELECT 3000000 + n, 'shop', 'send_parcel', (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'default'), 'ad_hoc', 'dispatched', now, now, now, now
-FROM temp.n, temp.at WHERE n <= 300000;
-INSERT INTO dead_letter (owner, manifest_group_id, train_name, metadata_id, reason, dead_lettered_at)
-SELECT 'shop', 1, 'send_parcel', n, 'too many failures', now FROM temp.n, temp.at WHERE n <= 30000;
-INSERT INTO audit (at, owner, actor, face, action, subject) SELECT now, 'other', 'nobody', 'api', 'nothing', 'n' FROM temp.n, temp.at WHERE n <= 50000;
+FROM temp.n, temp.at WHERE n <= 300000 / {share};
+INSERT OR IGNORE INTO dead_letter (owner, manifest_group_id, train_name, metadata_id, reason, dead_lettered_at)
+SELECT 'shop', 1, 'send_parcel', n, 'too many failures', now FROM temp.n, temp.at WHERE n <= 30000 / {share};
+INSERT OR IGNORE INTO audit (at, owner, actor, face, action, subject) SELECT now, 'other', 'nobody', 'api', 'nothing', 'n' FROM temp.n, temp.at WHERE n <= 50000 / {share};

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -20,6 +19,7 @@ from gandy.store.searching import SEARCHED
 from tests.store.volumes import explain
 from tests.web.addresses import addresses
 from tests.web.conftest import client_of
+from tests.web.crowd import fill
 from tests.web.shop import make_shop, populate
 
 if TYPE_CHECKING:
@@ -69,15 +69,6 @@ async def crowded(url: str) -> AsyncIterator[httpx.AsyncClient]:
         await populate(app)
         fill(url)
         yield client
-
-
-def fill(url: str) -> None:
-    if url.startswith("sqlite"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
-            connection.executescript(Path(__file__).with_name("crowd_sqlite.sql").read_text(encoding="utf-8"))
-    else:
-        with psycopg.connect(url, autocommit=True) as link:
-            link.execute(Path(__file__).with_name("crowd_postgres.sql").read_bytes())
 
 
 async def ask_for_everything(
