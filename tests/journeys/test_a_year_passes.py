@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gandy.admin.upkeep.declaration import UPKEEP
+from gandy.model.declaration import DEFAULT_GROUP
 from gandy.model.operator import Operator
 from gandy.model.run import TrainState
 from gandy.model.schedule import Interval
@@ -59,9 +60,14 @@ class Load:
 
     async def _enqueue(self) -> None:
         unique = Uniqueness(keys=[f"mail {self.hours % 5}"], until="success", keep_for=2 * HOUR)
-        for uniqueness in (None, unique):
+        for uniqueness, group in ((None, f"customer {self.hours}"), (unique, DEFAULT_GROUP)):
             request = EnqueueRequest(
-                owner=OWNER, train="SendMail", inputs=["{}"], input_type_name="Mail", uniqueness=uniqueness
+                owner=OWNER,
+                train="SendMail",
+                inputs=["{}"],
+                input_type_name="Mail",
+                uniqueness=uniqueness,
+                group=group,
             )
             await self.world.database.run(enqueue(request))
 
