@@ -9,6 +9,7 @@ AHEAD_SECONDS: Final = 0.1
 SMOOTHING: Final = 0.5
 GROWTH: Final = 2  # at most, from one claim to the next
 SHORTEST: Final = 0.001
+PARTS: Final = 3
 
 
 class Pace:
@@ -20,7 +21,6 @@ class Pace:
         self._begun = 0
         self._counted_at = time.monotonic()
         self.ahead = min(most, slots)
-        self.low_water = self._half()  #: below so many held jobs the next ones are claimed
 
     def begin(self) -> None:
         """Count a job that begins."""
@@ -35,8 +35,9 @@ class Pace:
         wanted = min(self._begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, GROWTH * self.ahead)
         smoothed = wanted if wanted > self.ahead else SMOOTHING * (wanted + self.ahead)
         self.ahead = max(self._least, min(self._most, round(smoothed)))
-        self.low_water = self._half()
         self._begun, self._counted_at = 0, now
 
-    def _half(self) -> int:
-        return max(1, self.ahead // 2)
+    @property
+    def unit(self) -> int:
+        """How many are worth a claim of their own: one part runs while two may be on their way."""
+        return max(1, self.ahead // PARTS)

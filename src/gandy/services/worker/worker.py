@@ -16,15 +16,14 @@ from gandy.admin.job_runner.runner import JobRunner
 from gandy.errors import GandyError
 from gandy.events import LeaseLost
 from gandy.model.outcome import CancelledBy
-from gandy.rules.aftermath import is_suspect
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
 from gandy.services.worker.buffer import RunBuffer
+from gandy.services.worker.claiming import Claimer
 from gandy.services.worker.finisher import Finisher
 from gandy.services.worker.lease import LeaseKeeper
-from gandy.services.worker.pace import Pace
-from gandy.services.worker.parts import dispatch_request, finish_rules, runner_parts
-from gandy.store.dispatching import claim_pending, dispatch, next_due, open_due, put_back
+from gandy.services.worker.parts import finish_rules, runner_parts
+from gandy.store.dispatching import next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
 from gandy.train.engine import Engine
@@ -32,7 +31,6 @@ from gandy.train.engine import Engine
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-    from gandy.model.run import ClaimedRun
     from gandy.services.worker.parts import WorkerParts
 
 T = TypeVar("T")
@@ -41,6 +39,7 @@ _log = logging.getLogger("gandy.worker")
 INTERRUPT_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 2.0
 RETRY_AFTER_SECONDS: Final = 1.0
+CLAIMING_LOOPS: Final = 3  # the first ones: they bring new work
 
 
 class Worker:
@@ -55,7 +54,6 @@ class Worker:
             host=parts.host, max_threads=settings.worker.threads, max_processes=settings.worker.processes
         )
         self._runner = JobRunner(runner_parts(parts, self._engine, self._reports))
-        self._claims = parts.database.session()
         self._ends = parts.database.session()
         self._finisher = Finisher(
             self._ends,
@@ -75,15 +73,9 @@ class Worker:
         )
         self._ready = RunBuffer()
         self._suspects = RunBuffer()
-        self._wake = parts.wakeups.event("work")
+        self._claimer = Claimer(parts, self, ready=self._ready, suspects=self._suspects)
         self._later = parts.wakeups.event("later")
-        self._pending = parts.wakeups.event("pending")
-        self._pending.set()
-        self._low = asyncio.Event()
-        self._pace = Pace(slots=settings.worker.slots, most=settings.worker.prefetch)
-        self._claim_in_flight: asyncio.Future[int] | None = None
         self._id = ""
-        self._is_claiming = True
         self._is_until_idle = False
         self._idle = asyncio.Event()
         self._lease: LeaseKeeper | None = None
@@ -93,6 +85,11 @@ class Worker:
     def id(self) -> str:
         """The worker's identity; a new one after its lease was lost."""
         return self._id
+
+    @property
+    def running(self) -> int:
+        """How many runs go on."""
+        return len(self._runner.running)
 
     @property
     def parked(self) -> int:
@@ -113,7 +110,8 @@ class Worker:
     def _loops(self) -> list[Coroutine[object, object, None]]:
         slots = [self._slot(self._ready) for _ in range(self._settings.slots)]
         return [
-            self._claim_for_ever(),
+            self._claimer.run(),
+            self._claimer.run_beside(),
             self._open_for_ever(),
             self._finisher.run(),
             self._attendant.run(),
@@ -142,9 +140,7 @@ class Worker:
     async def _slot(self, buffer: RunBuffer) -> None:
         while True:
             claimed = await buffer.get()
-            self._pace.begin()
-            if len(buffer) < self._pace.low_water:
-                self._low.set()
+            self._claimer.begin()
             cancelled_by = self._attendant.begin(claimed)
             finished = await self._runner.run(claimed, self._id, cancelled_by=cancelled_by)
             self._attendant.end(claimed.id)
@@ -152,62 +148,28 @@ class Worker:
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
 
-    async def _claim_for_ever(self) -> None:
-        """Claim before the slots run dry; sleep only when the queue has nothing more."""
-        while True:
-            wanted = self._wanted()
-            claimed = await self._try(self._claim_whole(wanted)) if wanted and self._is_claiming else None
-            if not wanted or (claimed is not None and claimed >= wanted):
-                await wait_for_wake(self._low, self._settings.poll_every.total_seconds())
-            else:
-                self._note_idle(claimed)
-                await wait_for_wake(self._wake, self._settings.poll_every.total_seconds())
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is held or runs, and every end is on record."""
+        return not (self._runner.running or self._ready or self._suspects or self._finisher.unwritten)
 
-    def _wanted(self) -> int:
-        """How many to claim: the free slots and a batch beyond, once the buffer runs low."""
-        self._pace.measure()
-        held = len(self._ready)
-        if held >= self._pace.low_water:
-            return 0
-        return self._settings.slots - len(self._runner.running) + self._pace.ahead - held
-
-    async def _claim_whole(self, limit: int) -> int:
-        """A claim that has begun comes to its end: what it committed must be known to somebody."""
-        self._claim_in_flight = asyncio.ensure_future(self._claim(limit))
-        return await asyncio.shield(self._claim_in_flight)
-
-    async def _claim(self, limit: int) -> int:
-        request = dispatch_request(self._parts, limit, self._id)
-        runs: tuple[ClaimedRun, ...] = ()
-        if self._pending.is_set():
-            self._pending.clear()
-            runs = (await self._claims.run(claim_pending(request))).runs
-        if len(runs) < limit:
-            runs += (await self._claims.run(dispatch(request))).runs
-        suspects = [run for run in runs if is_suspect(run.losses)]
-        self._suspects.put(suspects)
-        self._ready.put([run for run in runs if not is_suspect(run.losses)] if suspects else runs)
-        return len(runs)
-
-    def _note_idle(self, claimed: int | None) -> None:
-        """Nothing was there to claim, and nothing of this worker's is left."""
-        busy = self._runner.running or self._ready or self._suspects or self._finisher.unwritten
-        if claimed == 0 and not busy:
-            self._idle.set()
+    def note_idle(self) -> None:
+        """Take it that nothing is left: the queue was empty after the last end was on record."""
+        self._idle.set()
 
     def _look_for_idleness(self) -> None:
         """Ask the queue once more when all ends are written: it may be the last question."""
         if self._is_until_idle:
-            self._wake.set()
+            self._claimer.look()
 
     async def _open_for_ever(self) -> None:
         """Let in what comes due, at its instant."""
         while True:
             poll = self._settings.poll_every.total_seconds()
-            if await self._try(self._parts.database.run(open_due())):
-                self._wake.set()
-            seconds = await self._try(self._parts.database.read(next_due()))
-            self._pending.set()
+            if await self.attempt(self._parts.database.run(open_due())):
+                self._claimer.look()
+            seconds = await self.attempt(self._parts.database.read(next_due()))
+            self._claimer.look_for_pending()
             await wait_for_wake(self._later, poll if seconds is None else min(seconds, poll))
 
     # Beginning and end
@@ -250,7 +212,7 @@ class Worker:
         self._reborn = asyncio.ensure_future(self._persistently(self._register))
 
     def _drain(self) -> None:
-        self._is_claiming = False
+        self._claimer.is_open = False
 
     def _take_unbegun(self) -> list[int]:
         """Empty the buffers."""
@@ -258,15 +220,12 @@ class Worker:
 
     async def _shut_down(self, loops: Sequence[asyncio.Task[None]]) -> None:
         """Stop claiming, let runs end, interrupt the rest, write what is left; wait for no dead database."""
-        self._is_claiming = False
-        claiming, opening, _finishing, *_ = loops
-        claiming.cancel()
-        opening.cancel()
-        if self._claim_in_flight is not None:
-            await asyncio.wait((self._claim_in_flight,), timeout=FLUSH_SECONDS)
+        await self._claimer.settle(FLUSH_SECONDS)
+        for loop in loops[:CLAIMING_LOOPS]:
+            loop.cancel()
         unbegun = self._take_unbegun()
         is_clean = not unbegun or await self._within(
-            FLUSH_SECONDS, self._claims.run(put_back(unbegun, self._id))
+            FLUSH_SECONDS, self._claimer.session.run(put_back(unbegun, self._id))
         )
         await self._until_quiet(self._settings.shutdown_grace.total_seconds())
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
@@ -284,7 +243,7 @@ class Worker:
 
     async def _close(self) -> None:
         await self._engine.close()
-        await self._claims.close()
+        await self._claimer.close()
         await self._ends.close()
 
     async def _until_quiet(self, seconds: float, is_quiet: Callable[[], bool] | None = None) -> None:
@@ -303,7 +262,7 @@ class Worker:
             return False
         return True
 
-    async def _try(self, work: Awaitable[T]) -> T | None:
+    async def attempt(self, work: Awaitable[T]) -> T | None:
         """Do it, or say why not and let the loop go on."""
         try:
             return await work
