@@ -181,7 +181,7 @@ async def test_a_reader_is_not_held_up_by_an_open_transaction(world: World) -> N
     await queue(world)
     async with world.database.transaction() as transaction:
         await transaction.run(enqueue(ONE))
-        groups = await world.database.read(run_statement("ready_groups", owner=OWNER))
+        groups = await world.database.read(run_statement("ready_groups", owner=OWNER, worker_id=None))
 
     assert len(groups) == 1
 

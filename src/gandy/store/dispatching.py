@@ -80,8 +80,6 @@ def next_due() -> Operation[float | None]:
 
 def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     """Load what is ready, measure, choose, and turn the chosen into runs."""
-    if not (yield from _may_claim(request.worker_id)):
-        return NOTHING
     ready = yield from load_ready(request)
     chosen = choose_entries(ready, request.limit) if ready.entries else []
     return (yield from dispatch_entries(request, chosen)) if chosen else NOTHING
@@ -89,14 +87,15 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
 
 def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
     """Take the top of every group that has ready work and room for it."""
-    groups = yield from ready_groups(request.owner)
+    groups = yield from ready_groups(request.owner, request.worker_id)
     capacity = yield from measure_capacity(request, groups)
     return (yield from load_entries(request, groups, capacity))
 
 
-def ready_groups(owner: str) -> Operation[Rows]:
-    """Find the groups that have ready work, whatever the queue's length."""
-    return (yield statement("ready_groups", owner=owner))
+def ready_groups(owner: str, worker_id: str | None = None) -> Operation[Rows]:
+    """Find the groups that have ready work; for a worker that was found lost there is none."""
+    groups = yield statement("ready_groups", owner=owner, worker_id=worker_id)
+    return [group for group in groups if group.worker_state not in _GONE]
 
 
 def load_entries(request: DispatchRequest, groups: Rows, capacity: Capacity) -> Operation[ReadyWork]:
@@ -242,7 +241,7 @@ def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
 
 def _may_claim(worker_id: str | None) -> Operation[bool]:
     """Hold the asking worker: who was found lost claims nothing, for nobody would miss it a second time."""
-    found = [] if worker_id is None else (yield statement("hold_worker", id=worker_id))
+    found = yield statement("hold_worker", id=worker_id)
     return all(row.state not in _GONE for row in found)
 
 

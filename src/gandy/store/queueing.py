@@ -73,8 +73,6 @@ def enqueue(request: EnqueueRequest) -> Operation[Enqueued]:
         existing: frozenset[int] = frozenset()
     else:
         ids, existing = yield from _insert_unique(request, request.uniqueness, groups[0])
-    topic = "later" if request.delay else "work"
-    yield statement("notify", payload=f"{topic}:{request.owner}")
     return Enqueued(tuple(ids), existing)
 
 
@@ -99,6 +97,7 @@ def _insert(
             is_retried=request.is_retried,
             retry_delay_seconds=_seconds(request.retry_delay),
             timeout_seconds=_seconds(request.timeout),
+            wake=f"{'later' if request.delay else 'work'}:{request.owner}",
         )
         ids += [row.id for row in rows]
     return ids

@@ -15,7 +15,10 @@ SELECT id, name, priority FROM found UNION ALL SELECT id, name, priority FROM ma
 
 -- name: ready_groups
 -- Loose index scan: one probe per group that has ready work, whatever the queue's length.
-WITH RECURSIVE ready(id) AS (
+-- The asking worker is held before anything else is locked: whoever finds it lost comes before the claim, or waits for its end.
+WITH RECURSIVE worker AS MATERIALIZED (
+    SELECT state FROM gandy.worker WHERE id = %(worker_id)s::text FOR SHARE
+), ready(id) AS (
     (SELECT manifest_group_id FROM gandy.work_queue
      WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
      ORDER BY manifest_group_id LIMIT 1)
@@ -25,7 +28,8 @@ WITH RECURSIVE ready(id) AS (
             ORDER BY q.manifest_group_id LIMIT 1)
     FROM ready WHERE ready.id IS NOT NULL
 )
-SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled
+SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled,
+       (SELECT state FROM worker) AS worker_state
 -- a name that was pruned while the entry was being written held nothing: the entry has the defaults
 FROM ready LEFT JOIN gandy.manifest_group g ON g.id = ready.id
 WHERE ready.id IS NOT NULL

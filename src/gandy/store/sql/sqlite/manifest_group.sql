@@ -16,7 +16,8 @@ WITH RECURSIVE ready(id) AS (
             ORDER BY q.manifest_group_id LIMIT 1)
     FROM ready WHERE ready.id IS NOT NULL
 )
-SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled
+SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled,
+       (SELECT state FROM worker WHERE worker.id = :worker_id) AS worker_state
 -- a name that was pruned while the entry was being written held nothing: the entry has the defaults
 FROM ready LEFT JOIN manifest_group g ON g.id = ready.id
 WHERE ready.id IS NOT NULL
