@@ -15,13 +15,14 @@ import tempfile
 import threading
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
 
 from gandy import Days, Gandy, Run, Train, cron, every
+from gandy.lifecycle import audit
 from tests.support.waiting import wait_until
 from tests.web.browser import chromium
 
@@ -30,9 +31,17 @@ if TYPE_CHECKING:
 
 SCREENSHOTS: Final = Path(__file__).parents[1] / "docs" / "screenshots"
 BUSY_SECONDS: Final = 75
+TALL: Final = {"tables": 1500, "manifest-set": 1360}
 HIDE_PATHS: Final = """root => document.querySelectorAll("pre").forEach(
     each => { each.textContent = each.textContent.replaceAll(root, "/srv/billing"); }
 )"""
+REPEAT_HISTORY: Final = """
+INSERT INTO metadata (id, owner, name, train_state, attempt, created_at, start_time, end_time, keep_until)
+SELECT :first + row_number() OVER (), owner, name, train_state, attempt, at, at, at, keep_until
+FROM (SELECT *, strftime('%Y-%m-%dT%H:%M:%f', end_time, :shift) || '000Z' AS at FROM metadata
+      WHERE id > 0 AND end_time IS NOT NULL AND name IN ('CloseMonth', 'copy_table', 'import_feed')
+      ORDER BY id LIMIT 110) WHERE abs(random()) % 100 < :share
+"""
 CONTRACT: Final = Path(__file__).parents[1] / "examples" / "statestore" / "lifecycle.toml"
 
 
@@ -160,6 +169,21 @@ def make_statestore(path: Path) -> None:
         link.executescript((CONTRACT.parent / "schema.sqlite.sql").read_text(encoding="utf-8"))
 
 
+def expire(path: Path, rows: int) -> None:
+    """Let rows of the state store expire."""
+    past = (datetime.now(UTC) - timedelta(minutes=3)).timestamp() * 1000
+    with closing(sqlite3.connect(path, timeout=10)) as link, link:
+        count = link.execute("SELECT count(*) FROM connections").fetchone()[0]
+        link.executemany(
+            "INSERT INTO connections VALUES (?, 'edge-1', ?)",
+            [(f"{past}-{count + n}", int(past)) for n in range(rows)],
+        )
+        link.executemany(
+            "INSERT INTO conversation_leases VALUES (?, 'worker-1', ?)",
+            [(f"{past}-{n}", int(past)) for n in range(rows // 7)],
+        )
+
+
 async def keep_busy(app: Gandy, stop: threading.Event) -> None:
     """Queue this and that until told to stop."""
     count = 0
@@ -184,9 +208,21 @@ def live(url: str, port: int, stop: threading.Event) -> None:
     asyncio.run(run())
 
 
+def remember_an_hour(path: Path) -> None:
+    """Let what was done in a minute have been done in each minute of the hour, for the chart."""
+    with closing(sqlite3.connect(path, timeout=30)) as link, link:
+        for minute in range(2, 58):
+            share = random.randint(25, 80)  # noqa: S311 the same
+            link.execute(
+                REPEAT_HISTORY, {"shift": f"-{minute} minutes", "share": share, "first": -1000 * minute}
+            )
+
+
 def operate(address: str) -> None:
     """Do what operators do, so that the trail has something to tell."""
     with httpx.Client(base_url=f"{address}/api/v1") as client:
+        client.post("/lifecycle/sweep", json={"scheduler": "statestore"}, timeout=60)
+        client.post("/manifests/import-acme/set", json={"priority": 12, "max_retries": 5})
         client.post("/manifests/sync-stock/disable", json={"reason": "the warehouse counts its stock today"})
         client.post("/groups/reports/set", json={"max_active_jobs": 4})
         client.post("/manifests/nightly-report/trigger", json={"delay": 5400})
@@ -197,6 +233,7 @@ def operate(address: str) -> None:
 
 def take(page: Page, name: str, path: str) -> None:
     """Take one picture."""
+    page.set_viewport_size({"width": 1360, "height": TALL.get(name, 900)})
     page.goto(path)
     page.wait_for_load_state("networkidle")
     # A picture tells nothing about the machine that it was taken on.
@@ -215,6 +252,7 @@ def take_all(address: str) -> None:
         "manifests": "/manifests",
         "manifest": "/manifests/import-acme",
         "manifest-excluded": "/manifests/nightly-report",
+        "manifest-set": "/manifests/import-acme/set",
         "groups": "/groups",
         "group": "/groups/etl",
         "runs": "/runs",
@@ -230,7 +268,7 @@ def take_all(address: str) -> None:
         "enqueue": "/queue/new/CloseMonth",
     }
     with chromium() as browser:
-        for names in (places, {"home-dark": "/", "run-dark": f"/runs/{done}"}):
+        for names in (places, {"home-dark": "/", "run-dark": f"/runs/{done}", "tables-dark": "/tables"}):
             scheme: Literal["light", "dark"] = "light" if names is places else "dark"
             context = browser.new_context(
                 base_url=address,
@@ -251,13 +289,19 @@ def main() -> None:
     stop = threading.Event()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/billing.db"
-        make_statestore(Path(folder) / "statestore.db")
+        store = Path(folder) / "statestore.db"
+        make_statestore(store)
         thread = threading.Thread(target=live, args=(url, port, stop))
         thread.start()
         address = f"http://127.0.0.1:{port}"
         try:
             wait_until(lambda: _answers(address), "the dashboard answers")
+            expire(store, 1_900)
+            httpx.post(f"{address}/api/v1/lifecycle/sweep", json={"scheduler": "statestore"}, timeout=60)
             stop.wait(BUSY_SECONDS)
+            expire(store, 640)
+            remember_an_hour(Path(folder) / "billing.db")
+            audit([], f"sqlite:///{store}")
             operate(address)
             take_all(address)
         finally:

@@ -79,7 +79,7 @@ def _look_at_a_run_and_run_it_again(page: Page) -> None:
     page.locator("input[name='field:address']").fill("Bergen")
     page.get_by_role("button", name="Run again", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("is queued again as")
-    page.goto("/runs?state=in_progress")
+    page.goto("/runs?state=in_progress&train=wait_for_ever")
     page.locator("tbody a.mono").first.click()
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("status")).to_contain_text("is asked to stop")
@@ -98,6 +98,14 @@ def _pause_and_trigger_a_manifest(page: Page) -> None:
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_text("it is disabled: the depot is closed")).to_be_visible()
     expect(page.get_by_role("heading", name="Set by an operator")).to_be_visible()
+    page.get_by_role("button", name="Clear, and be as declared").click()
+    expect(page.get_by_role("status")).to_contain_text("as declared again")
+    page.get_by_role("link", name="Change…").click()
+    page.get_by_label("Timeout").fill("2h")
+    page.get_by_label("Exclusions").fill('[{"days": ["sun"]}]')
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("is changed")
+    expect(page.locator(".facts").first).to_contain_text("2 h")
     page.get_by_role("button", name="Clear, and be as declared").click()
     expect(page.get_by_role("status")).to_contain_text("as declared again")
     page.get_by_role("button", name="Trigger now").click()
@@ -153,7 +161,7 @@ def _look_at_workers_trains_and_tables(page: Page) -> None:
 
 def _find_it_all_in_the_trail(page: Page) -> None:
     page.goto("/audit")
-    for deed in ("disable manifest", "reset manifest", "set group", "rerun", "drain worker"):
+    for deed in ("disable manifest", "set manifest", "reset manifest", "set group", "rerun", "drain worker"):
         expect(page.locator("tbody").get_by_text(deed).first).to_be_visible()
 
 
@@ -161,7 +169,7 @@ def test_a_page_is_live_without_reloading(page: Page) -> None:
     page.goto("/runs?state=cancelled")
     expect(page.get_by_text("No runs like that")).to_be_visible()
     other = page.context.new_page()
-    other.goto("/runs?state=in_progress")
+    other.goto("/runs?state=in_progress&train=wait_for_ever")
     other.locator("tbody a.mono").first.click()
     other.get_by_role("button", name="Cancel").click()
 

@@ -3,8 +3,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from pydantic import SecretStr
+
+from gandy import every
 from tests.support.waiting import eventually
-from tests.web.shop import EVIL, PASSWORD, wait_for_ever
+from tests.web.shop import EVIL, PASSWORD, Account, log_in, wait_for_ever
 
 if TYPE_CHECKING:
     import httpx
@@ -78,6 +81,18 @@ async def test_secrets_are_masked(client: httpx.AsyncClient) -> None:
 
     assert answer.json()["input"] == {"user": "ada", "password": "**********"}
     assert PASSWORD not in answer.text + page.text
+
+
+async def test_a_secret_that_an_operator_set_is_masked(client: httpx.AsyncClient, shop: Gandy) -> None:
+    await shop.add_schedule("login", log_in, Account(user="ada", password=SecretStr("x")), every(hours=1))
+    answer = await client.post(
+        f"{API}/manifests/login/set", json={"input": {"user": "ada", "password": PASSWORD}}
+    )
+    page = await client.get("/manifests/login")
+    trail = await client.get("/audit")
+
+    assert answer.json()["overrides"]["input"]["password"] == "**********"
+    assert PASSWORD not in answer.text + page.text + trail.text
 
 
 async def test_a_failure_keeps_what_the_exception_said(client: httpx.AsyncClient) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.changes import ManifestChanges, override_values
 from gandy.desk.listing import Listed
+from gandy.desk.payloads import shown_input
 from gandy.desk.schedule_words import plain_cron, plain_interval
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
@@ -226,16 +227,19 @@ class ManifestDesk:
             dependents=picture.dependents,
             disabled_reason=row.disabled_reason,
             orphaned_at=row.orphaned_at,
-            overrides=json.loads(row.overrides),
+            overrides=self._shown_overrides(row),
         )
 
     def _shown_input(self, row: Row) -> Json:
-        if row.properties is None:
-            return None
-        text = row.properties
-        if self._registry is not None and row.name in self._registry:
-            text = self._registry.get(row.name).input.masked(text)
-        return json.loads(text)
+        return shown_input(self._registry, row.name, row.properties)
+
+    def _shown_overrides(self, row: Row) -> Json:
+        """Show what an operator set; an input may hold a secret here, too."""
+        overrides = json.loads(row.overrides)
+        if "input" not in overrides:
+            return overrides
+        masked = shown_input(self._registry, row.name, json.dumps(overrides["input"]))
+        return {**overrides, "input": masked}
 
 
 def describe_schedule(row: Row, parent: str | None = None) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, RedirectResponse
 
+from gandy.desk.home import OWN_TRAINS
 from gandy.web import wording
 from gandy.web.access.sessions import COOKIE, KEPT_SECONDS
 from gandy.web.access.tokens import Role
@@ -47,7 +48,7 @@ class Rendering:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals.update(menu=MENU, app_name=app_name)
+        self._environment.globals.update(menu=MENU, app_name=app_name, own_trains=OWN_TRAINS)
         self._environment.filters.update(wording.FILTERS)
 
     def page(

@@ -18,7 +18,9 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 NOTHING: Final = "\u2013"  # an en dash
 _NOTHING_MARKED: Final = Markup('<span class="none">\u2013</span>')
 _KILO: Final = 1024
-_THOUSAND: Final = 1000
+_DURATIONS: Final = frozenset(
+    {"delay", "retry_delay", "timeout", "variance", "misfire_threshold", "keep_for"}
+)
 
 
 def span(value: timedelta | float | None) -> str:
@@ -38,13 +40,14 @@ def span(value: timedelta | float | None) -> str:
 
 
 def _in_two_units(length: timedelta) -> str:
-    if length < _MINUTE:
-        return f"{length // _SECOND} s"
-    if length < _HOUR:
-        return f"{length // _MINUTE} min {length % _MINUTE // _SECOND} s"
-    if length < _DAY:
-        return f"{length // _HOUR} h {length % _HOUR // _MINUTE} min"
-    return f"{length // _DAY} d {length % _DAY // _HOUR} h"
+    units = (("d", _DAY), ("h", _HOUR), ("min", _MINUTE), ("s", _SECOND))
+    first = next(index for index, (_, unit) in enumerate(units) if length >= unit)
+    said = []
+    for name, unit in units[first : first + 2]:
+        count, length = divmod(length, unit)
+        if count:
+            said.append(f"{count} {name}")
+    return " ".join(said)
 
 
 def instant(value: datetime | None) -> Markup:
@@ -120,6 +123,17 @@ def shown(value: object) -> Markup:
             return escape(str(value))
 
 
+def set_over(overrides: Mapping[str, object]) -> list[tuple[str, object]]:
+    """Name what an operator set, durations as such: they are kept in seconds."""
+    return [
+        (
+            words(name),
+            timedelta(seconds=value) if name in _DURATIONS and isinstance(value, int | float) else value,
+        )
+        for name, value in overrides.items()
+    ]
+
+
 FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "span": span,
     "instant": instant,
@@ -129,4 +143,5 @@ FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "words": words,
     "state": state,
     "shown": shown,
+    "set_over": set_over,
 }

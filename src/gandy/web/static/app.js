@@ -38,7 +38,7 @@
       label: each.name, width: 0, stroke: colour(each.colour), fill: colour(each.colour), paths: bars, points: { show: false },
     }));
     const options = {
-      width: element.clientWidth, height: 190, cursor: { y: false }, legend: { show: false }, padding: [8, 4, 0, 0],
+      width: element.clientWidth, height: 190, cursor: { y: false }, legend: { show: false }, padding: [8, 18, 0, 0],
       scales: { x: { range: (self, low, high) => [low, high + 60] }, y: { range: (self, low, high) => [0, Math.max(high, 4) * 1.1] } },
       axes: [{ ...axis, size: 28, grid: { show: false }, space: 70, values: (self, marks) => marks.map(clock) }, { ...axis, size: 38 }],
       series: [{}, ...series],
