@@ -8,14 +8,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gandy.model.declaration import DEFAULT_GROUP
-from gandy.store.statements import batch, statement
+from gandy.store.groups import ensure_groups
+from gandy.store.statements import batch, batch_of, statement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Batch, Operation
 
 UniqueUntil: TypeAlias = Literal["start", "success"]
+_Job: TypeAlias = "tuple[int | None, str | None, str | None]"  # its id where it has one, its input, its key
 
 _LONGEST_KEY: Final = 200
 _CHUNK: Final = 5_000
@@ -67,44 +69,47 @@ def uniqueness_key(train: str, canonical_input: str) -> str:
 
 def enqueue(request: EnqueueRequest) -> Operation[Enqueued]:
     """Queue the work and wake a worker; who passes the connection decides when it is committed."""
-    groups = yield batch("ensure_groups", [{"name": request.group}], owner=request.owner)
     if request.uniqueness is None:
-        ids = yield from _insert(request, groups[0], [(None, text, None) for text in request.inputs])
+        ids = yield from _insert(request, [(None, text, None) for text in request.inputs])
         existing: frozenset[int] = frozenset()
     else:
-        ids, existing = yield from _insert_unique(request, request.uniqueness, groups[0])
+        ids, existing = yield from _insert_unique(request, request.uniqueness)
     return Enqueued(tuple(ids), existing)
 
 
-def _insert(
-    request: EnqueueRequest, group: Row, jobs: Sequence[tuple[int | None, str | None, str | None]]
-) -> Operation[list[int]]:
+def _insert(request: EnqueueRequest, jobs: Sequence[_Job]) -> Operation[list[int]]:
     ids: list[int] = []
     for start in range(0, len(jobs), _CHUNK):
-        rows = yield batch(
-            "queue_work",
-            [
-                {"id": job_id, "input": text, "unique_key": key}
-                for job_id, text, key in jobs[start : start + _CHUNK]
-            ],
-            owner=request.owner,
-            train_name=request.train,
-            input_type_name=request.input_type_name,
-            manifest_group_id=group.id,
-            priority=group.priority if request.priority is None else request.priority,
-            delay_seconds=request.delay.total_seconds(),
-            max_retries=request.max_retries,
-            is_retried=request.is_retried,
-            retry_delay_seconds=_seconds(request.retry_delay),
-            timeout_seconds=_seconds(request.timeout),
-            wake=f"{'later' if request.delay else 'work'}:{request.owner}",
-        )
+        chunk = jobs[start : start + _CHUNK]
+        rows = yield _queue_work(request, chunk)
+        if not rows:  # nobody has named the group before
+            yield from ensure_groups(request.owner, [request.group])
+            rows = yield _queue_work(request, chunk)
         ids += [row.id for row in rows]
     return ids
 
 
+def _queue_work(request: EnqueueRequest, jobs: Sequence[_Job]) -> Batch:
+    return batch_of(
+        "queue_work",
+        ("id", "input", "unique_key"),
+        jobs,
+        owner=request.owner,
+        train_name=request.train,
+        input_type_name=request.input_type_name,
+        group=request.group,
+        priority=request.priority,
+        delay_seconds=request.delay.total_seconds(),
+        max_retries=request.max_retries,
+        is_retried=request.is_retried,
+        retry_delay_seconds=_seconds(request.retry_delay),
+        timeout_seconds=_seconds(request.timeout),
+        wake=f"{'later' if request.delay else 'work'}:{request.owner}",
+    )
+
+
 def _insert_unique(
-    request: EnqueueRequest, uniqueness: Uniqueness, group: Row
+    request: EnqueueRequest, uniqueness: Uniqueness
 ) -> Operation[tuple[list[int], frozenset[int]]]:
     """Take each key once; who holds it already, or first in this very call, stands for the others."""
     input_of = dict(zip(reversed(uniqueness.keys), reversed(request.inputs), strict=True))
@@ -126,7 +131,7 @@ def _insert_unique(
         holders.update((row.key, row.holder_id) for row in found)
         if len(holders) == len(input_of):
             break
-    yield from _insert(request, group, [(holder, input_of[key], key) for key, holder in taken.items()])
+    yield from _insert(request, [(holder, input_of[key], key) for key, holder in taken.items()])
     ids = [holders[key] for key in uniqueness.keys]
     return ids, frozenset(ids).difference(taken.values())
 

@@ -80,9 +80,11 @@ def batch(name: str, rows: Sequence[BatchRow], /, **shared: object) -> Batch:
     return Batch(name, rows, shared)
 
 
-def batch_of(name: str, fields: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> Batch:
+def batch_of(
+    name: str, fields: tuple[str, ...], rows: Sequence[tuple[object, ...]], /, **shared: object
+) -> Batch:
     """Name a statement and bind plain tuples: the quickest form, for what passes by the thousand."""
-    return Batch(name, rows, {}, fields)
+    return Batch(name, rows, shared, fields)
 
 
 def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Iterable[Any]]]:

@@ -3,10 +3,11 @@
 INSERT INTO work_queue (
     id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
     max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
-VALUES (:id, :owner, :train_name, :input, :input_type_name, :manifest_group_id, :priority, 'ad_hoc',
-        CASE WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
-        gandy_later(:delay_seconds), gandy_later(:delay_seconds),
-        :max_retries, :is_retried, :retry_delay_seconds, :timeout_seconds, :unique_key, gandy_now())
+SELECT :id, :owner, :train_name, :input, :input_type_name, id, coalesce(:priority, priority), 'ad_hoc',
+       CASE WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
+       gandy_later(:delay_seconds), gandy_later(:delay_seconds),
+       :max_retries, :is_retried, :retry_delay_seconds, :timeout_seconds, :unique_key, gandy_now()
+FROM manifest_group WHERE owner = :owner AND name = :group
 RETURNING id;
 
 -- name: open_due
