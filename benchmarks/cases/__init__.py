@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import cleanup, lifecycle, pages, pruning, queue, retention, schedules, schedules_scale
+from benchmarks.cases import cleanup, lifecycle, pages, pruning, queue, schedules, schedules_scale
 
 CASES = {
     case.name: case
@@ -10,7 +10,6 @@ CASES = {
         *queue.CASES,
         *schedules.CASES,
         *schedules_scale.CASES,
-        *retention.CASES,
         *pruning.CASES,
         *lifecycle.CASES,
         *cleanup.CASES,
