@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 def up(
     call: Call, *, services: str | None, concurrency: int | None, port: int | None, host: str | None
 ) -> None:
-    """Run services in one process; at a terminal, the last line says how it fares."""
+    """Run services in one process.
+
+    At a terminal the last line says how it fares; in a pipe there is the log and nothing else.
+    """
     from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415
 
