@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gandy.admin.upkeep.matrix import render_page
+from gandy.settings.reference import render_reference
 from tools.references.commands import command_page
 from tools.references.metrics import metrics_page
 from tools.references.tables import tables_page
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "reference"
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "commands.md": command_page,
+    "maintenance.md": render_page,
     "metrics.md": metrics_page,
+    "settings.md": render_reference,
     "tables.md": tables_page,
 }
 NOTE: Final = "<!-- Written by `python -m tools.references`; a test compares. -->"
