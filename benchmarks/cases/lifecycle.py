@@ -53,8 +53,8 @@ DELETIONS = tuple(
         contestants=("lifecycle", "limited loop", "limited loop, asynchronous", "single delete"),
         base="limited loop",
         measure=partial(deletion, batch=batch, is_held=is_held),
-        full=Scale(rounds=3, size=1_000_000),
-        quick=Scale(rounds=2, size=20_000),
+        full=Scale(rounds=2, size=1_000_000),
+        quick=Scale(rounds=1, size=20_000),
         goals=deletion_goals(batch, is_held=is_held),
     )
     for batch in BATCHES
@@ -68,8 +68,8 @@ WRITER = Case(
     contestants=("writer alone", "writer beside the sweep", "writer beside the loop"),
     base="writer alone",
     measure=writing,
-    full=Scale(rounds=5, size=2_000_000),
-    quick=Scale(rounds=2, size=100_000),
+    full=Scale(rounds=3, size=2_000_000),
+    quick=Scale(rounds=1, size=100_000),
     headline="p99 ms",
     notes=("pgbench -R 500: a row inserted and a kept one changed. Latency from the instant it was due.",),
     goals=(Goal(contestant="writer beside the sweep", metric="p99 ms", at_most=2, than="writer alone"),),

@@ -92,4 +92,15 @@ CASES = (
         full=Scale(rounds=5, size=100_000),
         quick=Scale(rounds=1, size=5_000),
     ),
+    Case(
+        name="tick-few-due-of-a-million",
+        title="A tick with 1 % of a million due",
+        unit="manifests",
+        contestants=BOTH,
+        base=DIRECT,
+        measure=few_due,
+        headline="tick ms",
+        full=Scale(rounds=2, size=1_000_000),
+        quick=Scale(rounds=1, size=10_000),
+    ),
 )
