@@ -29,7 +29,6 @@ CONTESTANTS = {
     "pages on SQLite": Launch("benchmarks.gandy_pages", arguments=("sqlite",)),
     "lifecycle": Launch("benchmarks.lifecycle.sweep"),
     "limited loop": Launch("benchmarks.lifecycle.limited_loop"),
-    "limited loop, asynchronous": Launch("benchmarks.lifecycle.limited_loop", arguments=("off",)),
     "writer alone": Launch("benchmarks.lifecycle.writer", arguments=("nothing",)),
     "writer beside the sweep": Launch("benchmarks.lifecycle.writer", arguments=("sweep",)),
     "writer beside the loop": Launch("benchmarks.lifecycle.writer", arguments=("loop",)),

@@ -50,7 +50,7 @@ DELETIONS = tuple(
         name=f"lifecycle-{batch}{'-held' if is_held else ''}",
         title=f"Deleting old rows in batches of {batch:,}{' under a held snapshot' if is_held else ''}",
         unit="rows",
-        contestants=("lifecycle", "limited loop", "limited loop, asynchronous", "single delete"),
+        contestants=("lifecycle", "limited loop", "single delete"),
         base="limited loop",
         measure=partial(deletion, batch=batch, is_held=is_held),
         full=Scale(rounds=2, size=1_000_000),

@@ -21,12 +21,6 @@ DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at < now() - interval 
 -- name: hold_snapshot
 SELECT count(*) FROM event WHERE id = 0
 
--- name: wait_for_disk
-SELECT set_config('synchronous_commit', %s, false)
-
 -- name: create_numbers
 -- Beyond every row that a benchmark fills in.
 CREATE SEQUENCE event_number START 1000000000
-
--- name: count_old
-SELECT count(*) FROM event WHERE at < now() - interval '1 hour'

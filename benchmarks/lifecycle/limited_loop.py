@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
 
 class LimitedLoop(Events):
     """Every batch begins at the head of the index."""
-
-    def __init__(self, synchronous_commit: str = "on") -> None:
-        self._synchronous_commit = synchronous_commit
-
-    def open(self, url: str) -> None:
-        """Connect as usual; one form waits for the disk at each commit, the other does not."""
-        super().open(url)
-        self.connection.execute(SQL["wait_for_disk"], [self._synchronous_commit])
 
     def delete(self, batch: int) -> dict[str, float]:
         """Delete batch by batch."""
@@ -41,4 +32,4 @@ def delete_in_batches(connection: psycopg.Connection, batch: int) -> list[float]
 
 
 if __name__ == "__main__":
-    serve(LimitedLoop(*sys.argv[1:]))
+    serve(LimitedLoop())

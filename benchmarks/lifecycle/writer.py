@@ -18,6 +18,7 @@ from benchmarks.lifecycle.limited_loop import delete_in_batches
 from benchmarks.protocol import serve
 from benchmarks.server import default_binaries
 from gandy.lifecycle import Attendance, Contract, Table, older_than, run_contracts
+from gandy.sweep import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,11 +72,6 @@ class Writer(Events):
             taken = [each for each in _read_log(Path(folder)) if began_at <= each.ended_at <= ended_at]
         return {**_figures([each.seconds * 1000 for each in taken]), "deleting s": ended_at - began_at}
 
-    def overdue(self) -> int:
-        """Old rows that are left."""
-        row = self.connection.execute(SQL["count_old"]).fetchone()
-        return int(row[0]) if row else 0
-
     def _delete(self, *, until: float) -> None:
         ways: dict[str, Callable[[], object]] = {
             "nothing": lambda: time.sleep(max(0.0, until - time.time())),
@@ -85,8 +81,8 @@ class Writer(Events):
         ways[self._deleting]()
 
     def _sweep(self) -> None:
-        """Sweep as an application does, with every default."""
-        contract = Contract("bench", [Table("event", [older_than("at", keep_for="1h")])])
+        """Sweep as an application does, with every default but the budget, until nothing is left."""
+        contract = Contract("bench", [Table("event", [older_than("at", keep_for="1h")])], budget=Budget())
         by = Attendance(confirm=lambda _held: True)
         [report] = run_contracts([contract], self.url, attendance=by)
         if not report.is_clean:

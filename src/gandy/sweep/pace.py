@@ -13,7 +13,7 @@ class Pace:
     """The first batch size, the largest one, and the time that a batch should take."""
 
     start: int = 500
-    largest: int = 10_000
+    largest: int = 1_000  # others who commit wait for the log of a whole batch, however fast it was
     target: timedelta = timedelta(milliseconds=50)
 
     def __post_init__(self) -> None:

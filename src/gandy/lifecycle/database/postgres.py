@@ -225,8 +225,6 @@ def batch_limits(patience: Patience) -> Select[Any]:
     return _settings(
         lock_timeout=_milliseconds(patience.lock),
         statement_timeout=_milliseconds(patience.statement),
-        # A crash of the server brings back the last batches and the cursor before them: they go again.
-        synchronous_commit="off",
         # Range after range: one plan serves them all.
         plan_cache_mode="force_generic_plan",
         **_INDEX_WALK,

@@ -1,8 +1,6 @@
 -- name: begin_batch
--- Cleanup loses to work: a wait for a lock is short, and the disk is not waited for, since what a crash undoes is found again.
--- Walks follow an index: a sort would read all that has expired each time.
-SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set_config('enable_sort', 'off', true) AS sorts,
-       set_config('synchronous_commit', 'off', true) AS commits;
+-- Cleanup loses to work: a wait for a lock is short. Walks follow an index: a sort would read all that has expired each time.
+SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set_config('enable_sort', 'off', true) AS sorts;
 
 -- name: find_expired_runs
 -- All three conditions, wherever the run is kept; one probe per name and partition where nothing is found.
