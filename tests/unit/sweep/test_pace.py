@@ -15,7 +15,7 @@ MS = timedelta(milliseconds=1)
 @settings(max_examples=300)
 @given(cost=st.floats(0.001, 200), start=st.integers(1, 10_000))
 def test_batches_settle_near_the_target_whatever_a_row_costs(cost: float, start: int) -> None:
-    size = BatchSize(Pace(start=start))
+    size = BatchSize(Pace(start=start, largest=10_000))
     for _ in range(80):
         size.learn(cost * size.rows * MS)
 
