@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from benchmarks.server import Server
 
 
+FRAME = " |+-"  # what Python draws around a group of exceptions
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """How much is measured: `full` for figures, `quick` to see that everything runs."""
@@ -109,4 +112,5 @@ def excusing_peer(name: str, left_out: dict[str, str]) -> Iterator[None]:
     except (ContestantError, EnvironmentUnavailableError, AssertionError) as error:
         if CONTESTANTS[name].environment is None:
             raise
-        left_out[name] = str(error).strip().splitlines()[-1]
+        lines = [line.strip(FRAME) for line in str(error).splitlines()]
+        left_out[name] = next(line for line in reversed([name, *lines]) if line)

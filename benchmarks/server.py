@@ -33,7 +33,7 @@ SETTINGS = {
     "full_page_writes": "on",
     "max_wal_size": "8GB",
     "checkpoint_timeout": "15min",
-    "max_connections": "200",
+    "max_connections": "400",
     "track_io_timing": "off",
     "jit": "off",
     "timezone": "UTC",
