@@ -80,7 +80,8 @@ def is_over(url: str) -> bool:
 def test_every_job_completes_once_on_record_whatever_is_killed_restarted_or_frozen(
     url: str, private_postgres_server: ThrowawayServer, tmp_path: Path
 ) -> None:
-    with fleet(url, tmp_path) as ships:
+    # few slots, so that the faults come while there is work
+    with fleet(url, tmp_path, GANDY_WORKER_SLOTS="5") as ships:
         enqueue(url, tick_off, [Job(number=number) for number in range(JOBS)])
         assert ask(url, "SELECT count(*) FROM gandy.work_queue WHERE status = 'queued'") == JOBS
         ships.start_manager()
