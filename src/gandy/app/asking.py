@@ -10,7 +10,7 @@ from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value,
 from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
-from gandy.store.queueing import enqueue
+from gandy.store.queueing import enqueue, is_one_statement
 from gandy.store.seeding import add_manifest
 from gandy.store.triggers import lock_manifest, trigger
 
@@ -95,6 +95,11 @@ class Asked:
         self._definition = definition
         self._request = request
         self._read = read
+
+    @property
+    def is_one_statement(self) -> bool:
+        """Whether it needs no transaction: all or nothing is then the statement's own."""
+        return is_one_statement(self._request)
 
     def operation(self) -> Operation[list[Job[Any]]]:
         """Write the entries and hand out their jobs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
-from gandy.app.asking import Asking
+from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
@@ -98,7 +98,7 @@ class AsyncFace(Declaring):
     ) -> Job[Any]:
         """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
         asked = self._asking.enqueue(train, input, options)
-        return (await self._write(asked.operation(), options.get("connection")))[0]
+        return (await self._write(asked, options.get("connection")))[0]
 
     @overload
     async def enqueue_many(
@@ -130,7 +130,7 @@ class AsyncFace(Declaring):
     ) -> list[Job[Any]]:
         """Queue a job for every input, all or none."""
         asked = self._asking.enqueue_many(train, list(inputs), options)
-        return await self._write(asked.operation(), options.get("connection"))
+        return await self._write(asked, options.get("connection"))
 
     @overload
     async def run(self, train: AsyncTrainWithoutInput[Out]) -> Out: ...
@@ -235,9 +235,11 @@ class AsyncFace(Declaring):
         operation = remove_manifest(external_id, owner=self.name)
         await self._require("app.remove_schedule()").database.run(operation)
 
-    async def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[Job[Any]]:
+    async def _write(self, asked: Asked, connection: object) -> list[Job[Any]]:
+        operation = asked.operation()
         if connection is None:
-            return await self._require("app.enqueue()").database.run(operation)
+            database = self._require("app.enqueue()").database
+            return await (database.run_apart if asked.is_one_statement else database.run)(operation)
         dialect = dialect_of(self.settings.database.url)
         borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
         return await borrowed.run_async(operation)

@@ -67,6 +67,11 @@ def uniqueness_key(train: str, canonical_input: str) -> str:
     return f"{train[:100]} sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
+def is_one_statement(request: EnqueueRequest) -> bool:
+    """Tell whether queuing the work takes a single write, the making of its group apart."""
+    return request.uniqueness is None and len(request.inputs) <= _CHUNK
+
+
 def enqueue(request: EnqueueRequest) -> Operation[Enqueued]:
     """Queue the work and wake a worker; who passes the connection decides when it is committed."""
     if request.uniqueness is None:

@@ -93,6 +93,10 @@ class Database(ReadingRunner, Protocol):
         """Close every connection."""
         ...
 
+    async def run_apart(self, operation: Operation[T]) -> T:
+        """Run an operation whose statements may each stand for itself: nothing is opened around them."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Open a transaction for several operations."""
         ...

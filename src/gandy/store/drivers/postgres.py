@@ -80,6 +80,14 @@ class PostgresDatabase:
         async with self.transaction() as transaction:
             return await transaction.run(operation)
 
+    async def run_apart(self, operation: Operation[T]) -> T:
+        """Run an operation whose statements may each stand for itself: nothing is opened around them."""
+        if self._clock is not None:  # it is set for a transaction
+            return await self.run(operation)
+        with _translated(self.address):
+            async with self._pool.connection() as connection:
+                return await PostgresTransaction(connection).run(operation)
+
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that writes nothing."""
         return await self.run(operation)
