@@ -16,6 +16,7 @@ from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
+from gandy.store.drivers.postgres_pool import Liveness
 from gandy.store.statements import (
     Affected,
     Batch,
@@ -61,7 +62,7 @@ class PostgresDatabase:
             timeout=settings.connect_timeout.total_seconds(),
             kwargs=self._connect_options(),
             configure=_configure,
-            check=AsyncConnectionPool.check_connection,
+            check=Liveness().check,
             name="gandy",
         )
 
