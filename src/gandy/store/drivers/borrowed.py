@@ -20,7 +20,7 @@ from gandy.store.drivers.driving import drive, drive_async
 from gandy.store.drivers.lenders import AnyConnection, SyncConnection, find_any, find_sync
 from gandy.store.drivers.postgres import sql
 from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
-from gandy.store.drivers.sqlite_binding import StatementClock, execute_step, named_rows
+from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
 from gandy.store.statements import Batch, Dialect, Operation, Rows, Step, statement
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _on_postgres(connection: psycopg.Connection[Any], operation: Operation[T]) -
 def _on_sqlite(connection: sqlite3.Connection, operation: Operation[T], clock: ManualClock | None) -> T:
     StatementClock(lambda: clock.now if clock else datetime.now(UTC)).register(connection)
     cursor = connection.cursor()
-    cursor.row_factory = named_rows
+    cursor.row_factory = None  # whatever rows the caller is used to
     with _all_or_nothing(connection):
         return drive(operation, lambda step: execute_step(cursor, step))
 

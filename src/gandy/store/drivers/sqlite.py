@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflictError
 from gandy.store.drivers.driving import drive
 from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_state, verify
-from gandy.store.drivers.sqlite_binding import StatementClock, execute_step, named_rows
+from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
 from gandy.store.drivers.urls import sqlite_path
 
 if TYPE_CHECKING:
@@ -188,7 +188,6 @@ def connect(path: Path, clock: ManualClock | None = None) -> Connection:
         connection.execute("PRAGMA journal_mode = wal")
         connection.execute("PRAGMA synchronous = normal")
         connection.execute("PRAGMA foreign_keys = on")
-        connection.row_factory = named_rows
         connection.clock = StatementClock(lambda: clock.now if clock else datetime.now(UTC))
         connection.clock.register(connection)
     except BaseException:

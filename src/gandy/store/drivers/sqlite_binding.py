@@ -122,7 +122,7 @@ def _execute_parts(
 ) -> Rows:
     for part in parts[:-1]:
         connection.execute(part, values)
-    return connection.execute(parts[-1], values).fetchall()
+    return _named_rows(connection.execute(parts[-1], values))
 
 
 def _count_parts(
@@ -131,18 +131,24 @@ def _count_parts(
     for part in parts[:-1]:
         connection.execute(part, values)
     cursor = connection.execute(parts[-1], values)
-    return cursor.fetchall() if cursor.description else [Affected(cursor.rowcount)]
+    return _named_rows(cursor) if cursor.description else [Affected(cursor.rowcount)]
 
 
-def named_rows(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the driver's edge
-    """A sqlite3 row factory: the same named tuples as on PostgreSQL, with instants and flags as such."""
-    make, converters = _shape(tuple(column[0] for column in cursor.description))
+def _named_rows(cursor: sqlite3.Cursor) -> Rows:
+    """Read plain rows as the same named tuples as on PostgreSQL, with instants and flags as such."""
+    found = cursor.fetchall()
+    if not found:
+        return found
+    make, converters = _shape(tuple([column[0] for column in cursor.description]))
     if not converters:
-        return make(values)
-    converted = list(values)
+        return [make(values) for values in found]
+    return [make(_converted(list(values), converters)) for values in found]
+
+
+def _converted(values: list[Any], converters: tuple[tuple[int, Convert], ...]) -> list[Any]:
     for position, convert in converters:
-        converted[position] = convert(converted[position])
-    return make(converted)
+        values[position] = convert(values[position])
+    return values
 
 
 @lru_cache(maxsize=512)
