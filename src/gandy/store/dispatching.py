@@ -188,6 +188,9 @@ def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispa
         ids=[entry.id for entry in free],
         worker_id=request.worker_id,
         default_timeout_seconds=request.default_timeout_seconds,
+        has_manifests=bool(manifests),
+        has_letters=any(entry.dead_letter_id is not None for entry in free),
+        has_keys=any(entry.unique_key is not None for entry in free),
     )
     start = Start(started[0].fence, started[0].started_at, request.default_timeout_seconds)
     runs = tuple([claimed_run(entry, start, manifests.get(entry.manifest_id)) for entry in free])

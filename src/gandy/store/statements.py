@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -87,7 +87,7 @@ def batch_of(
     return Batch(name, rows, shared, fields)
 
 
-def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Iterable[Any]]]:
+def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Collection[Any]]]:
     """Give the names of a batch's columns, and its rows in their order."""
     if not step.rows:
         return (), ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
@@ -174,7 +174,9 @@ def _to_flag(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _adapted(names: Iterable[str], values: Iterable[object]) -> dict[str, object]:
+def _adapted(names: Iterable[str], values: Collection[object]) -> dict[str, object]:
+    if _PLAIN.issuperset(map(type, values)):
+        return dict(zip(names, values, strict=True))
     return {
         name: value if type(value) in _PLAIN else _adapt(value)
         for name, value in zip(names, values, strict=True)

@@ -64,12 +64,13 @@ SELECT d.id, d.owner, d.external_id, d.train_name,
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
 WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';
+-- Most work has none of what follows; to be told so spares looking at every entry again.
 UPDATE manifest SET active_run_id = d.id, last_run_id = d.id
-FROM work_queue d WHERE d.id IN (SELECT value FROM json_each(:ids)) AND manifest.id = d.manifest_id;
+FROM work_queue d WHERE :has_manifests AND d.id IN (SELECT value FROM json_each(:ids)) AND manifest.id = d.manifest_id;
 UPDATE dead_letter SET retry_metadata_id = d.id
-FROM work_queue d WHERE d.id IN (SELECT value FROM json_each(:ids)) AND dead_letter.id = d.dead_letter_id;
+FROM work_queue d WHERE :has_letters AND d.id IN (SELECT value FROM json_each(:ids)) AND dead_letter.id = d.dead_letter_id;
 DELETE FROM unique_key
-WHERE holder_id IN (SELECT value FROM json_each(:ids)) AND held_until = 'start' AND :worker_id IS NOT NULL;
+WHERE :has_keys AND holder_id IN (SELECT value FROM json_each(:ids)) AND held_until = 'start' AND :worker_id IS NOT NULL;
 SELECT CASE WHEN :worker_id IS NOT NULL THEN value END AS fence, gandy_now() AS started_at FROM sequence WHERE name = 'fence';
 
 -- name: hold_entries
