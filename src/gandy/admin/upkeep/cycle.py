@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gandy.admin.upkeep.declaration import ByRow, upkeep_of
-from gandy.admin.upkeep.pruning import Pruned, prune
+from gandy.admin.upkeep.pruning import LARGEST, Pruned, prune
 from gandy.errors import DatabaseUnreachableError, GandyError
 from gandy.store.manifests import read_now
 
@@ -81,7 +81,7 @@ def result_of(pruned: Pruned, *, failed: tuple[FailedBound, ...] = ()) -> Upkeep
 
 
 async def prune_rows_of(
-    pruned_by: PrunedBy, request: UpkeepRequest, shift: Shift, *, batch_size: int | None = 10_000
+    pruned_by: PrunedBy, request: UpkeepRequest, shift: Shift, *, batch_size: int | None = LARGEST
 ) -> UpkeepResult:
     """Walk the dead rows of every bound that is the train's; one that fails does not stop the others."""
     now = await shift.database.read(read_now())  # once: what dies while it walks is the next cycle's

@@ -25,7 +25,7 @@ _HEAD: Final = """\
     defaults; [settings](settings.md) lists what each can be set to, and `keep_for` and `keep_last` say it for
     one train or manifest.
 
-    - Batches are short transactions of at most `cleanup.batch_size` rows (MetadataCleanup) or 10,000 (the
+    - Batches are short transactions of at most `cleanup.batch_size` rows (MetadataCleanup) or 2,000 (the
       others), sized so that each takes about 50 ms. They walk an index, so a cycle that finds nothing costs
       the same whatever is kept.
     - A batch waits at most 200 ms for a lock and then tries again with less: cleanup loses to work.

@@ -40,7 +40,7 @@ _log = logging.getLogger("gandy.cleanup")
 #: How long a batch waits for a lock before it gives way.
 PATIENCE: Final = timedelta(milliseconds=200)
 _START: Final = 500
-_LARGEST: Final = 10_000
+LARGEST: Final = 2_000  # others who commit wait for the log of a whole batch
 #: More rows than a table holds: one statement for all of them.
 _ALL: Final = 2**31 - 1
 
@@ -81,7 +81,7 @@ class Pruned:
         return Ending.STOPPED in self.endings
 
 
-async def prune(shift: Shift, dead: Walk, *, batch_size: int | None = _LARGEST) -> Pruned:
+async def prune(shift: Shift, dead: Walk, *, batch_size: int | None = LARGEST) -> Pruned:
     """Delete everything dead; without a batch size in one statement for each table."""
     driver = _Driver(shift, dead)
     if batch_size is None:
@@ -89,7 +89,7 @@ async def prune(shift: Shift, dead: Walk, *, batch_size: int | None = _LARGEST) 
         if isinstance(whole, Swept):
             driver.pruned.endings.add(Ending.EXHAUSTED)
             return driver.pruned
-        batch_size = _LARGEST  # one row is in the way of all: it is looked for batch by batch
+        batch_size = LARGEST  # one row is in the way of all: it is looked for batch by batch
     pace = Pace(start=min(_START, batch_size), largest=batch_size)
     result = await drive_async(walk(None, pace=pace), driver.perform)
     driver.pruned.set_aside, driver.pruned.passed_over = result.set_aside, result.passed_over
