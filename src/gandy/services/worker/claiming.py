@@ -93,7 +93,9 @@ class Claimer:
         while True:
             wanted, was_quiet = self._wanted(), self._worker.is_quiet
             claimed = await self._claim_whole(wanted) if wanted else None
-            if not wanted or (claimed is not None and claimed >= wanted):
+            if wanted and claimed is None:
+                continue  # it failed, and has rested for that
+            if claimed is None or claimed >= wanted:
                 await wait_for_wake(self._low[0], poll)
             else:
                 if claimed == 0 and was_quiet and not self._flying:

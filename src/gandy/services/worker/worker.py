@@ -39,6 +39,8 @@ _log = logging.getLogger("gandy.worker")
 INTERRUPT_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 2.0
 RETRY_AFTER_SECONDS: Final = 1.0
+FIRST_RETRY_SECONDS: Final = 0.05  # a connection that was cut is mostly back at once
+MOST_DOUBLINGS: Final = 5
 CLAIMING_LOOPS: Final = 3  # the first ones: they bring new work
 
 
@@ -77,6 +79,7 @@ class Worker:
         self._later = parts.wakeups.event("later")
         self._id = ""
         self._is_until_idle = False
+        self._faults = 0
         self._idle = asyncio.Event()
         self._lease: LeaseKeeper | None = None
         self._reborn: asyncio.Future[None] | None = None
@@ -265,11 +268,14 @@ class Worker:
     async def attempt(self, work: Awaitable[T]) -> T | None:
         """Do it, or say why not and let the loop go on."""
         try:
-            return await work
+            answer = await work
         except GandyError as error:
             _log.warning("%s", error)
-            await asyncio.sleep(RETRY_AFTER_SECONDS)
+            await asyncio.sleep(min(FIRST_RETRY_SECONDS * 2**self._faults, RETRY_AFTER_SECONDS))
+            self._faults = min(self._faults + 1, MOST_DOUBLINGS)
             return None
+        self._faults = 0
+        return answer
 
     async def _persistently(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
