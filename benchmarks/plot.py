@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from benchmarks.result import Result
     from benchmarks.rounds import Summary
 
+WIDE = 100  # from the least to the most: beyond it only powers of ten fit below the axis
 #: The cases that are drawn, each with the contestant that stands for Gandy.
 PANELS = {
     "throughput-1": "gandy",
@@ -129,7 +130,7 @@ def _draw_panel(panel: Any, result: Result) -> None:  # noqa: ANN401 the plottin
             color=mark.colour,
         )
     panel.set_xscale("log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    panel.xaxis.set_major_locator(LogLocator(subs=(1,) if high > WIDE * low else (1, 3)))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
     # Room on the right for the figures.
