@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MANIFESTS = 2_000
 STEPS = 3
 #: Set in the long form: go on for a full minute.
-SECONDS = float(os.environ.get("GANDY_JOURNEY_SECONDS", "0"))
+SECONDS = float(os.environ.get("GANDY_TEST_JOURNEY_SECONDS", "0"))
 
 
 class Server:
