@@ -71,8 +71,9 @@ def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(p
         shown = read_until(ours, b"dead letters")
         process.send_signal(signal.SIGINT)
         rest = read_until(ours, b"is down")
+        process.wait(PATIENCE)
     finally:
-        process.terminate()
+        process.kill()
         process.wait(PATIENCE)
         os.close(ours)
 
