@@ -34,28 +34,29 @@ WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
 -- The top of each group, in the dispatcher's order, locked; what others hold is passed over.
-SELECT e.* FROM unnest(%(group_id)s::bigint[], %(share)s::int[]) AS g(id, share)
+-- The arrays are hidden from the planner: seeing how short they are, it plans anew each time, longer than the claim takes.
+SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(share)s::int[])) AS g(id, share)
 CROSS JOIN LATERAL (
     SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
            q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
            q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
     FROM gandy.work_queue q
     WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
-      AND q.train_name = ANY(%(trains)s::text[])
+      AND q.train_name = ANY((SELECT %(trains)s::text[])::text[])
       AND q.scheduled_at <= (SELECT gandy.now() - make_interval(secs => %(min_age_seconds)s::float8))
     ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
 
 -- name: load_triggered
 -- Of a disabled group only what an operator asked for by name.
-SELECT e.* FROM unnest(%(group_id)s::bigint[], %(share)s::int[]) AS g(id, share)
+SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(share)s::int[])) AS g(id, share)
 CROSS JOIN LATERAL (
     SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
            q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
            q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
     FROM gandy.work_queue q
     WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
-      AND q.origin = 'trigger' AND q.train_name = ANY(%(trains)s::text[])
+      AND q.origin = 'trigger' AND q.train_name = ANY((SELECT %(trains)s::text[])::text[])
       AND q.scheduled_at <= (SELECT gandy.now() - make_interval(secs => %(min_age_seconds)s::float8))
     ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
