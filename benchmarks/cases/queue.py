@@ -52,13 +52,15 @@ QUICK = Scale(rounds=1, size=1_000)
 PEERS = ("pgqueuer", "oban", "chancy", "APScheduler 3", "procrastinate", "dbos", "APScheduler 4")
 #: APScheduler 3 allows one scheduler to a job store.
 PEERS_OF_MANY = tuple(peer for peer in PEERS if peer != "APScheduler 3")
+#: A round is long enough that opening connections and gathering speed do not count.
+JOBS_TO_WORK = 40_000
 FEWER_TO_WORK = {
-    "oban": 2,
-    "chancy": 2,
-    "APScheduler 3": 8,
-    "procrastinate": 16,
-    "dbos": 16,
-    "APScheduler 4": 32,
+    "oban": 4,
+    "chancy": 4,
+    "APScheduler 3": 16,
+    "procrastinate": 32,
+    "dbos": 32,
+    "APScheduler 4": 64,
 }
 FEWER_TO_ENQUEUE = {"oban": 4, "chancy": 4, "APScheduler 3": 16, "dbos": 16, "APScheduler 4": 32}
 SHOWN_BY_THROUGHPUT_1 = tuple(peer for peer in PEERS if peer != "pgqueuer")
@@ -86,7 +88,7 @@ CASES = (
             base="t3m",
             measure=throughput,
             fewer=FEWER_TO_WORK,
-            full=Scale(rounds=7, size=20_000),
+            full=Scale(rounds=7, size=JOBS_TO_WORK),
             quick=QUICK,
             workers=workers,
             notes=notes,

@@ -159,7 +159,7 @@ class PostgresTransaction:
 
     def __init__(self, connection: Link) -> None:
         self._connection = connection
-        self._cursor = connection.cursor(row_factory=namedtuple_row)
+        self._cursor = connection.cursor(row_factory=namedtuple_row, binary=True)
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from psycopg.types.string import TextLoader
+from psycopg.types.string import TextBinaryLoader, TextLoader
 
 from gandy.store.statements import Batch, Statement, Step, columns_of
 
@@ -62,3 +62,4 @@ def _element(value: object) -> str:
 def keep_json_as_text(context: AdaptContext) -> None:
     """Hand JSON out as stored: it is validated once, by the train's own type."""
     context.adapters.register_loader("json", TextLoader)
+    context.adapters.register_loader("json", TextBinaryLoader)
