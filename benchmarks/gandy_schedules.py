@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from pydantic import BaseModel
 
+from benchmarks.coming_due import WARM_TICKS, make_due
 from benchmarks.protocol import Contestant, serve
 from benchmarks.statements import load_statements
 from gandy import Gandy, every
 from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
-from gandy.cli.event_loop import loop_factory
+from gandy.cli.event_loop import loop_factory, spare_collector
 from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.manifests import try_lock_cycle
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from gandy.model.declaration import Declarations
 
 SQL = load_statements(__file__)
-#: So often a statement has to run before its plan is kept.
-WARM_CYCLES = 6
 
 
 class SyncInput(BaseModel):
@@ -67,21 +66,15 @@ class GandySchedules(Contestant):
         self._run(self._database.run(seed(self._declarations(manifests))))
 
     def make_due(self, manifests: int) -> None:
-        """Let some come due, with an empty queue, fresh statistics and warm statements."""
-        self._connection.execute(SQL["empty_queue"])
-        self._connection.execute(SQL["postpone"])
-        self._connection.execute("VACUUM ANALYZE gandy.manifest")
-        for _ in range(WARM_CYCLES):
-            self.tick()
-        self._connection.execute(SQL["make_due"], [manifests])
-        self._connection.execute("VACUUM ANALYZE gandy.manifest")
+        """Let some come due."""
+        make_due(self._connection, manifests, tick=self.tick)
 
     def fill(self, manifests: int, runs: int) -> None:
         """Have so many idle manifests and finished runs, once."""
         for name in ("reset", "fill_group", "fill", "fill_history"):
             self._connection.execute(SQL[name], {"manifests": manifests, "runs": runs})
         self._connection.execute("VACUUM ANALYZE")
-        for _ in range(WARM_CYCLES):
+        for _ in range(WARM_TICKS):
             self.tick()
 
     def make_some_due(self, manifests: int) -> None:
@@ -105,6 +98,7 @@ class GandySchedules(Contestant):
     def _declarations(self, manifests: int) -> Declarations:
         if manifests not in self._declared:
             self._declared = {manifests: declare(manifests)}
+            spare_collector()  # as a server does when it has loaded its application
         return self._declared[manifests]
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 whatever it gives

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.ceilings.gandy_schema import connect, create_schema, default_group
+from benchmarks.coming_due import make_due
 from benchmarks.protocol import Contestant, serve
 from benchmarks.statements import load_statements
 
@@ -34,10 +35,8 @@ class Schedules(Contestant):
                 self._seed_chunk(range(start, min(start + SEED_CHUNK, manifests)))
 
     def make_due(self, manifests: int) -> None:
-        """Let some come due, with an empty queue and fresh statistics."""
-        self._connection.execute("TRUNCATE gandy.work_queue")
-        self._connection.execute(SQL["make_due"], [manifests])
-        self._connection.execute("VACUUM ANALYZE gandy.manifest")
+        """Let some come due."""
+        make_due(self._connection, manifests, tick=self.tick)
 
     def tick(self) -> int:
         """Queue everything that is due; answers how many entries."""

@@ -27,7 +27,3 @@ SELECT s.external_id, 'bench', 'sync_table', %(group)s, s.properties::json, 'Syn
        s.declared::json, now + interval '1 hour', now + interval '1 hour'
 FROM unnest(%(ids)b::text[], %(properties)b::text[], %(declared)b::text[]) AS s (external_id, properties, declared),
      gandy.now() AS now
-
--- name: make_due
-UPDATE gandy.manifest SET next_scheduled_run = gandy.now(), next_look_at = gandy.now()
-WHERE id IN (SELECT id FROM gandy.manifest ORDER BY external_id LIMIT %s)

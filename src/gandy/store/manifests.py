@@ -29,6 +29,7 @@ from gandy.store.statements import batch, statement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gandy.errors import RowConflictError
     from gandy.model.exclusion import Exclusion
     from gandy.model.manifest import Decision, Skipped
     from gandy.model.schedule import Schedule
@@ -39,6 +40,7 @@ SkipRow: TypeAlias = "tuple[int, Skipped, str | None]"
 
 _PARENTS_AT_ONCE: Final = 1_000
 _MEMORY: Final = 65_536
+_ONE_ENTRY: Final = frozenset({"ix_work_queue_unique_queued_manifest", "ix_work_queue_unique_occurrence"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def wake_dependents() -> Operation[int]:
 
 def load_due(limit: int | None) -> Operation[DueManifests]:
     """Load what needs a look: all of it, or of each group its fair share."""
+    if limit is None:
+        return _due((yield statement("load_all_due")))
     demands = [
         Demand(row.id, row.priority, row.due, row.oldest_due_at)
         for row in (yield statement("count_due_by_group"))
@@ -77,7 +81,7 @@ def load_due(limit: int | None) -> Operation[DueManifests]:
     if not demands:
         return DueManifests((), {})
     due = sum(demand.due for demand in demands)
-    if limit is None or due <= limit:
+    if due <= limit:
         return _due((yield statement("load_all_due")))
     shares = {group_id: most for group_id, most in share(limit, demands).items() if most > 0}
     rows = yield statement("load_shares", shares=json.dumps(shares))
@@ -115,7 +119,21 @@ def announce_work(owners: Iterable[str]) -> Operation[None]:
 
 def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[Advanced]:
     """Move manifests on and write their entries; a manifest that changed meanwhile is left as it is."""
-    rows = yield batch("advance_manifests", [_advance_row(view, decision) for view, decision in decided])
+    return (yield from _advance([_advance_row(view, decision) for view, decision in decided]))
+
+
+def advance_without_entry(view: DispatchView, decision: Decision) -> Operation[Advanced]:
+    """Move a manifest on whose entry would meet another one."""
+    return (yield from _advance([_advance_row(view, decision)._replace(due_at=None)]))
+
+
+def is_met_entry(error: RowConflictError) -> bool:
+    """Tell whether an entry was refused because there is one already, of this instant or waiting."""
+    return error.constraint in _ONE_ENTRY
+
+
+def _advance(advances: Sequence[_Advance]) -> Operation[Advanced]:
+    rows = yield batch("advance_manifests", advances)
     return Advanced(
         moved=frozenset(row.id for row in rows),
         queued=frozenset(row.id for row in rows if row.is_queued),

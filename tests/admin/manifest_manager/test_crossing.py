@@ -66,6 +66,23 @@ async def test_what_is_only_deferred_is_not_lost_when_it_crosses_a_trigger(
     assert (await world.cycle()).queued == 1, "the trigger has run: now it is the instant's turn"
 
 
+async def test_those_that_cross_a_trigger_do_not_hold_up_the_others(world: World) -> None:
+    await world.seed(*(manifest(f"m{number:02}") for number in range(40)))
+    decided = await decide(world)
+    crossed = ["m03", "m04", "m17", "m39"]
+    for external_id in crossed:
+        await world.database.run(trigger(external_id, delay=timedelta(minutes=1)))
+
+    written = await write(world, decided)
+
+    assert len(decided) == 40
+    assert len(written.queued) == 36
+    assert (written.skipped, written.errors) == (4, {})
+    assert {world.manifest(external_id)["last_skip_id"] is None for external_id in crossed} == {False}
+    assert sorted(world.verdicts("m17")) == [("queued", None, 1), ("skipped", "already_queued", 1)]
+    assert world.verdicts("m18") == [("queued", None, 1)]
+
+
 async def test_a_decision_about_a_manifest_that_moved_on_meanwhile_is_not_written(world: World) -> None:
     await world.seed(manifest())
     decided = await decide(world)

@@ -10,7 +10,15 @@ from gandy.errors import RowConflictError
 from gandy.model.manifest import Decision, DispatchView, Skipped
 from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
 from gandy.rules.verdicts import as_error
-from gandy.store.manifests import advance, announce_work, bring_retries_forward, record_skips, step_back
+from gandy.store.manifests import (
+    advance,
+    advance_without_entry,
+    announce_work,
+    bring_retries_forward,
+    is_met_entry,
+    record_skips,
+    step_back,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +62,7 @@ async def _write(transaction: Transaction, decided: Sequence[Decided], written: 
             advanced = await transaction.run(advance(decided))
     except RowConflictError as error:
         if len(decided) == 1:
-            await _write_as_error(transaction, written, pair=decided[0], error=error)
+            await _write_alone(transaction, written, pair=decided[0], error=error)
             return
         middle = len(decided) // 2
         await _write(transaction, decided[:middle], written)
@@ -62,6 +70,16 @@ async def _write(transaction: Transaction, decided: Sequence[Decided], written: 
         return
     written.moved += [pair for pair in decided if pair[0].id in advanced.moved]
     written.queued |= advanced.queued
+
+
+async def _write_alone(
+    transaction: Transaction, written: Written, *, pair: Decided, error: RowConflictError
+) -> None:
+    if not is_met_entry(error):
+        await _write_as_error(transaction, written, pair=pair, error=error)
+        return
+    advanced = await transaction.run(advance_without_entry(*pair))
+    written.moved += [pair] if advanced.moved else []
 
 
 async def _write_as_error(
