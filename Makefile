@@ -68,6 +68,14 @@ bench-quick: setup ## A short run of every benchmark, to see that they work; CAS
 bench-report: setup ## Tables and picture of the newest benchmark results into the docs
 	$(BIN)/python -m benchmarks.report --markdown docs/benchmarks.md --plot docs/benchmarks.png
 
+.PHONY: faults
+faults: setup ## What faults cost: killed workers, frozen databases and the like, in about ten minutes
+	$(BIN)/python -m benchmarks.faults
+
+.PHONY: faults-quick
+faults-quick: setup ## The short form of the same, in two minutes
+	$(BIN)/python -m benchmarks.faults --quick
+
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
