@@ -64,11 +64,6 @@ class PayloadCodec(Generic[Value]):
         return self.adapter.validator.validate_json
 
     @cached_property
-    def _validate(self) -> Callable[[str | bytes], Value]:
-        """The compiled validator's own call, without a detour: it is the way in of every run."""
-        return self.adapter.validator.validate_json
-
-    @cached_property
     def has_secrets(self) -> bool:
         """Whether values of this type may hold pydantic secrets."""
         try:

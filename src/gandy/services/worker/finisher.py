@@ -71,7 +71,8 @@ class Finisher:
     def add(self, finished: FinishedRun) -> None:
         """Take an end; it is written soon."""
         self._waiting.append(finished)
-        self._wake.set()
+        if len(self._waiting) == 1:  # with more of them there, it is awake
+            self._wake.set()
         if len(self._waiting) >= self._batch:
             self._full.set()
             if len(self._waiting) >= 2 * self._batch:
@@ -187,10 +188,11 @@ class Finisher:
                     on_record = as_recorded(finished, result)
                     self._events.emit(_finished_event(on_record))
                     await tell_hooks(self._hooks, on_record)
-        parked = set(result.parked)
-        for finished in taken:
-            if finished.claimed.id in parked:
-                await self._tell_parked(finished)
+        if result.parked:
+            parked = set(result.parked)
+            for finished in taken:
+                if finished.claimed.id in parked:
+                    await self._tell_parked(finished)
 
     async def _tell_parked(self, finished: FinishedRun) -> None:
         claimed, failure = finished.claimed, finished.end.failure

@@ -76,11 +76,6 @@ class Database(ReadingRunner, Protocol):
         ...
 
     @property
-    def supports_notifications(self) -> bool:
-        """Whether another process can wake this one."""
-        ...
-
-    @property
     def supports_partitions(self) -> bool:
         """Whether history is dropped by the day."""
         ...

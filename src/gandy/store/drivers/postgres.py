@@ -47,7 +47,6 @@ class PostgresDatabase:
     """Gandy's tables in PostgreSQL."""
 
     dialect: Dialect = "postgres"
-    supports_notifications = True
     supports_partitions = True
 
     def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:

@@ -33,7 +33,6 @@ class SqliteDatabase:
     """Gandy's tables in one file, shared safely by several processes on one host."""
 
     dialect: Dialect = "sqlite"
-    supports_notifications = False
     supports_partitions = False
 
     def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:
