@@ -83,9 +83,7 @@ class Claimer:
     def begin(self) -> None:
         """Count a run that begins, and claim before the slots run dry."""
         self._pace.begin()
-        if len(self._ready) < self._low_mark:
-            for low in self._low[:1] if self._is_dry else self._low:
-                low.set()
+        self._notice()
 
     async def run(self) -> None:
         """Claim for ever; sleep only when the queue has nothing more."""
@@ -97,10 +95,13 @@ class Claimer:
                 continue  # it failed, and has rested for that
             if claimed is None or claimed >= wanted:
                 await wait_for_wake(self._low[0], poll)
-            else:
-                if claimed == 0 and was_quiet and not self._flying:
-                    self._worker.note_idle()
-                await wait_for_wake(self._wake, poll)
+                continue
+            if claimed == 0 and was_quiet:
+                if self._flying:  # the other lane may bring something: only then is it known
+                    await asyncio.wait(self._flying)
+                    continue
+                self._worker.note_idle()
+            await wait_for_wake(self._wake, poll)
 
     async def run_beside(self) -> None:
         """Claim too while a claim is on its way, as long as the queue has more."""
@@ -140,6 +141,12 @@ class Claimer:
         """Say below how many held runs the next claim is worth its while."""
         self._low_mark = self._pace.ahead - self._pace.unit - self._coming
 
+    def _notice(self) -> None:
+        """Wake the lanes when too little is held; where the queue has no more, one of them is enough."""
+        if len(self._ready) < self._low_mark:
+            for low in self._low[:1] if self._is_dry else self._low:
+                low.set()
+
     async def _claim_whole(self, limit: int, *, lane: int = 0) -> int | None:
         """A claim that has begun comes to its end: what it committed must be known to somebody."""
         flight = asyncio.ensure_future(self._claim(limit, self._sessions[lane]))
@@ -154,6 +161,7 @@ class Claimer:
         self._mark()
         is_known = not flight.cancelled() and flight.exception() is None
         self._is_dry = not is_known or flight.result() < limit
+        self._notice()  # what was expected of it may not have come
 
     async def _claim(self, limit: int, session: Session) -> int:
         request = dispatch_request(self._parts, limit, self._worker.id)
