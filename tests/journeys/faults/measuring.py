@@ -52,7 +52,6 @@ def measure(stage: Stage, name: str, fault: Fault) -> Toll:
     begun = time.monotonic()
     during = stage.rate_while(lambda: fault(stage))
     lasted = time.monotonic() - begun
-    stage.top_up(scale.jobs // 3)
     recovered_after = stage.wait_for_rate(ENOUGH * baseline)
     recovered = stage.rate(scale.measure_seconds)
     wait_until(stage.is_over, f"every job has ended\n{stage.ships.logs()}", within=300)

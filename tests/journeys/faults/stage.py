@@ -113,6 +113,7 @@ class Stage:
         """Wait until so many jobs end in a second, and say how long that took; None: it never was so."""
         begun = time.monotonic()
         while time.monotonic() - begun < within:
+            self.top_up(self.scale.jobs // 3)
             if self.rate(0.5) >= wanted:
                 return time.monotonic() - begun
         return None
