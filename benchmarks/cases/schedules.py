@@ -89,7 +89,7 @@ CASES = (
         base=DIRECT,
         measure=few_due,
         headline="tick ms",
-        full=Scale(rounds=5, size=100_000),
+        full=Scale(rounds=11, size=100_000),
         quick=Scale(rounds=1, size=5_000),
     ),
     Case(

@@ -64,12 +64,14 @@ async def create_work_queue_entries(
 
 def _within_limit(decided: Sequence[Decided], limit: int | None) -> Sequence[Decided]:
     """Keep every decision without an entry, and of the others as many as a cycle may queue."""
+    if limit is None or len(decided) <= limit:
+        return decided
     wanted = [
         Wanted(view.id, view.group_id, view.group_priority, entry.priority, entry.due_at)
         for view, decision in decided
         if (entry := decision.occurrence) is not None
     ]
-    if limit is None or len(wanted) <= limit:
+    if len(wanted) <= limit:
         return decided
     picked = {entry.manifest_id for entry in pick(limit, wanted)}
     return [pair for pair in decided if pair[1].occurrence is None or pair[0].id in picked]
