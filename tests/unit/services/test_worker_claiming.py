@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gandy.errors import DatabaseUnreachableError
 from gandy.services.worker import pace
 from gandy.services.worker.buffer import RunBuffer
 from gandy.services.worker.claiming import Claimer
@@ -65,11 +66,11 @@ def claimed(count: int) -> list[SimpleNamespace]:
 class Rig:
     """A claimer that wants two hundred runs ahead, and a claim of it on its way in each lane."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: Lane | None = None) -> None:
         settings = load_settings(
             keywords={"worker": {"slots": SLOTS, "poll_every": timedelta(hours=1)}}, environ={}
         ).settings
-        self.lanes = [Lane(), Lane()]
+        self.lanes = [first or Lane(), Lane()]
         opened = iter(self.lanes)
         parts = SimpleNamespace(
             owner="me",
@@ -155,6 +156,31 @@ async def test_a_claim_that_brings_less_than_was_expected_of_it_has_the_other_la
         await rig.lanes[1].reply(0)
 
         await rig.lanes[0].asked.wait()
+
+
+class FailingLane(Lane):
+    """Its first answer is two runs; then the database is away."""
+
+    async def run(self, operation: Any) -> Dispatched:  # noqa: ANN401 an operation that nobody drives
+        operation.close()
+        if self.asked.is_set():
+            await self.answer
+            raise DatabaseUnreachableError("postgresql://there", "away")
+        self.asked.set()
+        return Dispatched(tuple(claimed(2)))  # type: ignore[arg-type]
+
+
+async def test_what_a_dispatcher_had_made_is_held_although_the_rest_of_the_claim_fails() -> None:
+    rig = Rig(FailingLane())
+    claim = asyncio.create_task(rig.claimer.run())
+    await settled()
+
+    assert rig.lanes[0].asked.is_set()
+    rig.lanes[0].answer.set_result(0)
+    with pytest.raises(DatabaseUnreachableError):
+        await claim
+
+    assert len(rig.ready) == 2
 
 
 async def settled() -> None:

@@ -14,9 +14,9 @@ from gandy.store.dispatching import claim_pending, dispatch
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from gandy.model.run import ClaimedRun
     from gandy.services.worker.buffer import RunBuffer
     from gandy.services.worker.parts import WorkerParts
+    from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import Session
 
 LANES: Final = 2  # a claim may set out before the one before it is back
@@ -165,12 +165,17 @@ class Claimer:
 
     async def _claim(self, limit: int, session: Session) -> int:
         request = dispatch_request(self._parts, limit, self._worker.id)
-        runs: tuple[ClaimedRun, ...] = ()
+        claimed = 0
         if self._pending.is_set():
             self._pending.clear()
-            runs = (await session.run(claim_pending(request))).runs
-        if len(runs) < limit:
-            runs += (await session.run(dispatch(request))).runs
+            claimed = self._hold(await session.run(claim_pending(request)))
+        if claimed < limit:
+            claimed += self._hold(await session.run(dispatch(request)))
+        return claimed
+
+    def _hold(self, claimed: Dispatched) -> int:
+        """Keep what is committed at once: were it lost, nobody would miss it while this worker lives."""
+        runs = claimed.runs
         suspects = [run for run in runs if is_suspect(run.losses)]
         self._suspects.put(suspects)
         self._ready.put([run for run in runs if not is_suspect(run.losses)] if suspects else runs)
