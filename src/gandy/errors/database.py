@@ -18,7 +18,11 @@ class DatabaseUrlError(GandyError):
         self.problem = problem
 
 
-class DatabaseUnreachableError(GandyError):
+class DatabaseFaultError(GandyError):
+    """A fault of the database as a whole: it is waited out, and no single item is to blame for it."""
+
+
+class DatabaseUnreachableError(DatabaseFaultError):
     """The database did not answer, or its file cannot be opened."""
 
     def __init__(self, url: str, problem: str) -> None:
@@ -51,7 +55,7 @@ class CodeTooOldError(GandyError):
 
 
 class RowConflictError(GandyError):
-    """A unique or check constraint refused a row."""
+    """The database refused this item: a constraint, a trigger, or a value that it cannot hold."""
 
     def __init__(self, constraint: str, detail: str) -> None:
         super().__init__(f"refused by {constraint}: {detail}")
@@ -70,9 +74,45 @@ class BorrowedConnectionError(GandyError):
         self.problem = problem
 
 
-class DatabaseBusyError(GandyError):
+class DatabaseBusyError(DatabaseFaultError):
     """The database gave up on a lock, a deadlock or a serialisation; the same call may go through later."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the database could not do this now: {problem}; try again")
+        self.problem = problem
+
+
+class DatabaseReadOnlyError(DatabaseFaultError):
+    """The database takes no writes now, as a standby or a primary during a failover."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the database is read-only: {problem}; nothing is lost, the write is tried again")
+        self.problem = problem
+
+
+class DatabaseFullError(DatabaseFaultError):
+    """The database ran out of disk, memory or connections."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the database has no room left: {problem}; free some, the write is tried again")
+        self.problem = problem
+
+
+class DatabaseRefusedError(DatabaseFaultError):
+    """The database refused a whole statement: a missing privilege, table or column."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"the database refused the statement: {problem}; check the role's privileges and the schema "
+            "(gandy migrate --check, gandy doctor)"
+        )
+        self.problem = problem
+
+
+class SetRefusedError(DatabaseFaultError):
+    """Every item of a set was refused alone with the same error: no item can be told to be the bad one."""
+
+    def __init__(self, count: int, problem: str) -> None:
+        super().__init__(f"all {count} items of a set were refused alike, so none is charged: {problem}")
+        self.count = count
         self.problem = problem
