@@ -104,6 +104,23 @@ class DeliveryFailed(Event):
     error: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopEnded(Event):
+    """A loop of a service ended without being told to; it starts again after a pause."""
+
+    service: str
+    loop: str
+    cause: str  #: the name of the exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRestarted(Event):
+    """A loop that had ended runs again."""
+
+    service: str
+    loop: str
+
+
 E = TypeVar("E", bound=Event)
 
 

@@ -15,6 +15,7 @@ from gandy.events import (
     DeliveryFailed,
     HintRepaired,
     LeaseLost,
+    LoopEnded,
     OccurrencesQueued,
     RunFinished,
     RunStarted,
@@ -68,6 +69,7 @@ class Metrics:
         events.subscribe(CycleEnded, self._cycle_ended)
         events.subscribe(LeaseLost, lambda _event: self._leases_lost.inc())
         events.subscribe(WriteFenced, lambda event: self._fenced.labels(event.statement).inc(event.count))
+        events.subscribe(LoopEnded, lambda event: self._restarts.labels(event.service).inc())
         events.subscribe(HintRepaired, lambda event: self._repaired.inc(event.count))
         events.subscribe(
             DeliveryFailed, lambda event: self._undelivered.labels(self._train(event.train)).inc()
@@ -119,6 +121,12 @@ class Metrics:
 
     def _declare_cycles(self) -> None:
         registry = self.registry
+        self._restarts = Counter(
+            "gandy_service_restarts",
+            "Loops of services that ended without being told to and were started again",
+            ["service"],
+            registry=registry,
+        )
         self._queued = Counter(
             "gandy_occurrences_queued", "Occurrences that cycles queued", registry=registry
         )

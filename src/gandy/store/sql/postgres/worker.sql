@@ -22,8 +22,9 @@ WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at <= g
 RETURNING state, owner, trains;
 
 -- name: hold_worker
--- Before anything else of a claim is locked: whoever finds the worker lost comes before the claim, or waits for its end.
-SELECT state FROM gandy.worker WHERE id = %(id)s FOR SHARE;
+-- Before anything else of a claim is locked: a reaper that finds the worker lost comes before the claim, or passes it over.
+-- KEY SHARE, because a lease renewal must not wait for its own worker's claim.
+SELECT state FROM gandy.worker WHERE id = %(id)s FOR KEY SHARE;
 
 -- name: stop_worker
 -- A clean end: nothing of it is left to be reaped.
