@@ -81,6 +81,14 @@ class LeaseLost(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunsRecovered(Event):
+    """Runs that no living process held were ended or put back, so that others may run them."""
+
+    cause: Literal["worker_lost", "worker_stopped", "worker_unknown", "answer_lost", "never_started", "age"]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFenced(Event):
     """A write of somebody who no longer owns the run changed nothing."""
 
