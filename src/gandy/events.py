@@ -5,11 +5,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
+
+#: How a run got lost; the label of a metric.
+RecoveryCause: TypeAlias = Literal[
+    "worker_lost", "worker_stopped", "worker_unknown", "answer_lost", "never_started", "age"
+]
 
 _log = logging.getLogger("gandy.events")
 
@@ -78,6 +83,14 @@ class LeaseLost(Event):
 
     worker_id: str
     runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsRecovered(Event):
+    """Runs that no living process held were ended or put back, so that others may run them."""
+
+    cause: RecoveryCause
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from gandy.events import (
     LoopEnded,
     OccurrencesQueued,
     RunFinished,
+    RunsRecovered,
     RunStarted,
     WriteFenced,
 )
@@ -68,6 +69,7 @@ class Metrics:
         events.subscribe(OccurrencesQueued, self._occurrences_queued)
         events.subscribe(CycleEnded, self._cycle_ended)
         events.subscribe(LeaseLost, lambda _event: self._leases_lost.inc())
+        events.subscribe(RunsRecovered, lambda event: self._recovered.labels(event.cause).inc(event.count))
         events.subscribe(WriteFenced, lambda event: self._fenced.labels(event.statement).inc(event.count))
         events.subscribe(LoopEnded, lambda event: self._restarts.labels(event.service).inc())
         events.subscribe(HintRepaired, lambda event: self._repaired.inc(event.count))
@@ -109,6 +111,12 @@ class Metrics:
             "gandy_deliveries_failed", "Runs that could not be handed over", ["train"], registry=registry
         )
         self._leases_lost = Counter("gandy_leases_lost", "Leases that workers found lost", registry=registry)
+        self._recovered = Counter(
+            "gandy_runs_recovered",
+            "Runs that no living process held and that were given to others, by cause",
+            ["cause"],
+            registry=registry,
+        )
         self._fenced = Counter(
             "gandy_writes_fenced",
             "Writes of somebody who no longer owned the run",
