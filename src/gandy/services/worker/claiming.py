@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -27,6 +26,8 @@ from gandy.store.dispatching import (
 from gandy.store.halving import write_halved
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from gandy.services.worker.buffer import RunBuffer
     from gandy.services.worker.parts import WorkerParts
     from gandy.store.dispatching import DispatchRequest
@@ -76,9 +77,9 @@ class Claimer:
     """Keeps the slots of one kind busy: asks whenever a slot, or enough of what is held ahead, is free.
 
     Three numbers decide: what runs, what is held, and what claims on their way may still bring. Together they
-    are kept at the number of slots plus what the pace says is worth holding ahead. A claim that brings less than
-    it asked for means that the queue has no more: the next one waits for a wake-up (work was queued, an end made
-    room under a cap) or for the poll. A claim that met another one's locks is repeated after a moment.
+    are kept at the number of slots plus what the pace says is worth holding ahead. A claim that brings less
+    than it asked for means that the queue has no more: the next one waits for a wake-up (work was queued, an
+    end made room under a cap) or for the poll. A claim that met another one's locks is soon repeated.
     """
 
     def __init__(
@@ -134,6 +135,10 @@ class Claimer:
         """See whether enough is free for a claim; called whenever a run begins or ends."""
         if not self._is_resting and self._free() >= self._pace.unit:
             self._changed.set()
+
+    def stall(self) -> None:
+        """Hold nothing in advance until jobs begin again."""
+        self._pace.stall()
 
     @property
     def oldest_flight(self) -> int:
@@ -305,7 +310,7 @@ class Claimer:
         return Dispatched(tuple(runs), sum(part.held for part in result.written))
 
     def _hold(self, claimed: Dispatched, request: DispatchRequest) -> int:
-        """Keep what is committed at once: were it lost, no other worker would miss it while this one lives."""
+        """Keep what is committed at once: while this worker lives, no other one would miss it."""
         runs = claimed.runs
         if request.worker_id != self._worker.id:  # the lease was lost meanwhile: others are given these runs
             return 0

@@ -40,3 +40,8 @@ class Pace:
         self.ahead = min(self._most, round(smoothed))
         self.unit = max(1, self.ahead // PARTS)
         self._begun, self._counted_at = 0, now
+
+    def stall(self) -> None:
+        """Hold nothing in advance until jobs begin again: what is held waits for jobs that take long."""
+        self.ahead, self.unit = 0, 1
+        self._begun, self._counted_at = 0, time.monotonic()
