@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from benchmarks.server import running_server
-from benchmarks.shapes.grid import DATABASES, KINDS, cells, full_grid, quick_grid
+from benchmarks.shapes.grid import CAPS, DATABASES, KINDS, LENGTHS, SLOTS, cells, full_grid, quick_grid
 from benchmarks.shapes.measuring import Pace, measure
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 WRONG_CALL = 2
 TERMINATED = 143
-HEAD = f"{'database':9} {'kind':8} {'slots':>5} {'cap':>12} {'ms':>5} {'ideal/s':>9} {'jobs/s':>9} {'share':>6}"
+HEAD = (
+    f"{'database':9} {'kind':8} {'slots':>5} {'cap':>12} {'ms':>5} {'ideal/s':>9} {'jobs/s':>9} {'share':>6}"
+)
 
 
 def main() -> int:
@@ -53,7 +55,9 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.shapes", description=__doc__)
-    parser.add_argument("--database", default=",".join(DATABASES), help="postgres, sqlite, or both by a comma")
+    parser.add_argument(
+        "--database", default=",".join(DATABASES), help="postgres, sqlite, or both by a comma"
+    )
     parser.add_argument("--kind", default=",".join(KINDS), help="of async, thread, process")
     parser.add_argument("--slots", default="", help="numbers, separated by commas")
     parser.add_argument("--ms", default="", help="lengths of a job in milliseconds, separated by commas")
@@ -69,10 +73,13 @@ def _parse() -> argparse.Namespace:
 def _chosen(arguments: argparse.Namespace) -> list[Cell]:
     if arguments.cells:
         return full_grid() if arguments.cells == "full" else quick_grid()
-    given = {"slots": [int(each) for each in _split(arguments.slots)], "caps": _split(arguments.cap)}
-    lengths = [float(each) for each in _split(arguments.ms)]
-    filters = {name: values for name, values in {**given, "lengths": lengths}.items() if values}
-    return cells(databases=_split(arguments.database), kinds=_split(arguments.kind), **filters)
+    return cells(
+        databases=_split(arguments.database),
+        kinds=_split(arguments.kind),
+        slots=[int(each) for each in _split(arguments.slots)] or SLOTS,
+        caps=_split(arguments.cap) or CAPS,
+        lengths=[float(each) for each in _split(arguments.ms)] or LENGTHS,
+    )
 
 
 def _split(text: str) -> list[str]:

@@ -86,7 +86,7 @@ def cells(
 ) -> list[Cell]:
     """The product, without shapes that are the same or that have more processes than four times the cores."""
     found = (
-        Cell(_load(database, kind, count, cap), cap, length)
+        Cell(Load(database, kind, count, _global_cap(cap, count)), cap, length)
         for database in databases
         for kind in kinds
         for count in slots
@@ -122,9 +122,9 @@ def by_load(chosen: Iterable[Cell]) -> Iterator[tuple[Load, list[Cell]]]:
         yield load, sorted(theirs, key=lambda cell: (cell.cap == "none", cell.cap, -cell.milliseconds))
 
 
-def _load(database: str, kind: str, slots: int, cap: str) -> Load:
+def _global_cap(cap: str, slots: int) -> int | None:
     read = Cap.read(cap, slots)
-    return Load(database, kind, slots, read.places if read.over == "global" else None)
+    return read.places if read.over == "global" else None
 
 
 def _different(caps: Sequence[str], slots: int) -> Iterator[str]:

@@ -87,19 +87,21 @@ class BareLengths:
             return runner.run(_timed_on_loop(seconds))
 
 
+BARE: Final = BareLengths()
+
+
 def measure(chosen: Sequence[Cell], pace: Pace, server: Server | None) -> Iterator[Figure]:
     """Measure every cell; one queue for each database and kind, one process for each number of slots."""
-    bare = BareLengths()
     with ExitStack() as stack:
         queues: dict[tuple[str, str], Queue] = {}
         for load, theirs in by_load(chosen):
             key = (load.database, load.kind)
             if key not in queues:
                 queues[key] = stack.enter_context(_queue(load, pace, server))
-            yield from _measure_load(queues[key], theirs, pace, bare)
+            yield from _measure_load(queues[key], theirs, pace)
 
 
-def _measure_load(queue: Queue, theirs: Sequence[Cell], pace: Pace, bare: BareLengths) -> Iterator[Figure]:
+def _measure_load(queue: Queue, theirs: Sequence[Cell], pace: Pace) -> Iterator[Figure]:
     load = theirs[0].load
     with running_up(queue, load) as stand:
         applied: Cap | None = None
@@ -115,7 +117,7 @@ def _measure_load(queue: Queue, theirs: Sequence[Cell], pace: Pace, bare: BareLe
                 warm_up=pace.warm_up_for(milliseconds),
                 window=pace.window_for(milliseconds),
             )
-            yield Figure(cell, rate, cell.places / bare.of(load.kind, milliseconds))
+            yield Figure(cell, rate, cell.places / BARE.of(load.kind, milliseconds))
 
 
 @contextmanager
@@ -123,8 +125,7 @@ def _queue(load: Load, pace: Pace, server: Server | None) -> Iterator[Queue]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gandy-shapes-")))
         url = f"sqlite:///{folder / 'shapes.db'}"
-        if load.database == "postgres":
-            assert server is not None
+        if server is not None and load.database == "postgres":
             url = server.url(stack.enter_context(server.database(f"bench_shapes_{load.kind}")))
         migrate(url)
         queue = Queue(url, folder, load.kind, pace.queued)

@@ -1,4 +1,4 @@
-"""One `gandy up` on one seeded queue: its caps and lengths are set while it runs, its jobs' marks are read."""
+"""One `gandy up` on one seeded queue: caps and lengths are set while it runs, marks are read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.shapes.application import FOLDER_VARIABLE, GROUPS, LENGTH, MARK, TRAINS, app
-from benchmarks.shapes.grid import Cap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from benchmarks.shapes.grid import Load
+    from benchmarks.shapes.grid import Cap, Load
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOKEN: Final = "shapes-of-a-benchmark"  # noqa: S105 of a process that lives for seconds
@@ -116,8 +115,7 @@ class Stand:
         self._pass(1.5 * milliseconds / 1000 + 0.05)
         if self.process.poll() is not None:
             raise StandError("the process ended", self._said())
-        done = (_part(mark[0], mark[1], begun, ended) for mark in self.queue.marks())
-        return sum(done) / (ended - begun)
+        return sum(_parts(self.queue.marks(), begun, ended)) / (ended - begun)
 
     def _settle(self) -> None:
         """Wait until runs of the disabled groups, which were claimed before, are through."""
@@ -142,7 +140,7 @@ class Stand:
             headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
             method="POST",
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
             answer.read()
 
     def _wait(self, condition: Callable[[], bool], what: str, *, pause: float = LOOK_EVERY) -> None:
@@ -192,10 +190,12 @@ def running_up(queue: Queue, load: Load) -> Iterator[Stand]:
         _stop(process)
 
 
-def _part(begun: float, ended: float, since: float, until: float) -> float:
-    """The part of an execution that lies in a window."""
-    inside = min(ended, until) - max(begun, since)
-    return max(inside, 0.0) / max(ended - begun, 1e-9)
+def _parts(marks: list[tuple[float, float, int]], since: float, until: float) -> Iterator[float]:
+    """Give the part of each execution that lies in a window."""
+    for begun, ended, _ in marks:
+        inside = min(ended, until) - max(begun, since)
+        if inside > 0:
+            yield inside / (ended - begun)
 
 
 def _free_port() -> int:
