@@ -12,6 +12,7 @@ from gandy.admin.job_runner.runner import HOOKS_BY_STATE, as_recorded
 from gandy.errors import DatabaseFaultError, SetRefusedError
 from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import Failure, TrainState
+from gandy.store.dispatching import dispatch
 from gandy.store.finishing import finish_runs
 from gandy.store.halving import write_halved
 from gandy.store.logs import keep_logs, settle_logs
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
     from gandy.model.run import RunEnd
+    from gandy.services.worker.claiming import Ticket
+    from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import Session
     from gandy.store.finishing import FinishResult, FinishRules
     from gandy.store.statements import Operation
@@ -53,9 +56,13 @@ class Finisher:
         events: EventBus,
         on_drained: Callable[[], None],
         on_room: Callable[[], None],
+        board: Callable[[], Ticket | None],
         is_busy: Callable[[], bool],
     ) -> None:
-        """Take `is_busy`, which says whether more ends are about to come: they are then written together."""
+        """Take `is_busy`, which says whether more ends are about to come: they are then written together.
+
+        `board` gives a claim that is made in the transaction of an end under a cap, for the place it frees.
+        """
         self._session = session
         self._rules = rules
         self._batch = batch
@@ -66,6 +73,7 @@ class Finisher:
         self._stubborn: list[FinishedRun] = []
         self._on_drained = on_drained
         self._on_room = on_room
+        self._board = board
         self._is_busy = is_busy
         self._is_urgent = False
         self._full = asyncio.Event()
@@ -165,7 +173,7 @@ class Finisher:
         while self._held_back and any(finished.claimed.id in self._held_back for finished in taken):
             self._released.clear()
             await self._released.wait()
-        result = await self._session.run(self._finish(taken))
+        result = await self._write_and_claim(taken)
         if len(taken) == len(self._writing):
             self._writing = []
         else:
@@ -175,6 +183,29 @@ class Finisher:
             self._tell(taken, result)
         except Exception:  # noqa: BLE001 - what is on record is not written again for that
             _log.exception("not everybody was told of %d ends", len(taken))
+
+    async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
+        """Write a set; where it frees places under a cap, fill them in the same transaction."""
+        ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
+        if ticket is None:
+            return await self._session.run(self._finish(taken))
+        found: Dispatched | None = None
+        try:
+            result, found = await self._session.run(self._finish_and_claim(taken, ticket))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the claim is to blame, or the end alone will show it
+            _log.warning("a claim beside ends was refused: %s", error)
+            return await self._session.run(self._finish(taken))
+        finally:
+            ticket.land(found)
+        return result
+
+    def _finish_and_claim(
+        self, taken: Sequence[FinishedRun], ticket: Ticket
+    ) -> Operation[tuple[FinishResult, Dispatched]]:
+        result = yield from self._finish(taken)
+        return result, (yield from dispatch(ticket.request))
 
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
         """Replace an end that cannot be stored by one that says less: first its lines go, then the rest."""

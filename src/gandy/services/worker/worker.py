@@ -75,6 +75,7 @@ class Worker:
             events=parts.events,
             on_drained=self._look_for_idleness,
             on_room=self._look,
+            board=self._pools[0].claimer.board,
             is_busy=lambda: any(pool.ready for pool in self._pools),
         )
         self._attendant = Attendant(
