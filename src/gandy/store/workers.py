@@ -77,6 +77,12 @@ def _renew_late(renewal: LeaseRenewal) -> Operation[str | None]:
     return rows[0].state if rows else None
 
 
+def hold_worker(worker_id: str) -> Operation[bool]:
+    """Keep others from finding it lost until this transaction ends; False: it was found lost before."""
+    rows = yield statement("hold_worker", id=worker_id)
+    return any(row.state in {"running", "draining"} for row in rows)
+
+
 def stop_worker(worker_id: str) -> Operation[None]:
     """Record a clean end."""
     yield statement("stop_worker", id=worker_id)

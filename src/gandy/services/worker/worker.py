@@ -26,7 +26,6 @@ from gandy.services.worker.parts import finish_rules, runner_parts
 from gandy.store.dispatching import next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
-from gandy.train.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -52,10 +51,7 @@ class Worker:
         self._parts = parts
         self._settings = settings.worker
         self._reports = RunReports()
-        self._engine = Engine(
-            host=parts.host, max_threads=settings.worker.threads, max_processes=settings.worker.processes
-        )
-        self._runner = JobRunner(runner_parts(parts, self._engine, self._reports))
+        self._runner = JobRunner(runner_parts(parts, parts.engine, self._reports))
         self._ends = parts.database.session()
         self._finisher = Finisher(
             self._ends,
@@ -245,7 +241,7 @@ class Worker:
         await self._within(FLUSH_SECONDS, self._close())
 
     async def _close(self) -> None:
-        await self._engine.close()
+        await self._parts.hook_delivery.close(FLUSH_SECONDS)
         await self._claimer.close()
         await self._ends.close()
 
