@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import platform
+from contextlib import closing
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.app.opening import OpenApp
+    from gandy.store.drivers.link import ThreadLink
     from gandy.train.inside.run import Run
 
 _log = logging.getLogger("gandy.runs")
@@ -66,9 +68,19 @@ class LocalLease:
         if worker_id is None or not is_clean:
             return
         try:
-            await asyncio.wait_for(self._app.database.run(stop_worker(worker_id)), seconds)
+            await asyncio.wait_for(self._stop(worker_id), seconds)
         except (GandyError, TimeoutError) as error:
             _log.warning("the end of %s was not recorded: %s", worker_id, str(error) or "no answer in time")
+
+    async def _stop(self, worker_id: str) -> None:
+        try:
+            await self._app.database.run(stop_worker(worker_id))
+        except RuntimeError:  # the interpreter ends, and no thread takes work any more
+            with closing(self._make_link()) as link:
+                link.run(stop_worker(worker_id))
+
+    def _make_link(self) -> ThreadLink:
+        return open_link(self._app.settings.database, clock=self._app.clock)
 
     async def _register(self) -> str:
         app, settings, worker_id = self._app, self._app.settings.worker, uuid4().hex
@@ -83,7 +95,7 @@ class LocalLease:
         )
         await app.database.run(register_worker(registration, settings.lease_for.total_seconds()))
         self._keeper = LeaseKeeper(
-            open_link(app.settings.database, clock=app.clock),
+            self._make_link(),
             settings,
             loop=asyncio.get_running_loop(),
             busy=self._busy,
