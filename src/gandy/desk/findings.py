@@ -50,7 +50,7 @@ def of_clock(skew: timedelta) -> Iterator[Finding]:
 
 def of_workers(workers: Sequence[WorkerSummary], lease_for: timedelta) -> Iterator[Finding]:
     """Judge who is there, who went without a word, and who nearly did."""
-    if not any(worker.is_alive for worker in workers):
+    if not any(worker.is_alive and worker.slots for worker in workers):
         yield Finding(
             level="problem",
             check="workers",

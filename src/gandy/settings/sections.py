@@ -115,7 +115,8 @@ class DispatcherSettings:
     max_active_jobs: int | Literal["auto"] | None = _setting(
         or_none(or_auto(whole_number())),
         "auto",
-        "The most runs pending or in progress. auto: twice the slots of the live workers, at least 10.",
+        "The most runs pending or in progress. auto: twice the slots of the live workers, at least 10; "
+        "no limit where a submitter hands the runs to another engine.",
     )
     max_per_group: int = _setting(whole_number(), 100, "The most entries of one group in one cycle.")
 

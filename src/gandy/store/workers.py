@@ -84,6 +84,12 @@ def renew_and_list(renewal: LeaseRenewal) -> Operation[tuple[str | None, list[in
     return state, [row.id for row in rows]
 
 
+def hold_worker(worker_id: str) -> Operation[bool]:
+    """Keep others from finding it lost until this transaction ends; False: it was found lost before."""
+    rows = yield statement("hold_worker", id=worker_id)
+    return any(row.state in {"running", "draining"} for row in rows)
+
+
 def stop_worker(worker_id: str) -> Operation[None]:
     """Record a clean end."""
     yield statement("stop_worker", id=worker_id)

@@ -5,25 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import contextmanager, suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from gandy.admin.job_runner.runner import HOOKS_BY_STATE, as_recorded
+from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
 from gandy.errors import DatabaseFaultError, SetRefusedError
-from gandy.events import DeadLettered, RunFinished, WriteFenced
-from gandy.model.run import Failure, TrainState
 from gandy.store.dispatching import dispatch
-from gandy.store.finishing import finish_runs
 from gandy.store.halving import write_halved
-from gandy.store.logs import keep_logs, settle_logs
-from gandy.train.hooks import HookEvent, HookName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
-    from gandy.model.run import RunEnd
     from gandy.services.worker.claiming import Ticket
     from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import Session
@@ -188,7 +181,7 @@ class Finisher:
         """Write a set; where it frees places under a cap, fill them in the same transaction."""
         ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
         if ticket is None:
-            return await self._session.run(self._finish(taken))
+            return await self._session.run(write_ends(taken, self._rules))
         found: Dispatched | None = None
         try:
             result, found = await self._session.run(self._finish_and_claim(taken, ticket))
@@ -196,7 +189,7 @@ class Finisher:
             raise
         except Exception as error:  # noqa: BLE001 - the claim is to blame, or the end alone will show it
             _log.warning("a claim beside ends was refused: %s", error)
-            return await self._session.run(self._finish(taken))
+            return await self._session.run(write_ends(taken, self._rules))
         finally:
             ticket.land(found)
         return result
@@ -204,14 +197,14 @@ class Finisher:
     def _finish_and_claim(
         self, taken: Sequence[FinishedRun], ticket: Ticket
     ) -> Operation[tuple[FinishResult, Dispatched]]:
-        result = yield from self._finish(taken)
+        result = yield from write_ends(taken, self._rules)
         return result, (yield from dispatch(ticket.request))
 
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
-        """Replace an end that cannot be stored by one that says less: first its lines go, then the rest."""
+        """Replace an end that cannot be stored by one that says less."""
         _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
-        barer = _barer(finished, error)
-        if barer is not finished:
+        barer = barer_end(finished, error)
+        if barer is not None:
             self._writing = [barer if each is finished else each for each in self._writing]
             return
         self._writing = [each for each in self._writing if each is not finished]
@@ -222,124 +215,13 @@ class Finisher:
         self._stubborn.remove(finished)
         self.add(finished)
 
-    def _finish(self, taken: Sequence[FinishedRun]) -> Operation[FinishResult]:
-        """Record the ends together with the last lines of their logs."""
-        result = yield from finish_runs([finished.end for finished in taken], self._rules)
-        reports = [finished.report for finished in taken if finished.report is not None]
-        lines = [line for report in reports for line in report.lines]
-        if lines:
-            yield from keep_logs(lines, result.finished)
-        early = {
-            report.run.id: result.finished[report.run.id]
-            for report in reports
-            if report.has_written_lines and report.run.id in result.finished
-        }
-        if early:
-            yield from settle_logs(early)
-        return result
-
     def _tell(self, taken: Sequence[FinishedRun], result: FinishResult) -> None:
-        """Tell everybody what is on record now; ends that were refused are told by those who own the runs."""
+        """Tell everybody what is on record now."""
         self.retried += result.retried
         self.parked += len(result.parked)
         if result.makes_room:
             self._on_room()
         if result.refused:
             _log.warning("%d ends refused: their runs were given to others", len(result.refused))
-            self._events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
-        if self._events.is_heard or self._has_hooks:
-            for finished in taken:
-                if finished.claimed.id in result.finished:
-                    on_record = as_recorded(finished, result)
-                    self._events.emit(_finished_event(on_record))
-                    self._tell_hooks(on_record)
-        if result.parked:
-            parked = set(result.parked)
-            for finished in taken:
-                if finished.claimed.id in parked:
-                    self._tell_parked(finished)
-
-    def _tell_hooks(self, finished: FinishedRun) -> None:
-        name = HOOKS_BY_STATE[finished.end.state]
-        if self._hooks.wants(name):
-            self._hooks.deliver(_hook_event(finished, name))
-
-    def _tell_parked(self, finished: FinishedRun) -> None:
-        claimed, failure = finished.claimed, finished.end.failure
-        reason = failure.reason if failure else ""
-        self._events.emit(
-            DeadLettered(run_id=claimed.id, train=claimed.train, manifest=claimed.manifest, reason=reason)
-        )
-        if self._hooks.wants("dead_lettered"):
-            self._hooks.deliver(_hook_event(finished, "dead_lettered", reason=reason))
-
-
-def _finished_event(finished: FinishedRun) -> RunFinished:
-    claimed, end = finished.claimed, finished.end
-    timings = finished.outcome.timings
-    last = timings[-1] if timings else None
-    return RunFinished(
-        run_id=claimed.id,
-        train=claimed.train,
-        manifest=claimed.manifest,
-        attempt=claimed.attempt,
-        state=_STATE_WORDS[end.state],
-        took=timedelta(microseconds=(last.started_ns + last.duration_ns) // 1000 if last else 0),
-        failure=end.failure.exception if end.failure else None,
-    )
-
-
-_STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
-    TrainState.COMPLETED: "completed",
-    TrainState.FAILED: "failed",
-    TrainState.CANCELLED: "cancelled",
-}
-
-
-def _hook_event(finished: FinishedRun, name: HookName, *, reason: str | None = None) -> HookEvent:
-    claimed = finished.claimed
-    return HookEvent(
-        name=name,
-        train=claimed.train,
-        run_id=claimed.id,
-        attempt=claimed.attempt,
-        manifest=claimed.manifest,
-        outcome=finished.outcome,
-        reason=reason,
-    )
-
-
-def _barer(finished: FinishedRun, error: Exception) -> FinishedRun:
-    """Give an end that the database refused in the next simpler form; the barest has no text of the run."""
-    end = finished.end
-    if finished.report is not None:
-        return finished._replace(report=None)
-    if end.state is not TrainState.FAILED or _has_extras(end):
-        failure = end.failure
-        if end.state is TrainState.COMPLETED or failure is None:
-            failure = Failure(None, type(error).__name__, f"its end could not be stored: {error}")
-        return finished._replace(end=_bare(end, failure))
-    if end.failure == _LEAST:
-        return finished
-    return finished._replace(end=_bare(end, _LEAST))
-
-
-_LEAST: Final = Failure(None, "EndNotStored", "its end could not be stored")
-
-
-def _has_extras(end: RunEnd) -> bool:
-    extras = (end.output_json, end.junctions_json, end.progress_done, end.progress_total)
-    return any(each is not None for each in extras) or bool(end.activations)
-
-
-def _bare(end: RunEnd, failure: Failure) -> RunEnd:
-    return end._replace(
-        state=TrainState.FAILED,
-        failure=failure,
-        output_json=None,
-        junctions_json=None,
-        progress_done=None,
-        progress_total=None,
-        retry_after=None,
-        activations=(),
-    )
+        if result.refused or result.parked or self._has_hooks or self._events.is_heard:
+            tell_ends(taken, result, events=self._events, hooks=self._hooks)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
+    from gandy.train.hook_delivery import HookDelivery
     from gandy.train.hooks import Hooks
     from gandy.train.registry import Registry
 
@@ -38,6 +39,8 @@ class WorkerParts:
     hooks: Hooks
     events: EventBus
     wakeups: Wakeups
+    engine: Engine  #: the application's own: one for each process
+    hook_delivery: HookDelivery  #: made for this worker, which closes it
     host: str | None = None  #: where a child process finds the application, "module:name"
     clock: ManualClock | None = None
 
@@ -65,7 +68,8 @@ def runner_parts(parts: WorkerParts, engine: Engine, reports: RunReports) -> Run
     return RunnerParts(
         registry=parts.registry,
         provided=parts.provided,
-        hooks=parts.hooks,
+        hooks=parts.hook_delivery,
+        events=parts.events,
         reports=reports,
         limits=RunLimits(log.max_lines, log.max_line_chars),
         engine=engine,

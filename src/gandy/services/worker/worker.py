@@ -30,8 +30,6 @@ from gandy.store.dispatching import next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
-from gandy.train.engine import Engine
-from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -58,11 +56,7 @@ class Worker:
         self._settings = settings.worker
         self._guard = LoopGuard(SERVICE, parts.events)
         self._reports = RunReports()
-        self._engine = Engine(
-            host=parts.host, max_threads=settings.worker.threads, max_processes=settings.worker.processes
-        )
-        self._runner = JobRunner(runner_parts(parts, self._engine, self._reports))
-        self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
+        self._runner = JobRunner(runner_parts(parts, parts.engine, self._reports))
         self._ends = parts.database.session()
         self._suspects = RunBuffer()
         self._pools = list(self._make_pools())
@@ -71,7 +65,7 @@ class Worker:
             self._ends,
             finish_rules(parts),
             batch=settings.worker.finish_batch,
-            hooks=self._hooks,
+            hooks=parts.hook_delivery,
             events=parts.events,
             on_drained=self._look_for_idleness,
             on_room=self._look,
@@ -172,10 +166,16 @@ class Worker:
     async def _run(self, claimed: ClaimedRun) -> None:
         cancelled_by = self._attendant.begin(claimed)
         try:
-            finished = await self._runner.run(claimed, self._id, cancelled_by=cancelled_by)
+            finished = await self._runner.run(
+                claimed, self._id, cancelled_by=cancelled_by, is_leaving=self._is_leaving
+            )
         finally:
             self._attendant.end(claimed.id)
         self._finisher.add(finished)
+
+    def _is_leaving(self) -> bool:
+        """Whether a cancellation of a slot's task is meant; a job can cancel the task that it runs in."""
+        return self._guard.is_leaving
 
     @property
     def is_quiet(self) -> bool:
@@ -341,14 +341,13 @@ class Worker:
         for task in working:
             task.cancel()
         await asyncio.wait([*claiming, *working, *self._tasks], timeout=FLUSH_SECONDS)
-        await self._hooks.close(max(ends_at - clock.time(), 0.0))
+        await self._parts.hook_delivery.close(max(ends_at - clock.time(), 0.0))
         await self._within(FLUSH_SECONDS, self._close())
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:
         await self._put_back(run_ids)
 
     async def _close(self) -> None:
-        await self._engine.close()
         for pool in self._pools:
             await pool.claimer.close()
         await self._ends.close()

@@ -1,9 +1,16 @@
--- name: load_undelivered
--- Pending runs that a submitter has not been given, or has refused some time ago.
-SELECT r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts
-FROM gandy.metadata_live r
-WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND coalesce(r.deliver_after, '-infinity') <= gandy.now()
-ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+-- name: take_undelivered
+-- Pending runs that a submitter has not been given, or has refused some time ago; no other process takes them meanwhile.
+UPDATE gandy.metadata_live r SET deliver_after = gandy.now() + make_interval(secs => %(reserve_seconds)s::float8)
+WHERE r.bucket = 'infinity' AND r.train_state = 'pending' AND r.id = ANY(ARRAY(
+    SELECT id FROM gandy.metadata_live
+    WHERE owner = %(owner)s AND train_state = 'pending' AND coalesce(deliver_after, '-infinity') <= gandy.now()
+    ORDER BY rank DESC, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+RETURNING r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts, r.rank;
+
+-- name: count_pending
+-- What was dispatched and has not begun.
+SELECT count(*) AS pending FROM (
+    SELECT 1 FROM gandy.metadata_live WHERE owner = %(owner)s AND train_state = 'pending' LIMIT %(limit)s) waiting;
 
 -- name: note_deliveries
 -- A delivery that fails is not a failed run: it is made again later, and counts nothing.

@@ -14,9 +14,12 @@ SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.fa
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
 WHERE r.train_state = 'pending' AND r.id > %(after)s AND r.created_at <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
-  AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR NOT EXISTS (
+  AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR (
+    -- a delivery that failed is made again: only where no process does so any more is it stale
+    (r.delivery_error IS NULL OR r.deliver_after <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8))
+    AND NOT EXISTS (
     SELECT 1 FROM gandy.worker w
-    WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy.now() AND r.name = ANY(w.trains)))
+    WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy.now() AND r.name = ANY(w.trains))))
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: find_silent_workers

@@ -14,10 +14,13 @@ SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.fa
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
 WHERE r.train_state = 'pending' AND r.id > :after AND r.created_at <= gandy_later(-:stale_seconds)
-  AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR NOT EXISTS (
+  AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR (
+    -- a delivery that failed is made again: only where no process does so any more is it stale
+    (r.delivery_error IS NULL OR r.deliver_after <= gandy_later(-:stale_seconds))
+    AND NOT EXISTS (
     SELECT 1 FROM worker w
     WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy_now()
-      AND r.name IN (SELECT value FROM json_each(w.trains))))
+      AND r.name IN (SELECT value FROM json_each(w.trains)))))
 ORDER BY r.id LIMIT :limit;
 
 -- name: find_silent_workers

@@ -36,10 +36,11 @@ WHERE id = :id AND state IN ('running', 'draining') AND NOT EXISTS (
 UPDATE worker SET state = 'draining' WHERE id = :id AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
--- Whose lease holds now: their slots make the default cap, their trains say what can run.
+-- Whose lease holds now: their slots make the default cap, their trains say what can run. A process without slots only
+-- holds runs of its own.
 SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
 FROM worker
-WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
+WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now() AND slots > 0
 ORDER BY started_at;
 
 -- name: claim_pending
