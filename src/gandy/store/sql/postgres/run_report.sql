@@ -12,7 +12,10 @@ WHERE r.id = p.run_id AND r.fence = p.fence;
 -- Which of these runs shall end: a person or a timeout asked for it, or the run is over already for all others.
 SELECT i.id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason END AS cancellation_reason
 FROM unnest(%(ids)s::bigint[]) AS i(id)
-LEFT JOIN gandy.metadata_live r ON r.id = i.id AND r.bucket = 'infinity'
+LEFT JOIN LATERAL (
+    -- By id alone: a join that another index could serve would make the planner compare every pair.
+    SELECT l.id, l.cancellation_requested, l.cancellation_reason FROM gandy.metadata_live l
+    WHERE l.id = i.id AND l.bucket = 'infinity' ORDER BY l.id, l.bucket LIMIT 1) r ON true
 WHERE r.id IS NULL OR r.cancellation_requested;
 
 -- name: find_live_job
