@@ -10,7 +10,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import example, json_input, json_option
-from gandy.cli.output import emit_listing, emit_record, emit_rows
+from gandy.cli.output import emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
@@ -20,7 +20,15 @@ from gandy.store.run_listing import RunFilter
 
 _COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
 _MILLISECOND = timedelta(milliseconds=1)
+_LONGEST_REASON = 4_000
 _BELOW = ("junctions", "stack_trace")
+
+
+def _bounded(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """Refuse a text that is longer than the trail keeps."""
+    if text is not None and len(text) > _LONGEST_REASON:
+        raise click.BadParameter(f"it has {len(text)} characters; at most {_LONGEST_REASON} are kept")
+    return text
 
 
 @click.group(epilog=example("gandy runs list --state failed"))
@@ -116,6 +124,23 @@ def cancel(call: Call, ctx: click.Context, run_id: int, *, as_json: bool) -> Non
     """Cancel a run, begun or not; it is never tried again."""
     result = with_session(call, lambda session: cancel_desk(session).jobs([run_id]))
     ctx.exit(emit_cancelled(result, as_json=as_json))
+
+
+@runs.command(epilog=example("gandy runs fail 42 --reason 'its host is gone'"))
+@click.argument("run_id", metavar="ID", type=int)
+@click.option("--reason", callback=_bounded, help="Why, for those who ask later.")
+@json_option
+@pass_call
+def fail(call: Call, run_id: int, *, reason: str | None, as_json: bool) -> None:
+    """End a run by hand, whatever process holds it.
+
+    A worker that still runs it can write nothing more and is told to stop. The failure is not counted against
+    the job: its next attempt follows at once where the job is retried.
+    """
+    failed = with_session(call, lambda session: cancel_desk(session).fail(run_id, reason))
+    emit_record(failed, as_json=as_json)
+    if failed.next_attempt is None:
+        say("No further attempt follows: the job is not retried, or another entry of it waits already.")
 
 
 @runs.command(epilog=example("""gandy runs rerun 42 --input '{"number": 8}'"""))

@@ -47,8 +47,10 @@ from gandy.errors.jobs import (
     JobFailedError,
     JobNotFoundError,
     JobTimeoutError,
+    RunNotBegunError,
     RunNotFoundError,
     RunNotOverError,
+    RunOverError,
     WorkerNotFoundError,
 )
 from gandy.errors.lifecycle import (
@@ -194,8 +196,10 @@ __all__ = [
     "RowConflictError",
     "RowsStuckError",
     "RuleRefusedError",
+    "RunNotBegunError",
     "RunNotFoundError",
     "RunNotOverError",
+    "RunOverError",
     "ScheduleError",
     "SchemaBehindError",
     "SetRefusedError",

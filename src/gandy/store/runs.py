@@ -81,7 +81,7 @@ def report_progress(rows: Sequence[ProgressRow]) -> Operation[None]:
 
 
 def read_cancellations(ids: Sequence[int]) -> Operation[Mapping[int, CancelledBy]]:
-    """Find which of these runs somebody wants to end, and why."""
+    """Find which of these runs shall end, and why; one that others ended meanwhile shall end too."""
     rows = (yield statement("read_cancellations", ids=list(ids))) if ids else []
     return {row.id: CancelledBy(row.cancellation_reason or CancelledBy.OPERATOR) for row in rows}
 
