@@ -16,7 +16,7 @@ from gandy.train.inside.run import Run
 from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gandy.admin.job_runner.reports import RunReport, RunReports
     from gandy.model.outcome import CancelledBy, Outcome
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gandy.train.execution import ProvidedValues
     from gandy.train.hooks import HookName, Hooks
     from gandy.train.inside.run import RunLimits
+    from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain, Registry
 
 
@@ -67,9 +68,15 @@ class JobRunner:
         self.running: dict[int, Run] = {}
 
     async def run(
-        self, claimed: ClaimedRun, worker_id: str, *, cancelled_by: CancelledBy | None = None
+        self,
+        claimed: ClaimedRun,
+        worker_id: str,
+        *,
+        cancelled_by: CancelledBy | None = None,
+        together: RunSet | None = None,
+        is_leaving: Callable[[], bool] | None = None,
     ) -> FinishedRun:
-        """Run one claimed run and return its end."""
+        """Run one claimed run and return its end; `together` is the set that a suspect is isolated with."""
         parts = self._parts
         run = self._begin(claimed)
         if cancelled_by is not None:
@@ -81,8 +88,10 @@ class JobRunner:
             value = check_input(train, claimed.input_json)
             if parts.hooks.wants("started"):
                 await self._tell_started(run)
+            if together is None and is_suspect(claimed.losses):
+                together = parts.engine.isolate(train)
             outcome = await parts.engine.execute(
-                train, value, run=run, provided=parts.provided, isolated=is_suspect(claimed.losses)
+                train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
             )
         except GandyError as error:  # it could not even begin; what it raises itself is in its outcome
             outcome = failure(error, run, junction=None, timings=())
@@ -96,6 +105,7 @@ class JobRunner:
             train=train,
             report=report,
             max_output_bytes=parts.max_output_bytes,
+            set_size=0 if together is None else together.size,
         )
         return FinishedRun(claimed, outcome, end, report)
 
