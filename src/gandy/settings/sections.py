@@ -168,6 +168,15 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HookSettings:
+    """The application's hooks, which are called beside the runs."""
+
+    timeout: timedelta = _setting(
+        span(), timedelta(seconds=10), "How long one call of a hook may take before it is given up."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RunLogSettings:
     """The log lines that are kept with a run."""
 
@@ -267,6 +276,7 @@ class Settings:
     dispatcher: DispatcherSettings = field(default_factory=DispatcherSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     run_log: RunLogSettings = field(default_factory=RunLogSettings)
+    hooks: HookSettings = field(default_factory=HookSettings)
     cleanup: CleanupSettings = field(default_factory=CleanupSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)
