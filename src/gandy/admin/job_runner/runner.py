@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gandy.admin.job_runner.record import record
 from gandy.errors import GandyError
 from gandy.model.run import TrainState
-from gandy.rules.aftermath import is_suspect
 from gandy.store.finishing import overruled_end
 from gandy.train.failure import failure
 from gandy.train.hooks import HookEvent
@@ -88,8 +87,6 @@ class JobRunner:
             value = check_input(train, claimed.input_json)
             if parts.hooks.wants("started"):
                 await self._tell_started(run)
-            if together is None and is_suspect(claimed.losses):
-                together = parts.engine.isolate(train)
             outcome = await parts.engine.execute(
                 train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
             )
