@@ -11,7 +11,6 @@ from gandy.admin.job_runner.record import record
 from gandy.events import RunStarted
 from gandy.model.outcome import Cancelled, CancelledBy
 from gandy.model.run import TrainState
-from gandy.rules.aftermath import is_suspect
 from gandy.settings import format_duration
 from gandy.store.finishing import overruled_end
 from gandy.train.failure import failure
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from gandy.train.hook_delivery import HookDelivery
     from gandy.train.hooks import HookName, Hooks
     from gandy.train.inside.run import RunLimits
+    from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain, Registry
 
 
@@ -98,12 +98,14 @@ class JobRunner:
         worker_id: str,
         *,
         cancelled_by: CancelledBy | None = None,
+        together: RunSet | None = None,
         held_for: float = 0.0,
         is_leaving: Callable[[], bool] = always,
         unattended: Unattended | None = None,
     ) -> FinishedRun:
         """Run one claimed run and return its end.
 
+        `together` is the set that a suspect is isolated with.
         `held_for` is how many seconds it waited here after the claim. A cancellation of this task passes
         through where `is_leaving` says that the caller asked for it, unless the run is `unattended`.
         """
@@ -123,7 +125,7 @@ class JobRunner:
             else:
                 value = unattended.value
             outcome = await parts.engine.execute(
-                train, value, run=run, provided=parts.provided, isolated=is_suspect(claimed.losses)
+                train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
             )
         except BaseException as error:  # what the job's code raises is in its outcome; this is beside it
             if _passes(error, is_leaving, is_kept=unattended is not None):
@@ -134,11 +136,16 @@ class JobRunner:
                 alarm.cancel()
             del self.running[claimed.id]
             report = parts.reports.close(run)
+        set_size = 0 if together is None else together.size
         try:
-            end = self._record(claimed, outcome, worker_id=worker_id, train=train, report=report)
+            end = self._record(
+                claimed, outcome, worker_id=worker_id, train=train, report=report, set_size=set_size
+            )
         except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
-            end = self._record(claimed, outcome, worker_id=worker_id, train=train, report=report)
+            end = self._record(
+                claimed, outcome, worker_id=worker_id, train=train, report=report, set_size=set_size
+            )
         return FinishedRun(claimed, outcome, end, report)
 
     def _begin(self, claimed: ClaimedRun) -> Run:
@@ -186,6 +193,7 @@ class JobRunner:
         worker_id: str,
         train: AnyTrain | None,
         report: RunReport | None,
+        set_size: int,
     ) -> RunEnd:
         return record(
             claimed,
@@ -194,6 +202,7 @@ class JobRunner:
             train=train,
             report=report,
             max_output_bytes=self._parts.max_output_bytes,
+            set_size=set_size,
         )
 
 

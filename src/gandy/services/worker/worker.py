@@ -26,6 +26,7 @@ from gandy.services.worker.lease import LeaseKeeper
 from gandy.services.worker.parts import finish_rules, runner_parts
 from gandy.services.worker.pool import Pool
 from gandy.services.worker.reconciling import Comparison
+from gandy.services.worker.suspects import Suspects
 from gandy.store.dispatching import next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from gandy.model.run import ClaimedRun
     from gandy.services.worker.claiming import Claimer
     from gandy.services.worker.parts import WorkerParts
+    from gandy.train.process.runner import RunSet
 
 _log = logging.getLogger("gandy.worker")
 
@@ -59,6 +61,14 @@ class Worker:
         self._runner = JobRunner(runner_parts(parts, parts.engine, self._reports))
         self._ends = parts.database.session()
         self._suspects = RunBuffer()
+        self._isolated = Suspects(
+            self._suspects,
+            parts.engine,
+            parts.registry,
+            run_one=self._run,
+            slots=settings.worker.slots,
+            processes=settings.worker.processes,
+        )
         self._pools = list(self._make_pools())
         self._comparison = Comparison([pool.claimer for pool in self._pools])
         self._finisher = Finisher(
@@ -131,7 +141,7 @@ class Worker:
     def _working_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
         yield "finisher", self._finisher.run
         yield "attendant", self._attendant.run
-        yield "suspects", self._run_suspects
+        yield "suspects", self._isolated.run
         for pool in self._pools:
             for _ in range(pool.slots):
                 yield "slot", partial(self._slot, pool)
@@ -159,15 +169,15 @@ class Worker:
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
 
-    async def _run_suspects(self) -> None:
-        while True:
-            await self._run(await self._suspects.get())
-
-    async def _run(self, claimed: ClaimedRun) -> None:
+    async def _run(self, claimed: ClaimedRun, together: RunSet | None = None) -> None:
         cancelled_by = self._attendant.begin(claimed)
         try:
             finished = await self._runner.run(
-                claimed, self._id, cancelled_by=cancelled_by, is_leaving=self._is_leaving
+                claimed,
+                self._id,
+                cancelled_by=cancelled_by,
+                together=together,
+                is_leaving=self._is_leaving,
             )
         finally:
             self._attendant.end(claimed.id)
