@@ -9,7 +9,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
-from gandy.cli.options import example, json_input, json_option
+from gandy.cli.options import bounded, example, json_input, json_option
 from gandy.cli.output import emit_listing, emit_record, emit_rows
 from gandy.cli.session import with_session
 from gandy.desk.operators import local_operator
@@ -34,7 +34,7 @@ def runs() -> None:
     "--state", type=click.Choice([state.value for state in TrainState]), help="Only runs in this state."
 )
 @click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
-@click.option("--before", type=int, metavar="ID", help="Only runs older than this one.")
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only runs older than this one.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
 )
@@ -66,7 +66,7 @@ def list_runs(
 
 
 @runs.command(epilog=example("gandy runs show 42"))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @json_option
 @pass_call
 def show(call: Call, run_id: int, *, as_json: bool) -> None:
@@ -86,7 +86,7 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
 
 
 @runs.command(epilog=example("gandy runs logs 42 --json"))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=1_000, show_default=True, help="At most so many."
 )
@@ -108,7 +108,7 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
 
 
 @runs.command(epilog=example("gandy runs cancel 42"))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @json_option
 @click.pass_context
 @pass_call
@@ -119,7 +119,7 @@ def cancel(call: Call, ctx: click.Context, run_id: int, *, as_json: bool) -> Non
 
 
 @runs.command(epilog=example("""gandy runs rerun 42 --input '{"number": 8}'"""))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of the run's own input.")
 @json_option
 @pass_call

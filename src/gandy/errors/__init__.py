@@ -89,6 +89,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    ValueBoundsError,
 )
 from gandy.errors.train import (
     DuplicateTrainError,
@@ -213,6 +214,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "ValueBoundsError",
     "WebClosedError",
     "WorkerNotFoundError",
 ]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
+from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import settle_logs
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
 
     from gandy.model.run import RetentionSpans
     from gandy.store.statements import Operation, Row, Rows
@@ -144,6 +145,6 @@ def _end(row: Row, by: EndedBy, failure: Failure) -> RunEnd:
         lone_losses=row.lone_losses or 0,
         max_retries=row.max_retries,
         is_retried=row.is_retried,
-        retry_delay=None if delay is None else timedelta(seconds=delay),
+        retry_delay=None if delay is None else as_span(delay),
         unique_key=row.unique_key,
     )

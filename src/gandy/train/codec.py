@@ -87,6 +87,8 @@ class PayloadCodec(Generic[Value]):
             self._from_json(raw)
         except (PydanticSerializationError, ValidationError) as error:
             raise self._invalid(*self._problems(value, error)) from None
+        except (UnicodeError, RecursionError) as error:
+            raise self._invalid(f"it has no JSON form: {error}") from None
         if b"null" in raw and _has_non_finite(self.adapter.dump_python(value)):
             raise self._invalid("NaN and infinity have no JSON form; use None or a string")
         if len(raw) > limit:

@@ -38,6 +38,7 @@ from gandy.errors import (
     TokenWrongError,
     TriggerInputConflictError,
     UnknownTrainError,
+    ValueBoundsError,
     WebClosedError,
 )
 from gandy.web.hardening import HEADERS
@@ -69,6 +70,7 @@ _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (RunNotOverError, HTTPStatus.CONFLICT),
     (PayloadError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (MissingInputError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (ValueBoundsError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (OverrideError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (EnqueueError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ScheduleError, HTTPStatus.UNPROCESSABLE_ENTITY),

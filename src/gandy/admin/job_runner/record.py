@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gandy.admin.job_runner.endings import Ending, describe
@@ -10,6 +9,7 @@ from gandy.errors import TrainProcessError
 from gandy.model.outcome import Failed
 from gandy.model.run import EndedBy, RunEnd
 from gandy.rules.aftermath import is_suspect
+from gandy.settings.bounds import as_span
 
 if TYPE_CHECKING:
     from gandy.admin.job_runner.reports import RunReport
@@ -52,7 +52,7 @@ def record(
         was_alone,
         claimed.max_retries,
         claimed.is_retried,
-        None if delay is None else timedelta(seconds=delay),
+        None if delay is None else as_span(delay),
         claimed.unique_key,
     )
     return end if report is None else _with_report(end, report)

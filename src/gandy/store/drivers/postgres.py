@@ -15,7 +15,7 @@ from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflic
 from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
-from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
+from gandy.store.drivers.postgres_binding import bind, keep_json_as_text, read_any_instant
 from gandy.store.drivers.postgres_pool import Liveness
 from gandy.store.statements import (
     Affected,
@@ -251,6 +251,7 @@ def first_line(error: BaseException) -> str:
 
 async def _configure(connection: Link) -> None:
     keep_json_as_text(connection)
+    read_any_instant(connection)
     await connection.execute(sql("configure_session"))
 
 
