@@ -16,6 +16,7 @@ from gandy.app.running import services_running, work
 from gandy.app.sync import SyncGandy
 from gandy.app.ticking import tick
 from gandy.app.web import make_asgi
+from gandy.settings import refuse_bad_values
 from gandy.store.seeding import seed_halved
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Gandy(AsyncFace):
             given["trains"] = tuple(
                 train if isinstance(train, str) else self.registry.resolve(train).name for train in trains
             )
+        refuse_bad_values({"cleanup": given})
         self._configuration.override({"cleanup": given})
 
     async def __aenter__(self) -> Self:

@@ -91,6 +91,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    ValueBoundsError,
 )
 from gandy.errors.train import (
     DuplicateTrainError,
@@ -219,6 +220,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "ValueBoundsError",
     "WebClosedError",
     "WorkerNotFoundError",
 ]

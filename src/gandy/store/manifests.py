@@ -24,6 +24,7 @@ from gandy.model.schedule import (
     SkipReason,
 )
 from gandy.rules.fairness import Demand, share
+from gandy.settings.bounds import as_span
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
@@ -332,4 +333,4 @@ def _exclusions(text: str) -> tuple[Exclusion, ...]:
 
 @lru_cache(maxsize=_MEMORY)
 def _span(seconds: float) -> timedelta:
-    return timedelta(seconds=seconds)
+    return as_span(seconds)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
+from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import settle_logs
 from gandy.store.statements import statement
@@ -244,7 +245,7 @@ def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause)
         lone_losses=row.lone_losses or 0,
         max_retries=row.max_retries,
         is_retried=row.is_retried,
-        retry_delay=None if delay is None else timedelta(seconds=delay),
+        retry_delay=None if delay is None else as_span(delay),
         unique_key=row.unique_key,
     )
     return AbandonedRun(row.owner, end, cause)

@@ -12,8 +12,9 @@ from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
+    from gandy.settings.bounds import Timeout
     from gandy.store.statements import Operation, Row, Rows
 
 
@@ -25,7 +26,7 @@ class RunStart:
     train: str
     input_json: str
     worker_id: str
-    timeout: timedelta
+    timeout: Timeout
     parent_id: int | None = None
 
 

@@ -40,6 +40,7 @@ from gandy.errors import (
     TokenWrongError,
     TriggerInputConflictError,
     UnknownTrainError,
+    ValueBoundsError,
     WebClosedError,
 )
 from gandy.web.hardening import HEADERS
@@ -73,6 +74,7 @@ _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (RunOverError, HTTPStatus.CONFLICT),
     (PayloadError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (MissingInputError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (ValueBoundsError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (OverrideError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (EnqueueError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ScheduleError, HTTPStatus.UNPROCESSABLE_ENTITY),

@@ -1,4 +1,4 @@
-"""Claiming in virtual time: whatever the slots, the lengths and the caps, slots are busy while there is work."""
+"""Claiming in virtual time: for any slots, lengths and caps, slots are busy while there is work."""
 
 from __future__ import annotations
 
