@@ -54,7 +54,9 @@ def main() -> int:
             say(_line(plan, database, verdict))
             faults = verdict.faults_of_the_living if family == "alive" else verdict.faults
             for name, value in faults.items():
-                sys.stderr.write(f"{family} on {database}: {name}: {value}\n")
+                sys.stderr.write(f"{family} on {database}: {name}: {value!s:.500}\n")
+            if faults and arguments.logs:
+                sys.stderr.write(verdict.logs)
             failed = failed or bool(faults)
     return int(failed)
 
@@ -72,6 +74,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=new_seed, help="of an earlier run, to replay it")
     parser.add_argument("--zoo", choices=get_args(Family), help="without it, both")
     parser.add_argument("--database", choices=("postgres", "sqlite"), help="without it, both")
+    parser.add_argument("--logs", action="store_true", help="show what the processes of a bad zoo said")
     return parser.parse_args()
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ASYNC: Final[dict[str, AsyncEnding]] = {}
 SYNC: Final[dict[str, SyncEnding]] = {}
+_left_behind: Final[list[asyncio.Task[None]]] = []
 
 
 def leave_no_core() -> None:
@@ -96,4 +97,15 @@ async def cancel_every_task(_: Run, __: random.Random) -> None:
     await asyncio.sleep(0)
 
 
+async def exit_in_a_task_left_behind(_: Run, __: random.Random) -> None:
+    """Let Python itself end the event loop: SystemExit of any task does."""
+
+    async def left() -> None:
+        raise SystemExit(4)
+
+    _left_behind.append(asyncio.get_running_loop().create_task(left()))
+    await asyncio.sleep(0.5)
+
+
 ASYNC["cancel_every_task"] = cancel_every_task
+ASYNC["exit_in_a_task_left_behind"] = exit_in_a_task_left_behind

@@ -59,11 +59,12 @@ class Verdict:
     restarts: int
     unwilling: int  #: processes that did not end when they were asked to
     seconds: float
+    logs: str = field(repr=False)
 
     @property
     def faults(self) -> dict[str, object]:
         """What must not be, in either zoo."""
-        found = {
+        found: dict[str, object] = {
             "not executed": self.unexecuted,
             "not once on record": self.unrecorded,
             "hostile and without an end": self.endless,
@@ -144,6 +145,7 @@ class Judge:
             restarts=restarts,
             unwilling=unwilling,
             seconds=seconds,
+            logs=self.ships.logs(),
         )
 
 

@@ -171,7 +171,7 @@ def commands(family: Family) -> tuple[tuple[str, ...], ...]:
 def keep(plan: Plan, url: str, folder: Path) -> Verdict:
     """Run one zoo on a migrated database."""
     lease = LEASE[plan.family]
-    with fleet(url, folder, GANDY_WORKER_LEASE_FOR=f"{lease:g}s", GANDY_HOOKS_TIMEOUT="1s") as ships:
+    with fleet(url, folder, GANDY_WORKER_LEASE_FOR=f"{lease:g}s") as ships:
         ships.app = "tests.journeys.zoo.application:app"
         return Zoo(ships, plan, Judge(ships)).run()
 
