@@ -79,7 +79,6 @@ from gandy.errors.schedules import (
     ExclusionError,
     IntervalError,
     OnceError,
-    PriorityRangeError,
     ScheduleError,
     TimezoneNotFoundError,
 )
@@ -185,7 +184,6 @@ __all__ = [
     "PayloadError",
     "PayloadTooLargeError",
     "PortTakenError",
-    "PriorityRangeError",
     "ProvideError",
     "ReadOnlyTokenError",
     "RemoteJunctionError",
