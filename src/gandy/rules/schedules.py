@@ -38,7 +38,7 @@ def once(*, at: datetime | None = None, delay: timedelta | None = None, timezone
     """Run one time, at an instant or after a delay. The zone is for exclusions only."""
     zone(timezone)
     for option, value in (("at", at), ("delay", delay)):
-        if isinstance(value, datetime) and value.tzinfo is None:
+        if option == "at" and isinstance(value, datetime) and value.tzinfo is None:
             raise NaiveInstantError(value)
         if value is not None and (problem := BOUNDS[option].problem(option, value)):
             raise OnceError(f"cannot be kept: {problem}")

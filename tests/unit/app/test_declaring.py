@@ -74,7 +74,7 @@ def test_a_decorated_function_stays_what_it_was() -> None:
 
 
 def test_an_application_needs_a_name() -> None:
-    with pytest.raises(DeclarationError, match="its id must be 1 to 200 characters"):
+    with pytest.raises(DeclarationError, match="its name must be 1 to 200 characters"):
         Gandy(" ")
 
 
