@@ -12,7 +12,7 @@ from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hints
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
-from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, GandyError
+from gandy.errors import DatabaseFaultError, GandyError
 from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
@@ -99,7 +99,7 @@ class ManifestManagerService:
         """Seed; a declaration that is refused is no reason not to evaluate what is there already."""
         try:
             await self.seed()
-        except (DatabaseBusyError, DatabaseUnreachableError):
+        except DatabaseFaultError:
             raise
         except GandyError as error:
             self._is_seeded = True
