@@ -1,4 +1,4 @@
-"""What a case is held to: one figure, or its ratio to another contestant's, and the bound it must keep."""
+"""What a case is held to: a figure, its ratio to another contestant's or all of a set, and the bound."""
 
 from __future__ import annotations
 
@@ -37,3 +37,23 @@ class Goal:
         bound = " and ".join(f"{word} {value:g}" for word, value in bounds.items() if value is not None)
         times = "" if self.than is None else f" times {self.than}"
         return f"Goal for {self.contestant}: {self.metric} {bound}{times}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A bound that every one of several figures must keep."""
+
+    asked: str
+    held: tuple[tuple[str, str], ...]  #: contestant and metric of each
+    at_least: float
+
+    def verdict(self, rounds: Rounds[str]) -> str:
+        """One line: what was asked for, the worst figure, how many fall short."""
+        figures = {place: rounds.summary(*place).median for place in self.held}
+        contestant, metric = worst = min(figures, key=lambda place: figures[place])
+        missed = sum(1 for figure in figures.values() if figure < self.at_least)
+        judged = f"**missed** in {missed} of {len(figures)}" if missed else f"met in all {len(figures)}"
+        return (
+            f"Goal for {self.asked}: at least {self.at_least:g}: {judged}; "
+            f"the smallest is {figures[worst]:.2f} ({contestant}, {metric})."
+        )

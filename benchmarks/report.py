@@ -75,6 +75,8 @@ def _caption(result: Result) -> str:
 
 
 def _head(result: Result) -> list[str]:
+    if not result.base:  # a grid of figures: nothing is compared
+        return ["", *_other_metrics(result)]
     own = ["a round"] if _sizes_differ(result) else []
     return [
         result.unit,
@@ -92,6 +94,8 @@ def _row(result: Result, name: str) -> str:
         _number(measured.summary(name, metric).median) if metric in reported else ""
         for metric in _other_metrics(result)
     ]
+    if not result.base:
+        return f"| {' | '.join([name, *cells])} |"
     own = [f"{result.sizes[name]:,}"] if _sizes_differ(result) else []
     headline = _spread(measured.summary(name, result.headline))
     is_compared = result.base in result.samples

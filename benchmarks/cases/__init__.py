@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import cleanup, lifecycle, pages, pruning, queue, schedules, schedules_scale
+from typing import TYPE_CHECKING, Protocol
 
-CASES = {
-    case.name: case
-    for case in (
-        *queue.CASES,
-        *schedules.CASES,
-        *schedules_scale.CASES,
-        *pruning.CASES,
-        *lifecycle.CASES,
-        *cleanup.CASES,
-        *pages.CASES,
-    )
-}
+from benchmarks.cases import cleanup, lifecycle, pages, pruning, queue, schedules, schedules_scale, shapes
+
+if TYPE_CHECKING:
+    from benchmarks.result import Result
+    from benchmarks.server import Server
+
+
+class RunnableCase(Protocol):
+    """What the harness needs of a case."""
+
+    @property
+    def name(self) -> str:
+        """The word that chooses it."""
+
+    @property
+    def title(self) -> str:
+        """The heading of its table."""
+
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """What is measured."""
+
+    def run(self, server: Server, *, is_quick: bool) -> Result:
+        """Measure it."""
+
+
+_ALL: tuple[RunnableCase, ...] = (
+    *queue.CASES,
+    *shapes.CASES,
+    *schedules.CASES,
+    *schedules_scale.CASES,
+    *pruning.CASES,
+    *lifecycle.CASES,
+    *cleanup.CASES,
+    *pages.CASES,
+)
+CASES = {case.name: case for case in _ALL}

@@ -20,10 +20,11 @@ from gandy.store.cancelling import (
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch, put_back
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
-from gandy.store.reaping import ReapRules, cancel_timed_out, reap_lost
+from gandy.store.reaping import ReapRules, cancel_timed_out
 from gandy.store.runs import read_cancellations
 from gandy.store.triggers import trigger
 from gandy.store.workers import WorkerRegistration, register_worker
+from tests.support.reaping import reap_lost
 from tests.support.world import OWNER, SPANS, WORKER, manifest, open_world
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from gandy.services.table_maintenance import SERVICE as LIFECYCLE
 from gandy.services.wakeups import Wakeups
 from gandy.services.worker.parts import WorkerParts
 from gandy.services.worker.worker import Worker
-from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -39,7 +38,6 @@ def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
             events=app.events,
             wakeups=wakeups,
             engine=app.engine,
-            hook_delivery=HookDelivery(app.hooks, timeout=app.settings.hooks.timeout),
             host=app.place,
             clock=app.clock,
         )
@@ -104,7 +102,7 @@ async def services_running(
         makers["probes"] = _maker(make_probes, app, wakeups)
     if has_port or "web" in wanted:
         refuse_open_host(app)
-    supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace)
+    supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace, events=app.events)
     stop = asyncio.Event()
     listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
     running = asyncio.create_task(supervisor.run(stop), name="gandy-services")

@@ -147,13 +147,24 @@ class NoCurrentRunError(GandyError):
 
 
 class TrainProcessError(GandyError):
-    """The process that ran a train could not be used, or ended before the train did."""
+    """The process that ran a train could not be used, or ended (with an exit code) before the train did."""
 
     def __init__(self, *, train: str, problem: str, exit_code: int | None = None) -> None:
         self.train = train
         self.problem = problem
         self.process_exit_code = exit_code
         super().__init__(f"train {train}: {problem}")
+
+
+class TaskCancelledError(GandyError):
+    """The task that ran a train was cancelled by code of a job, not by its caller."""
+
+    def __init__(self, *, train: str) -> None:
+        self.train = train
+        super().__init__(
+            f"train {train}: code of a job cancelled the task that ran it (asyncio.Task.cancel); "
+            "to stop a run from inside, raise CancelRun"
+        )
 
 
 class RemoteJunctionError(GandyError):

@@ -53,6 +53,7 @@ class ClaimedRun(NamedTuple):
     retry_delay_seconds: float | None
     timeout_seconds: float
     unique_key: str | None
+    is_capped: bool = False  #: its end makes room under a cap, which is to be filled at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hin
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
 from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, GandyError
-from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
+from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued, RunsRecovered
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
 from gandy.store.manifests import try_lock_cycle
@@ -156,6 +156,8 @@ class ManifestManagerService:
         if result.queued:
             parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
             parts.wakeups.wake("work")
+        for cause, count in result.recovered.items():
+            parts.events.emit(RunsRecovered(cause=cause, count=count))
         for letter in result.parked:
             parts.events.emit(
                 DeadLettered(

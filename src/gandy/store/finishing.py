@@ -27,6 +27,7 @@ class FinishRules:
     owner: str
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
+    is_capped: bool = False  #: a cap over all groups holds: each end makes room under it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class FinishResult:
     parked: tuple[int, ...]  #: runs whose job waits for a person
     exhausted_manifests: tuple[int, ...]
     overruled: frozenset[int] = frozenset()  #: runs that an operator had cancelled, however they ended
+    makes_room: bool = False  #: under a cap, which is to be filled at once
 
 
 _ID = attrgetter("id")
@@ -60,7 +62,8 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     parked = yield from _park(parks, rules)
     yield from _settle_keys(settled, retried)
     yield from _activate(settled)
-    yield from _wake(rules.owner, settled, retries)
+    makes_room = bool(rows) and (rules.is_capped or any(row.is_freed for row in rows))
+    yield from _wake(rules, settled, retries)
     return FinishResult(
         finished=finished,
         refused=tuple(end.id for end in ends if end.id not in finished),
@@ -68,6 +71,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         parked=parked,
         exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
         overruled=overruled,
+        makes_room=makes_room,
     )
 
 
@@ -326,9 +330,12 @@ def _activations(ends: Iterable[RunEnd]) -> list[dict[str, object]]:
     ]
 
 
-def _wake(owner: str, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
+def _wake(
+    rules: FinishRules, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]
+) -> Operation[None]:
     """Say once that there is something to claim, or when there will be."""
-    if any(not retry.delay for _, retry in retries) or any(end.activations for end in settled):
-        yield statement("notify", payload=f"work:{owner}")
+    is_ready = any(not retry.delay for _, retry in retries) or any(end.activations for end in settled)
+    if is_ready or (rules.is_capped and settled):
+        yield statement("notify", payload=f"work:{rules.owner}")
     elif retries:
-        yield statement("notify", payload=f"later:{owner}")
+        yield statement("notify", payload=f"later:{rules.owner}")

@@ -1,12 +1,13 @@
-"""Runs that take too long, runs that nobody works on any more, and jobs that used up their attempts."""
+"""Runs that take too long, runs that no process works on any more, and jobs that used up their attempts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
@@ -14,28 +15,44 @@ from gandy.store.logs import settle_logs
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from gandy.events import RecoveryCause
     from gandy.model.run import RetentionSpans
-    from gandy.store.statements import Operation, Row, Rows
+    from gandy.store.statements import Operation, Row
 
-_AT_ONCE: Final = 1_000
+AT_ONCE: Final = 1_000
+#: What a worker's row says of it, or that there is none: the cause to count, and the reason to record.
+_GONE: Final[Mapping[str, tuple[RecoveryCause, str]]] = {
+    "lost": ("worker_lost", "worker lost: it gave no sign of life until its lease ran out"),
+    "stopped": ("worker_stopped", "worker lost: it stopped and left this run in progress"),
+    "unknown": ("worker_unknown", "worker lost: the database does not know the worker that held this run"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ReapRules:
-    """What ending somebody else's runs needs to know."""
+    """What ending the runs of others needs to know."""
 
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
 
 
+class AbandonedRun(NamedTuple):
+    """A run that is to be ended for its owner, and the cause."""
+
+    owner: str
+    end: RunEnd
+    cause: RecoveryCause
+
+
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """How many runs were failed, and whose they were."""
+    """How many runs were failed, of which manifests, and why they had to be."""
 
     runs: int = 0
     manifest_ids: frozenset[int] = frozenset()
+    causes: Mapping[RecoveryCause, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +70,20 @@ class ParkedManifest:
 
 def cancel_timed_out() -> Operation[tuple[int, ...]]:
     """Ask runs past their deadline to stop, and tell their workers."""
-    rows = yield statement("cancel_timed_out", limit=_AT_ONCE)
+    rows = yield statement("cancel_timed_out", limit=AT_ONCE)
     for row in rows:
         yield statement("notify", payload=f"cancel:{row.id}")
     return tuple(row.id for row in rows)
 
 
-def reap_stale_pending(stale_after: timedelta, rules: ReapRules) -> Operation[Reaped]:
-    """Fail pending runs that nobody will start."""
-    found = yield statement("find_stale_pending", stale_seconds=stale_after.total_seconds(), limit=_AT_ONCE)
+def find_stale_pending(stale_after: timedelta, *, after: int = 0) -> Operation[list[AbandonedRun]]:
+    """Find the next pending runs that no worker will start."""
+    rows = yield statement(
+        "find_stale_pending", stale_seconds=stale_after.total_seconds(), after=after, limit=AT_ONCE
+    )
     reason = f"pending for more than {stale_after} and no live worker can take it"
-    return (yield from _fail(found, rules, by=EndedBy.AGE, failure=Failure(None, "NeverStarted", reason)))
+    failure = Failure(None, "NeverStarted", reason)
+    return [_abandoned(row, EndedBy.AGE, failure, cause="never_started") for row in rows]
 
 
 def find_silent_workers() -> Operation[tuple[str, ...]]:
@@ -71,24 +91,34 @@ def find_silent_workers() -> Operation[tuple[str, ...]]:
     return tuple(row.id for row in (yield statement("find_silent_workers")))
 
 
-def reap_lost(worker_ids: Sequence[str], rules: ReapRules) -> Operation[Reaped]:
-    """Fail the runs of workers that are gone; a worker that has just come back is left alone."""
-    lost = [row.id for row in (yield statement("mark_workers_lost", ids=list(worker_ids)))]
-    found = (yield statement("find_runs_of_workers", ids=lost)) if lost else []
-    failure = Failure(None, "WorkerLost", "worker lost: it gave no sign of life until its lease ran out")
-    return (yield from _fail(found, rules, by=EndedBy.LOST_WORKER, failure=failure))
+def mark_lost(worker_ids: Sequence[str]) -> Operation[int]:
+    """Mark silent workers as lost; one that has just come back, or comes back now, is left alone."""
+    return len((yield statement("mark_workers_lost", ids=list(worker_ids))))
 
 
-def reap_overaged(*, stale_after: timedelta, grace: timedelta, rules: ReapRules) -> Operation[Reaped]:
-    """Fail runs that are far too old, whatever their workers' leases say."""
-    found = yield statement(
+def find_abandoned(*, after: int = 0) -> Operation[list[AbandonedRun]]:
+    """Find the next runs in progress whose worker is lost, stopped or unknown, however long ago that was."""
+    rows = yield statement("find_abandoned", after=after, limit=AT_ONCE)
+    return [
+        _abandoned(row, EndedBy.LOST_WORKER, Failure(None, "WorkerLost", reason), cause=cause)
+        for row in rows
+        for cause, reason in (_GONE[row.worker_state],)
+    ]
+
+
+def find_overaged(
+    *, stale_after: timedelta, grace: timedelta, after: int = 0
+) -> Operation[list[AbandonedRun]]:
+    """Find the next runs that are far too old, whatever their workers' leases say."""
+    rows = yield statement(
         "find_overaged",
         stale_seconds=stale_after.total_seconds(),
         grace_seconds=grace.total_seconds(),
-        limit=_AT_ONCE,
+        after=after,
+        limit=AT_ONCE,
     )
     failure = Failure(None, "Stale", f"in progress for more than {stale_after} and long past its timeout")
-    return (yield from _fail(found, rules, by=EndedBy.AGE, failure=failure))
+    return [_abandoned(row, EndedBy.AGE, failure, cause="age") for row in rows]
 
 
 def ask_database() -> Operation[None]:
@@ -112,25 +142,33 @@ def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifes
     )
 
 
-def _fail(found: Rows, rules: ReapRules, *, by: EndedBy, failure: Failure) -> Operation[Reaped]:
+def end_abandoned(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
     """End runs as their owners would have, each owner's apart."""
+    return (yield from _end_all(runs, rules, keeps_lines=True))
+
+
+def end_bare(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
+    """End runs whose usual end was refused: no computed delay, and their lines stay where they are."""
+    bare = [run._replace(end=run.end._replace(retry_after=timedelta(0), retry_delay=None)) for run in runs]
+    return (yield from _end_all(bare, rules, keeps_lines=False))
+
+
+def _end_all(runs: Sequence[AbandonedRun], rules: ReapRules, *, keeps_lines: bool) -> Operation[Reaped]:
     ended: set[int] = set()
-    manifest_ids: set[int] = set()
-    for owner, rows in groupby(sorted(found, key=attrgetter("owner")), key=attrgetter("owner")):
-        ends = [_end(row, by, failure) for row in rows]
+    for owner, part in groupby(sorted(runs, key=attrgetter("owner")), key=attrgetter("owner")):
         finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train)
-        result = yield from finish_runs(ends, finish)
-        yield from settle_logs(result.finished)
+        result = yield from finish_runs([run.end for run in part], finish)
+        if keeps_lines:
+            yield from settle_logs(result.finished)
         ended.update(result.finished)
-        manifest_ids.update(
-            end.manifest_id for end in ends if end.manifest_id is not None and end.id in result.finished
-        )
-    return Reaped(len(ended), frozenset(manifest_ids))
+    done = [run for run in runs if run.end.id in ended]
+    manifest_ids = frozenset(run.end.manifest_id for run in done if run.end.manifest_id is not None)
+    return Reaped(len(done), manifest_ids, Counter(run.cause for run in done))
 
 
-def _end(row: Row, by: EndedBy, failure: Failure) -> RunEnd:
+def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause) -> AbandonedRun:
     delay = row.retry_delay_seconds
-    return RunEnd(
+    end = RunEnd(
         id=row.id,
         train=row.train,
         worker_id=row.worker_id,
@@ -147,3 +185,4 @@ def _end(row: Row, by: EndedBy, failure: Failure) -> RunEnd:
         retry_delay=None if delay is None else timedelta(seconds=delay),
         unique_key=row.unique_key,
     )
+    return AbandonedRun(row.owner, end, cause)

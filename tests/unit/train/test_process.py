@@ -16,7 +16,7 @@ from gandy.train.base import Train
 from gandy.train.engine import Engine
 from gandy.train.inside.run import Run
 from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress
-from gandy.train.process.runner import ProcessRunner
+from gandy.train.process.runner import ProcessRunner, RunSet
 from tests.unit.train import process_trains as trains
 from tests.unit.train.process_trains import Order, Receipt
 
@@ -180,8 +180,8 @@ async def test_a_process_is_used_again_and_makes_its_provided_values_itself(engi
 async def test_an_isolated_run_has_a_process_of_its_own_whatever_its_train_says(engine: Engine) -> None:
     definition = trains.host.registry.get("stamp_here")
     here = await engine.execute(definition, Order(number=1), run=Run())
-    one = await engine.execute(definition, Order(number=1), run=Run(), isolated=True)
-    two = await engine.execute(definition, Order(number=1), run=Run(), isolated=True)
+    one = await engine.execute(definition, Order(number=1), run=Run(), together=RunSet(1))
+    two = await engine.execute(definition, Order(number=1), run=Run(), together=RunSet(1))
 
     assert isinstance(here, Completed)
     assert isinstance(one, Completed)

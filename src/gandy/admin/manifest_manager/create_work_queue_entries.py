@@ -54,6 +54,7 @@ async def create_work_queue_entries(
         left_over=left_over,
         timed_out=timed_out.run_ids,
         reaped=pending.runs + in_progress.runs,
+        recovered={**pending.causes, **in_progress.causes},
         parked=fresh.parked,
         lateness=_lateness(written, loaded.now),
         silent_workers=in_progress.silent_workers,

@@ -82,15 +82,13 @@ class Attendant:
     def cancel_all(self, by: CancelledBy, reason: str) -> None:
         """Ask every run to stop."""
         for run_id in list(self._claims):
-            self._cancel(run_id, by, reason)
+            self.cancel(run_id, by, reason)
 
     def _stop_overdue(self) -> None:
         now = time.monotonic()
         for run_id, (claimed, begun) in list(self._claims.items()):
             if now - begun > claimed.timeout_seconds:
-                self._cancel(
-                    run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s"
-                )
+                self.cancel(run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s")
 
     async def _exchange(self) -> None:
         """One transaction: read who shall stop, write what the runs report."""
@@ -101,7 +99,7 @@ class Attendant:
         held = set(self._held())
         self._asked_early = {run_id: by for run_id, by in asked.items() if run_id in held}
         for run_id, by in asked.items():
-            self._cancel(run_id, by, "")
+            self.cancel(run_id, by, "")
 
     def _ignoring(self) -> list[ProgressRow]:
         """Mark the runs that were asked to stop some time ago and go on all the same."""
@@ -116,7 +114,8 @@ class Attendant:
             )
         return rows
 
-    def _cancel(self, run_id: int, by: CancelledBy, reason: str) -> None:
+    def cancel(self, run_id: int, by: CancelledBy, reason: str) -> None:
+        """Ask a run to stop, once."""
         run = self._runner.running.get(run_id)
         if run is not None and run_id not in self._asked:
             self._asked[run_id] = time.monotonic()

@@ -68,6 +68,11 @@ class RunBuffer:
         """The runs that are held."""
         return [run.id for run in self._runs]
 
+    @property
+    def has_free_slot(self) -> bool:
+        """Whether a slot waits for a run."""
+        return bool(self._waiting)
+
     def clear(self) -> list[int]:
         """Give up everything that was not begun."""
         ids = self.ids

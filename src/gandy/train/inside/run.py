@@ -63,6 +63,12 @@ class Run:
     limits: RunLimits = field(default=DEFAULT_LIMITS, repr=False)
     junction: str | None = None  # the one that runs now
     started_ns: int = field(default_factory=perf_counter_ns, repr=False)
+    is_waiting: bool = field(
+        default=False, init=False, repr=False
+    )  # for a process: its time does not count yet
+    begun_ns: int = field(
+        default=0, init=False, repr=False
+    )  # when its code began in a process; 0: at its start
     cancellation: Cancellation | None = field(default=None, init=False, repr=False)
     _log: RunLog | None = field(default=None, init=False, repr=False)
     _lines: int = field(default=0, init=False, repr=False)
@@ -76,6 +82,11 @@ class Run:
         if self._log is None:
             self._log = RunLog(self)
         return self._log
+
+    @property
+    def counts_from_ns(self) -> int:
+        """Since when its time counts, on the clock of perf_counter_ns; while it waits, it does not."""
+        return self.begun_ns or self.started_ns
 
     @property
     def cancel_requested(self) -> bool:

@@ -22,13 +22,19 @@ WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at <= g
 RETURNING state, owner, trains;
 
 -- name: hold_worker
--- Before anything else of a claim is locked: whoever finds the worker lost comes before the claim, or waits for its end.
-SELECT state FROM gandy.worker WHERE id = %(id)s FOR SHARE;
+-- Before anything else of a claim is locked: a reaper that finds the worker lost comes before the claim, or passes it over.
+-- KEY SHARE, because a lease renewal must not wait for its own worker's claim.
+SELECT state FROM gandy.worker WHERE id = %(id)s FOR KEY SHARE;
+
+-- name: owned_runs
+-- What the worker should hold; bounded by what is live.
+SELECT r.id FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(worker_id)s;
 
 -- name: stop_worker
--- A clean end: nothing of it is left to be reaped.
+-- A clean end: never while a run of it is open, which is then found by its lease.
 UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0
-WHERE id = %(id)s AND state IN ('running', 'draining');
+WHERE id = %(id)s AND state IN ('running', 'draining') AND NOT EXISTS (
+    SELECT 1 FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(id)s);
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.

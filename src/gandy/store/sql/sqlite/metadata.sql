@@ -21,4 +21,5 @@ UPDATE metadata SET
     keep_until = gandy_later(:keep_for_seconds), progress_done = :progress_done, progress_total = :progress_total,
     currently_running_junction = NULL
 WHERE id = :id AND train_state IN ('pending', 'in_progress') AND worker_id IS :worker_id AND fence IS :fence
-RETURNING id, NULL AS bucket, train_state <> :train_state AS is_overruled;
+RETURNING id, NULL AS bucket, train_state <> :train_state AS is_overruled,
+    (SELECT g.max_active_jobs FROM manifest_group g WHERE g.id = metadata.manifest_group_id) IS NOT NULL AS is_freed;

@@ -21,10 +21,15 @@ RETURNING state, owner, trains;
 -- Differs by necessity: the transaction already holds the file's write lock.
 SELECT state FROM worker WHERE id = :id;
 
+-- name: owned_runs
+-- What the worker should hold; bounded by what is live.
+SELECT r.id FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :worker_id;
+
 -- name: stop_worker
--- A clean end: nothing of it is left to be reaped.
+-- A clean end: never while a run of it is open, which is then found by its lease.
 UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0
-WHERE id = :id AND state IN ('running', 'draining');
+WHERE id = :id AND state IN ('running', 'draining') AND NOT EXISTS (
+    SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :id);
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.

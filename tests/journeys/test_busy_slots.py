@@ -1,0 +1,138 @@
+"""While the queue has work, slots are busy and places under a cap are filled at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from tests.journeys.apps.paced import Pace, app, pace, pace_in_thread
+from tests.journeys.processes import fleet
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.journeys.processes import Fleet
+
+LEAST_SHARE = 0.5  # of the ideal rate; the benchmark `shapes` asks for 0.95
+PATIENCE = 12.0
+#: Polls are left as they are by default: a rate that depends on one must show.
+UNSCALED = {
+    "GANDY_WORKER_POLL_EVERY": "2s",
+    "GANDY_DISPATCHER_POLL_EVERY": "2s",
+    "GANDY_MANIFEST_MANAGER_POLL_EVERY": "5s",
+}
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("busy-slots")]
+
+
+class Work(NamedTuple):
+    """Jobs of one length, and how many of them can run at once."""
+
+    jobs: int
+    milliseconds: float
+    places: int
+    group: str | None = None
+    in_threads: bool = False
+
+    @property
+    def ideal(self) -> float:
+        """The seconds that it takes where every place is always taken."""
+        return self.jobs / self.places * self.milliseconds / 1000
+
+
+ONE_SLOT = [Work(60, 20, places=1), Work(20, 50, places=1, in_threads=True)]
+FOUR_SLOTS = [
+    Work(60, 100, places=4),
+    Work(30, 50, places=1, group="one"),
+    Work(60, 50, places=3, group="three"),
+    Work(30, 100, places=3, group="three", in_threads=True),
+]
+GLOBAL_CAP = [Work(40, 50, places=2)]
+
+
+def share_of_ideal(ships: Fleet, url: str, work: Work, *, first: int) -> float:
+    """Queue the jobs, wait until they have ended, and compare with the ideal."""
+    numbers = range(first, first + work.jobs)
+    app.configure({"database": {"url": url}})
+    jobs = [Pace(number=number, milliseconds=work.milliseconds) for number in numbers]
+    with app as sync:
+        if work.in_threads:
+            sync.enqueue_many(pace_in_thread, jobs, group=work.group)
+        else:
+            sync.enqueue_many(pace, jobs, group=work.group)
+    wait_until(
+        lambda: ended(ships) >= first + work.jobs,
+        f"at least {LEAST_SHARE} of the ideal rate for {work}; ended: {ended(ships) - first}",
+        within=work.ideal / LEAST_SHARE + PATIENCE,
+    )
+    begun = min(instants(ships, "begin", first))
+    return work.ideal / (max(instants(ships, "end", first)) - begun)
+
+
+def ended(ships: Fleet) -> int:
+    """How many jobs have come to their end."""
+    return len(ships.witnessed("end"))
+
+
+def instants(ships: Fleet, word: str, first: int) -> list[float]:
+    """When the jobs from a number on began or ended."""
+    return [float(line.split()[2]) for line in ships.witnessed(word) if int(line.split()[1]) >= first]
+
+
+@pytest.mark.parametrize(
+    ("slots", "settings", "works"),
+    [
+        pytest.param(1, {}, ONE_SLOT, id="one slot"),
+        pytest.param(4, {}, FOUR_SLOTS, id="four slots and caps of a group"),
+        pytest.param(8, {"GANDY_DISPATCHER_MAX_ACTIVE_JOBS": "2"}, GLOBAL_CAP, id="a cap of all runs"),
+        pytest.param(4, {"GANDY_WORKER_PREFETCH": "0"}, FOUR_SLOTS[:1], id="nothing claimed in advance"),
+    ],
+)
+def test_slots_are_busy_while_the_queue_has_work(
+    slots: int, settings: dict[str, str], works: list[Work], migrated_url: str, tmp_path: Path
+) -> None:
+    with fleet(migrated_url, tmp_path, **UNSCALED, **settings) as ships:
+        ships.app = "tests.journeys.apps.paced:app"
+        ships.start("up", "--concurrency", str(slots), "--port", "0")
+        shares, first = {}, 0
+        for work in works:
+            shares[work] = share_of_ideal(ships, migrated_url, work, first=first)
+            first += work.jobs
+
+    assert {work: share for work, share in shares.items() if share < LEAST_SHARE} == {}
+
+
+def test_a_place_under_a_cap_is_filled_by_whichever_server_can(migrated_url: str, tmp_path: Path) -> None:
+    with fleet(migrated_url, tmp_path, **UNSCALED) as ships:
+        ships.app = "tests.journeys.apps.paced:app"
+        ships.start("up", "--concurrency", "4", "--port", "0")
+        for _ in range(2):
+            ships.start("work", "--concurrency", "4")
+        work = Work(60, 50, places=3, group="three")
+
+        assert share_of_ideal(ships, migrated_url, work, first=0) >= LEAST_SHARE
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_a_small_group_starts_beside_a_backlog_of_another(
+    slots: int, migrated_url: str, tmp_path: Path
+) -> None:
+    backlog = 600
+    with fleet(migrated_url, tmp_path) as ships:
+        ships.app = "tests.journeys.apps.paced:app"
+        app.configure({"database": {"url": migrated_url}})
+        with app as sync:
+            sync.enqueue_many(pace, [Pace(number=n, milliseconds=50) for n in range(backlog)])
+            ships.start("up", "--concurrency", str(slots), "--port", "0")
+            wait_until(lambda: ended(ships) >= slots, f"the backlog is worked off\n{ships.logs()}")
+            small = [Pace(number=backlog + n, milliseconds=5) for n in range(5)]
+            sync.enqueue_many(pace, small, group="small")
+        wait_until(
+            lambda: len(instants(ships, "end", backlog)) == len(small),
+            f"the small group has had its turn; of the backlog ended {ended(ships)} of {backlog}",
+            within=3 * 1.5,
+        )
+
+        assert ended(ships) < backlog, "the backlog was still there"
