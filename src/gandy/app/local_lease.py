@@ -6,20 +6,21 @@ import asyncio
 import logging
 import os
 import platform
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gandy.errors import GandyError
-from gandy.events import LeaseLost
+from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
 from gandy.services.worker.lease import LeaseKeeper
+from gandy.store.dispatching import put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gandy.app.opening import OpenApp
     from gandy.store.drivers.link import ThreadLink
@@ -31,10 +32,17 @@ _log = logging.getLogger("gandy.runs")
 class LocalLease:
     """A row in the worker table without slots and trains: it holds runs and is asked for none."""
 
-    def __init__(self, app: OpenApp, running: Mapping[int, Run]) -> None:
-        """Take the runs that go on here; they are stopped when the lease is lost."""
+    def __init__(
+        self, app: OpenApp, running: Mapping[int, Run], *, held: Callable[[], Iterable[int]]
+    ) -> None:
+        """Take the runs that go on here, and in `held` those whose ends are not on record yet."""
         self._app = app
         self._running = running
+        self._held = held
+        self._claims = 0
+        self._unknown: frozenset[int] = frozenset()
+        self._gone: frozenset[int] = frozenset()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._registering = asyncio.Lock()
         self._id: str | None = None
         self._keeper: LeaseKeeper | None = None
@@ -60,17 +68,60 @@ class LocalLease:
         for run in list(self._running.values()):
             run.request_cancel(CancelledBy.LEASE_LOST, "the process that ran it lost its lease")
 
-    async def close(self, *, is_clean: bool, seconds: float) -> None:
-        """Give the lease up; one that still has open runs is left to run out, so that they are given back."""
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """Say that a run may be on its way: until it has begun, none that is not known here is judged."""
+        self._claims += 1
+        try:
+            yield
+        finally:
+            self._claims -= 1
+            self._unknown = frozenset()
+
+    async def close(self, seconds: float) -> None:
+        """Give the lease up; with open runs it stays and runs out, so that they are given back."""
         worker_id, self._id = self._id, None
         if self._keeper is not None:
             self._keeper.stop()
-        if worker_id is None or not is_clean:
+        for task in self._tasks:
+            task.cancel()
+        if worker_id is None:
             return
         try:
             await asyncio.wait_for(self._stop(worker_id), seconds)
         except (GandyError, TimeoutError) as error:
             _log.warning("the end of %s was not recorded: %s", worker_id, str(error) or "no answer in time")
+
+    def _compare(self, worker_id: str, owned: Sequence[int]) -> None:
+        """Put back what the database gives to this process and is not known here, and the reverse.
+
+        Only what two renewals found: a run may begin or end between the question and its answer.
+        """
+        if worker_id != self._id or self._claims:
+            return
+        unknown = frozenset(owned).difference(self._held())
+        gone = frozenset(self._running).difference(owned)
+        stray, stopped = unknown & self._unknown, gone & self._gone
+        self._unknown, self._gone = unknown - stray, gone - stopped
+        if stray:
+            task = asyncio.create_task(self._put_back(sorted(stray), worker_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        for run_id in stopped:
+            self._running[run_id].request_cancel(
+                CancelledBy.LEASE_LOST, "the run was ended or given to another"
+            )
+
+    async def _put_back(self, run_ids: Sequence[int], worker_id: str) -> None:
+        try:
+            await self._app.database.run(put_back(run_ids, worker_id))
+        except GandyError as error:
+            _log.warning("%d runs not put back yet: %s", len(run_ids), error)
+            return
+        _log.warning(
+            "%d runs were put back: the answer of the claim that brought them was lost", len(run_ids)
+        )
+        self._app.events.emit(RunsRecovered(cause="answer_lost", count=len(run_ids)))
 
     async def _stop(self, worker_id: str) -> None:
         try:
@@ -101,6 +152,7 @@ class LocalLease:
             busy=self._busy,
             on_lost=self.lose,
             on_drain=_go_on,
+            on_owned=self._compare,
         )
         self._keeper.start(worker_id)
         return worker_id

@@ -48,16 +48,16 @@ class LocalRuns:
         self._reporter: asyncio.Task[None] | None = None
         self._hooks = HookDelivery(app.hooks, timeout=app.settings.hooks.timeout)
         self._runner = JobRunner(_runner_parts(app, self._reports, self._hooks))
-        self._lease = LocalLease(app, self._runner.running)
+        self._open: dict[asyncio.Task[FinishedRun], int] = {}
+        self._lease = LocalLease(app, self._runner.running, held=self._open.values)
         self._rules = _finish_rules(app)
-        self._open: set[asyncio.Task[FinishedRun]] = set()
-        self._unwritten = 0
 
     async def run(self, train: AnyTrain, value: object) -> object:
         """Run to the end; return the output or raise what a junction raised."""
-        claimed, worker_id = await self._start(train, value)
         leaving: list[bool] = []
-        running, ending = self._begin(claimed, worker_id, value=value, is_leaving=lambda: bool(leaving))
+        with self._lease.claiming():
+            claimed, worker_id = await self._start(train, value)
+            running, ending = self._begin(claimed, worker_id, value=value, is_leaving=lambda: bool(leaving))
         try:
             finished = await asyncio.shield(ending)
         except asyncio.CancelledError:
@@ -70,16 +70,18 @@ class LocalRuns:
     async def run_delivered(self, run_id: int) -> bool:
         """Take up a run that a submitter brought here; False where it was taken up before."""
         span = self._app.settings.manifest_manager.default_timeout.total_seconds()
-        while True:
-            worker_id = await self._lease.hold()
-            claim = claim_delivered(run_id, worker_id=worker_id, default_timeout_seconds=span)
-            is_held, claimed = await self._app.database.run(_held(worker_id, claim))
-            if is_held:
-                break
-            self._lease.lose(worker_id)
-        if claimed is None:
-            return False
-        await asyncio.shield(self._begin(claimed, worker_id)[1])  # who leaves does not stop it
+        with self._lease.claiming():
+            while True:
+                worker_id = await self._lease.hold()
+                claim = claim_delivered(run_id, worker_id=worker_id, default_timeout_seconds=span)
+                is_held, claimed = await self._app.database.run(_held(worker_id, claim))
+                if is_held:
+                    break
+                self._lease.lose(worker_id)
+            if claimed is None:
+                return False
+            _, ending = self._begin(claimed, worker_id)
+        await asyncio.shield(ending)  # a caller who leaves does not stop it
         return True
 
     async def close(self) -> None:
@@ -90,10 +92,9 @@ class LocalRuns:
             run.request_cancel(CancelledBy.SHUTDOWN, "the application was closed")
         if self._open:
             await asyncio.wait(self._open, timeout=grace)
-        is_clean = not self._open and not self._unwritten
         for ending in self._open:
             ending.cancel()
-        await self._lease.close(is_clean=is_clean, seconds=_LEAVE_SECONDS)
+        await self._lease.close(_LEAVE_SECONDS)
         if self._reporter is not None:
             self._reporter.cancel()
             await asyncio.wait([self._reporter])
@@ -135,8 +136,8 @@ class LocalRuns:
             name=f"gandy-run-{claimed.id}",
         )
         ending = asyncio.create_task(self._end(running), name=f"gandy-end-{claimed.id}")
-        self._open.add(ending)
-        ending.add_done_callback(self._open.discard)
+        self._open[ending] = claimed.id
+        ending.add_done_callback(self._open.pop)
         return running, ending
 
     async def _end(self, running: asyncio.Task[FinishedRun]) -> FinishedRun:
@@ -144,18 +145,16 @@ class LocalRuns:
         finished, pause = await running, _FIRST_PAUSE
         while True:
             try:
-                return await self._write(finished)
+                recorded = await self._write(finished)
             except DatabaseFaultError as error:
                 _log.warning("the end of run %d is not written yet: %s", finished.end.id, error)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
             except Exception as error:  # noqa: BLE001 whatever it is, this end alone is refused
-                bare = barer_end(finished, error)
-                if bare is None:
-                    _log.error("the end of run %d cannot be stored: %s", finished.end.id, error)
-                    self._unwritten += 1
-                    return finished
-                finished = bare
+                _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
+                finished = barer_end(finished, error)
+            else:
+                return recorded
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _write(self, finished: FinishedRun) -> FinishedRun:
         result = await self._app.database.run(write_ends([finished], self._rules))

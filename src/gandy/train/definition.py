@@ -124,7 +124,9 @@ def _defined(
     if problem := BOUNDS["name"].problem("its name", name):
         problems = (problem, *problems)
     if problems:
-        raise TrainDefinitionError(train=name if BOUNDS["name"].holds(name) else shown(name), problem="; ".join(problems))
+        raise TrainDefinitionError(
+            train=name if BOUNDS["name"].holds(name) else shown(name), problem="; ".join(problems)
+        )
     return TrainDefinition(
         name=name,
         plan=plan,
