@@ -9,7 +9,6 @@ import pytest
 from gandy.store.drivers.opening import migrate
 from tests.journeys.apps.witness import Job, app, tick_off
 from tests.journeys.faults.measuring import measure, stage_on
-from tests.journeys.faults.proxy import running_proxy
 from tests.journeys.faults.scenarios import (
     fill_the_disk,
     freeze_a_worker,
@@ -21,6 +20,7 @@ from tests.journeys.faults.stage import SHORT
 from tests.journeys.processes import fleet
 from tests.support import postgres_found
 from tests.support.postgres import ThrowawayServer
+from tests.support.proxy import running_proxy
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from tests.journeys.faults.proxy import running_proxy
 from tests.journeys.faults.scenarios import HOOKS
 from tests.journeys.faults.stage import Stage, Toll
 from tests.journeys.processes import fleet
+from tests.support.proxy import running_proxy
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:

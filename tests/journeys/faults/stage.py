@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from tests.journeys.faults.proxy import Proxy
     from tests.journeys.processes import Fleet
     from tests.support.postgres import ThrowawayServer
+    from tests.support.proxy import Proxy
 
 UNFINISHED = """
 SELECT (SELECT count(*) FROM {schema}work_queue WHERE status = 'queued')
