@@ -15,8 +15,8 @@ from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
 from gandy.services.worker.lease import LeaseKeeper
-from gandy.store.dispatching import put_back
 from gandy.store.drivers.link import open_link
+from gandy.store.returning import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
 
 if TYPE_CHECKING:

@@ -15,15 +15,14 @@ from gandy.services.worker.parts import dispatch_request
 from gandy.store.dispatching import (
     NOTHING,
     Dispatched,
-    Refusal,
     choose_entries,
     claim_pending,
     dispatch,
     dispatch_entries,
     load_ready,
-    refuse_entries,
 )
 from gandy.store.halving import write_halved
+from gandy.store.returning import Refusal, refuse_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,6 @@ import logging
 import os
 import platform
 import uuid
-from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
 from gandy.services.guarding import LoopGuard
+from gandy.services.leaving import until_quiet, within
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
 from gandy.services.worker.buffer import RunBuffer
@@ -27,9 +27,10 @@ from gandy.services.worker.parts import finish_rules, runner_parts
 from gandy.services.worker.pool import Pool
 from gandy.services.worker.reconciling import Comparison
 from gandy.services.worker.suspects import Suspects
-from gandy.store.dispatching import next_due, open_due, put_back
+from gandy.store.dispatching import next_due, open_due
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
+from gandy.store.returning import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
 from gandy.train.hook_delivery import HookDelivery
 
@@ -342,19 +343,19 @@ class Worker:
         for task in claiming:
             task.cancel()
         self._start(self._give_back(self._take_unbegun()))
-        await self._until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
+        await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
-        await self._until_quiet(INTERRUPT_SECONDS, lambda: not self._runner.running)
+        await until_quiet(INTERRUPT_SECONDS, lambda: not self._runner.running)
         seconds = max(ends_at - clock.time(), FLUSH_SECONDS)
-        await self._until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
+        await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
         if self._lease is not None:
             self._lease.stop()
-        await self._within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
+        await within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
         for task in working:
             task.cancel()
         await asyncio.wait([*claiming, *working, *self._tasks], timeout=FLUSH_SECONDS)
         await self._hooks.close(max(ends_at - clock.time(), 0.0))
-        await self._within(FLUSH_SECONDS, self._close())
+        await within(FLUSH_SECONDS, self._close())
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:
         await self._put_back(run_ids)
@@ -363,21 +364,6 @@ class Worker:
         for pool in self._pools:
             await pool.claimer.close()
         await self._ends.close()
-
-    async def _until_quiet(self, seconds: float, is_quiet: Callable[[], bool]) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while not is_quiet():  # noqa: ASYNC110 runs and ends come and go by many ways; this is the end anyway
-                    await asyncio.sleep(0.01)
-
-    async def _within(self, seconds: float, work: Coroutine[object, object, object]) -> bool:
-        """Do it if the database answers in time, and say whether it did."""
-        try:
-            await asyncio.wait_for(work, seconds)
-        except (TimeoutError, GandyError) as error:
-            _log.warning("not done before the end: %s", str(error) or "the database did not answer in time")
-            return False
-        return True
 
     async def _persistently(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
