@@ -50,7 +50,9 @@ async def test_all_services_run_until_they_are_told_to_stop() -> None:
     first, second = Recorder(steps, "first"), Recorder(steps, "second")
     stop = asyncio.Event()
     running = asyncio.create_task(
-        Supervisor({"first": always(first), "second": always(second)}, grace=GRACE, events=EventBus()).run(stop)
+        Supervisor({"first": always(first), "second": always(second)}, grace=GRACE, events=EventBus()).run(
+            stop
+        )
     )
     await asyncio.gather(first.runs.wait(), second.runs.wait())
     stop.set()
