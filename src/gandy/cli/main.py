@@ -81,6 +81,13 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].about) for name in self.list_commands(ctx)])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look at every argument of the call before a command sees it."""
+        from gandy.cli.options import refuse_broken_text  # noqa: PLC0415 `gandy --help` needs none of it
+
+        refuse_broken_text(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
         try:

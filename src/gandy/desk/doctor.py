@@ -36,6 +36,7 @@ CHECKS: Final = (
     "schema",
     "clock",
     "workers",
+    "runs",
     "indexes",
     "retention",
     "trains",
@@ -106,6 +107,7 @@ class Doctor:
         return [
             *findings.of_clock(await _skew(database, host_now)),
             *findings.of_workers(workers, self._settings.worker.lease_for),
+            *findings.of_unheld(await read(checkup.find_unheld_runs(owner))),
             *findings.of_indexes(await read(checkup.find_index_faults(database.dialect))),
             *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
             *findings.of_history(await read(read_history()), days_ahead(spans)),

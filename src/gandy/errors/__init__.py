@@ -47,8 +47,10 @@ from gandy.errors.jobs import (
     JobFailedError,
     JobNotFoundError,
     JobTimeoutError,
+    RunNotBegunError,
     RunNotFoundError,
     RunNotOverError,
+    RunOverError,
     WorkerNotFoundError,
 )
 from gandy.errors.lifecycle import (
@@ -89,6 +91,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    ValueBoundsError,
 )
 from gandy.errors.train import (
     DuplicateTrainError,
@@ -195,8 +198,10 @@ __all__ = [
     "RowConflictError",
     "RowsStuckError",
     "RuleRefusedError",
+    "RunNotBegunError",
     "RunNotFoundError",
     "RunNotOverError",
+    "RunOverError",
     "ScheduleError",
     "SchemaBehindError",
     "SetRefusedError",
@@ -215,6 +220,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "ValueBoundsError",
     "WebClosedError",
     "WorkerNotFoundError",
 ]

@@ -43,8 +43,9 @@ class TimezoneNotFoundError(ScheduleError):
 class IntervalError(ScheduleError):
     """An interval that is too short or too long."""
 
-    def __init__(self, every: timedelta, problem: str) -> None:
-        super().__init__(f"an interval of {every} {problem}. Use something like every(minutes=5)")
+    def __init__(self, every: timedelta | str, problem: str) -> None:
+        said = every if isinstance(every, str) else f"an interval of {every}"
+        super().__init__(f"{said} {problem}. Use something like every(minutes=5)")
         self.every = every
         self.problem = problem
 

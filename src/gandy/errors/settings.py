@@ -22,6 +22,18 @@ class DurationFormatError(GandyError, ValueError):
         self.problem = problem
 
 
+class ValueBoundsError(GandyError, ValueError):
+    """A value outside of what its option may be."""
+
+    exit_code = 2
+
+    def __init__(self, option: str, expected: str, value: str) -> None:
+        super().__init__(f"{option} must be {expected}, not {value}")
+        self.option = option
+        self.expected = expected
+        self.value = value  #: as it is shown
+
+
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
     """One thing that is wrong with the settings, and where it was written."""

@@ -107,6 +107,10 @@ class PayloadError(GandyError):
         self.problems = problems
         super().__init__(f"the {part} of train {train} is not valid: {'; '.join(problems)}")
 
+    def of_item(self, index: int) -> PayloadError:
+        """Say which of several values this is about, counted from 0."""
+        return PayloadError(train=self.train, part=f"{self.part} at index {index}", problems=self.problems)
+
 
 class PayloadTooLargeError(PayloadError):
     """An input or an output is larger than what is stored."""

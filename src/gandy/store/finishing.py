@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.model.declaration import DEFAULT_MAX_RETRIES
 from gandy.model.run import EndedBy, TrainState
 from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
+from gandy.settings.bounds import LONGEST_RETENTION, as_span
 from gandy.store.statements import batch, batch_of, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import timedelta
 
     from gandy.model.run import RetentionSpans, RunEnd
     from gandy.store.statements import Operation, Row
@@ -149,7 +150,7 @@ _CANCELLATION = {
 def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> timedelta:
     manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
     if manifest is not None and manifest.keep_for_seconds is not None:
-        return timedelta(seconds=manifest.keep_for_seconds)
+        return min(as_span(manifest.keep_for_seconds), LONGEST_RETENTION)
     return retention.of(end.state) if end.keep_for is None else end.keep_for
 
 
@@ -161,7 +162,7 @@ def _policy(end: RunEnd, manifests: Mapping[int, Row]) -> JobPolicy:
             failures=manifest.failure_count,
             max_retries=manifest.max_retries,
             is_retried=manifest.is_retried,
-            retry_delay=None if delay is None else timedelta(seconds=delay),
+            retry_delay=None if delay is None else as_span(delay),
         )
     return JobPolicy(
         failures=end.failures,

@@ -9,7 +9,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
+from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import settle_logs
 from gandy.store.statements import statement
@@ -17,11 +19,13 @@ from gandy.store.statements import statement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gandy.errors import GandyError
     from gandy.events import RecoveryCause
     from gandy.model.run import RetentionSpans
     from gandy.store.statements import Operation, Row
 
 AT_ONCE: Final = 1_000
+_FAIL_ATTEMPTS: Final = 5
 #: What a worker's row says of it, or that there is none: the cause to count, and the reason to record.
 _GONE: Final[Mapping[str, tuple[RecoveryCause, str]]] = {
     "lost": ("worker_lost", "worker lost: it gave no sign of life until its lease ran out"),
@@ -121,6 +125,65 @@ def find_overaged(
     return [_abandoned(row, EndedBy.AGE, failure, cause="age") for row in rows]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailRequest:
+    """A run that an operator ends by hand."""
+
+    run_id: int
+    reason: str
+    owner: str | None = None  #: None: of any application
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
+    """A run that was ended by hand, and what follows it."""
+
+    id: int
+    train: str
+    owner: str
+    state: str  #: cancelled where an operator had cancelled it before
+    worker_id: str | None  #: it can write nothing more, and is told to stop
+    next_attempt: int | None
+
+
+def fail_run(wanted: FailRequest, rules: ReapRules, *, is_bare: bool = False) -> Operation[FailedRun]:
+    """End a run that is not over, whatever process holds it; a claim at this very moment is read again."""
+    run_id = wanted.run_id
+    for _ in range(_FAIL_ATTEMPTS):
+        rows = yield statement("find_live_run", id=run_id, owner=wanted.owner)
+        if not rows:
+            break
+        failure = Failure(None, "FailedByOperator", wanted.reason)
+        run = _abandoned(rows[0], EndedBy.HAND, failure, cause="age")
+        ended = yield from (end_bare if is_bare else end_abandoned)([run], rules)
+        if ended.runs:
+            yield statement("notify", payload=f"cancel:{run_id}")
+            return (yield from _failed(run))
+    raise (yield from _why_not(wanted))
+
+
+def _failed(run: AbandonedRun) -> Operation[FailedRun]:
+    end = run.end
+    kept = yield statement("find_ended_job", id=end.id, owner=run.owner)
+    following = yield statement("find_next_attempt", id=end.id)
+    return FailedRun(
+        id=end.id,
+        train=end.train,
+        owner=run.owner,
+        state=kept[0].state if kept else end.state,
+        worker_id=end.worker_id,
+        next_attempt=following[0].id if following else None,
+    )
+
+
+def _why_not(wanted: FailRequest) -> Operation[GandyError]:
+    found = yield statement("find_ended_job", id=wanted.run_id, owner=wanted.owner)
+    if not found:
+        return RunNotFoundError(wanted.run_id)
+    state = found[0].state
+    return RunNotBegunError(wanted.run_id) if state == "queued" else RunOverError(wanted.run_id, state)
+
+
 def ask_database() -> Operation[None]:
     """Find out whether the database answers."""
     yield statement("ping")
@@ -182,7 +245,7 @@ def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause)
         lone_losses=row.lone_losses or 0,
         max_retries=row.max_retries,
         is_retried=row.is_retried,
-        retry_delay=None if delay is None else timedelta(seconds=delay),
+        retry_delay=None if delay is None else as_span(delay),
         unique_key=row.unique_key,
     )
     return AbandonedRun(row.owner, end, cause)

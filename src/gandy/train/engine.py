@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from gandy.train.process.runner import ProcessRunner, RunSet
 from gandy.train.provided import OfThisProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from gandy.model.outcome import Outcome
     from gandy.train.definition import TrainDefinition
@@ -44,10 +45,14 @@ class Engine:
         """Tell whether another process could run this train: it can import the app and make what it needs."""
         return self._processes.host is not None and not _is_bound_here(definition)
 
-    def isolate(self, definition: TrainDefinition[Any, Any], size: int = 1) -> RunSet:
-        """Make a set for suspects of trains that can leave, or for one run that cannot."""
-        is_here = not self.can_leave(definition)
-        return RunSet(1 if is_here else size, is_here=is_here)
+    @contextmanager
+    def isolation(self, size: int, *, is_here: bool = False) -> Iterator[RunSet]:
+        """Make a set of runs that are isolated together; `is_here`: of one that cannot leave this process."""
+        together = RunSet(size, is_here=is_here)
+        try:
+            yield together
+        finally:
+            self._processes.release(together)
 
     def execute(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gandy.admin.job_runner.endings import Ending, describe
 from gandy.errors import TrainProcessError
 from gandy.model.outcome import Failed
 from gandy.model.run import EndedBy, RunEnd
+from gandy.settings.bounds import as_span
 
 if TYPE_CHECKING:
     from gandy.admin.job_runner.reports import RunReport
@@ -55,7 +55,7 @@ def record(
         was_alone,
         claimed.max_retries,
         claimed.is_retried,
-        None if delay is None else timedelta(seconds=delay),
+        None if delay is None else as_span(delay),
         claimed.unique_key,
     )
     return end if report is None else _with_report(end, report)

@@ -25,6 +25,9 @@ class CycleRequest:
     settings: ManifestManagerSettings
     retention: RetentionSettings
     trusts_leases: bool = False  #: the database has answered for long enough to believe in expired leases
+    charges_all: bool = (
+        False  #: all items were refused alike in the cycles before: they are charged after all
+    )
 
     @property
     def reap_rules(self) -> ReapRules:

@@ -26,6 +26,7 @@ _log = logging.getLogger("gandy.worker")
 
 LOOK_EVERY: Final = 0.5
 IGNORED_AFTER: Final = 10.0
+NANOSECONDS: Final = 1_000_000_000
 
 
 class Attendant:
@@ -85,9 +86,13 @@ class Attendant:
             self.cancel(run_id, by, reason)
 
     def _stop_overdue(self) -> None:
-        now = time.monotonic()
-        for run_id, (claimed, begun) in list(self._claims.items()):
-            if now - begun > claimed.timeout_seconds:
+        """Stop what has taken too long; the time of a run that waits for its process does not count."""
+        now = time.perf_counter_ns()
+        for run_id, (claimed, _) in list(self._claims.items()):
+            run = self._runner.running.get(run_id)
+            if run is None or run.is_waiting:
+                continue
+            if now - run.counts_from_ns > claimed.timeout_seconds * NANOSECONDS:
                 self.cancel(run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s")
 
     async def _exchange(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gandy.errors import DatabaseFaultError, GandyError, SetRefusedError
 from gandy.rules.aftermath import is_suspect
@@ -73,6 +73,18 @@ class Places:
     running: Callable[[], int]
 
 
+class Ticket(NamedTuple):
+    """A claim that another transaction makes: with the end that frees the place, in one commit."""
+
+    claimer: Claimer
+    request: DispatchRequest
+    serial: int
+
+    def land(self, found: Dispatched | None) -> None:
+        """Hand over what was claimed; None: nothing was committed."""
+        self.claimer.land(self, found)
+
+
 class Claimer:
     """Keeps the slots of one kind busy: asks whenever a slot, or enough of what is held ahead, is free.
 
@@ -98,7 +110,8 @@ class Claimer:
         self._changed = asyncio.Event()
         parts.wakeups.on("work", self.look)
         parts.wakeups.on("pending", self.look_for_pending)
-        self._flights: dict[int, asyncio.Task[None]] = {}
+        self._flights: dict[int, int] = {}  # claims on their way: what each asked for, by its serial
+        self._tasks: set[asyncio.Task[None]] = set()
         self._serial = 0
         self._coming = 0
         self._is_resting = False
@@ -164,8 +177,8 @@ class Claimer:
     async def settle(self, seconds: float) -> None:
         """Claim nothing more, and wait for what is on its way."""
         self.is_open = False
-        if self._flights:
-            await asyncio.wait(self._flights.values(), timeout=seconds)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
 
     @property
     def session(self) -> Session:
@@ -206,19 +219,28 @@ class Claimer:
 
     def _set_out(self, limit: int) -> None:
         """Send a claim on its way; once begun it comes to its end, for what it committed must be known."""
-        session, serial = self._free_sessions.pop(), self._serial
-        self._serial += 1
-        self._coming += limit
+        session, serial = self._free_sessions.pop(), self._depart(limit)
         flight = asyncio.create_task(self._fly(limit, session, serial), name="gandy-claim")
-        self._flights[serial] = flight
+        self._tasks.add(flight)
 
         def land(_: object) -> None:
-            del self._flights[serial]
-            self._coming -= limit
+            self._tasks.discard(flight)
             self._free_sessions.append(session)
-            self._changed.set()
+            self._arrive(serial)
 
         flight.add_done_callback(land)
+
+    def _depart(self, limit: int) -> int:
+        """Expect up to `limit` runs; the serial stands for the claim that is to bring them."""
+        serial = self._serial
+        self._serial += 1
+        self._coming += limit
+        self._flights[serial] = limit
+        return serial
+
+    def _arrive(self, serial: int) -> None:
+        self._coming -= self._flights.pop(serial)
+        self._changed.set()
 
     async def _fly(self, limit: int, session: Session, serial: int) -> None:
         was_quiet = self._worker.is_quiet and len(self._flights) == 1
@@ -227,8 +249,14 @@ class Claimer:
         except Exception as error:  # noqa: BLE001 - whatever it is, the next claim tries again
             self._note_fault(error)
             return
+        self._note_answer(serial, claimed, is_contended=is_contended)
+        is_alone = was_quiet and len(self._flights) == 1
+        self._worker.note_idle(self, is_idle=is_alone and not claimed and not is_contended)
+
+    def _note_answer(self, serial: int, claimed: int, *, is_contended: bool) -> None:
+        """Learn from what a claim brought whether the queue has more."""
         self._faults = 0
-        if claimed >= limit:
+        if claimed >= self._flights[serial]:
             self._last_full = max(self._last_full, serial)
         elif is_contended:
             self._note_contention(claimed)
@@ -236,8 +264,6 @@ class Claimer:
             # The queue has no more: ask again when it is told, or at the poll.
             self._contended = 0
             self._rest_for(self._poll)
-        is_alone = was_quiet and len(self._flights) == 1
-        self._worker.note_idle(self, is_idle=is_alone and not claimed and not is_contended)
 
     def _note_fault(self, error: Exception) -> None:
         if isinstance(error, GandyError):
@@ -253,11 +279,28 @@ class Claimer:
         self._contended = 0 if claimed else min(self._contended + 1, MOST_DOUBLINGS)
         self._rest_for(min(FIRST_CONTENDED_SECONDS * 2**self._contended, LONGEST_CONTENDED_SECONDS))
 
-    async def _claim(self, limit: int, session: Session) -> tuple[int, bool]:
+    def board(self) -> Ticket | None:
+        """Let another transaction claim for the slots that are free: an end under a cap makes room."""
+        free = self._places.slots - self._places.running() - len(self._ready) - self._coming
+        if not self.is_open or free <= 0 or self._faults:
+            return None
+        return Ticket(self, self._request(free), self._depart(free))
+
+    def land(self, ticket: Ticket, found: Dispatched | None) -> None:
+        """Take what a ticket's transaction has claimed; None: it was not committed."""
+        if found is not None:
+            claimed = self._hold(found, ticket.request)
+            self._note_answer(ticket.serial, claimed, is_contended=found.is_contended or found.held > 0)
+        self._arrive(ticket.serial)
+
+    def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1
-        request = dispatch_request(
+        return dispatch_request(
             self._parts, limit, worker_id=self._worker.id, trains=self._places.trains, turn=self._turn
         )
+
+    async def _claim(self, limit: int, session: Session) -> tuple[int, bool]:
+        request = self._request(limit)
         claimed = 0
         if self._has_pending:
             self._has_pending = False

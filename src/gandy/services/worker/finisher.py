@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
 from gandy.errors import DatabaseFaultError, SetRefusedError
+from gandy.store.dispatching import dispatch
 from gandy.store.halving import write_halved
 
 if TYPE_CHECKING:
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
+    from gandy.services.worker.claiming import Ticket
+    from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import Session
     from gandy.store.finishing import FinishResult, FinishRules
+    from gandy.store.statements import Operation
     from gandy.train.hook_delivery import HookDelivery
 
 _log = logging.getLogger("gandy.worker")
@@ -45,9 +49,13 @@ class Finisher:
         events: EventBus,
         on_drained: Callable[[], None],
         on_room: Callable[[], None],
+        board: Callable[[], Ticket | None],
         is_busy: Callable[[], bool],
     ) -> None:
-        """Take `is_busy`, which says whether more ends are about to come: they are then written together."""
+        """Take `is_busy`, which says whether more ends are about to come: they are then written together.
+
+        `board` gives a claim that is made in the transaction of an end under a cap, for the place it frees.
+        """
         self._session = session
         self._rules = rules
         self._batch = batch
@@ -58,9 +66,11 @@ class Finisher:
         self._stubborn: list[FinishedRun] = []
         self._on_drained = on_drained
         self._on_room = on_room
+        self._board = board
         self._is_busy = is_busy
         self._is_urgent = False
         self._full = asyncio.Event()
+        self._has_hooks = any(hooks.wants(name) for name in ("completed", "failed", "cancelled"))
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -156,7 +166,7 @@ class Finisher:
         while self._held_back and any(finished.claimed.id in self._held_back for finished in taken):
             self._released.clear()
             await self._released.wait()
-        result = await self._session.run(write_ends(taken, self._rules))
+        result = await self._write_and_claim(taken)
         if len(taken) == len(self._writing):
             self._writing = []
         else:
@@ -167,11 +177,34 @@ class Finisher:
         except Exception:  # noqa: BLE001 - what is on record is not written again for that
             _log.exception("not everybody was told of %d ends", len(taken))
 
+    async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
+        """Write a set; where it frees places under a cap, fill them in the same transaction."""
+        ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
+        if ticket is None:
+            return await self._session.run(write_ends(taken, self._rules))
+        found: Dispatched | None = None
+        try:
+            result, found = await self._session.run(self._finish_and_claim(taken, ticket))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the claim is to blame, or the end alone will show it
+            _log.warning("a claim beside ends was refused: %s", error)
+            return await self._session.run(write_ends(taken, self._rules))
+        finally:
+            ticket.land(found)
+        return result
+
+    def _finish_and_claim(
+        self, taken: Sequence[FinishedRun], ticket: Ticket
+    ) -> Operation[tuple[FinishResult, Dispatched]]:
+        result = yield from write_ends(taken, self._rules)
+        return result, (yield from dispatch(ticket.request))
+
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
-        """Replace an end that cannot be stored by one that says less: first its lines go, then the rest."""
+        """Replace an end that cannot be stored by one that says less."""
         _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
         barer = barer_end(finished, error)
-        if barer is not finished:
+        if barer is not None:
             self._writing = [barer if each is finished else each for each in self._writing]
             return
         self._writing = [each for each in self._writing if each is not finished]
@@ -183,11 +216,12 @@ class Finisher:
         self.add(finished)
 
     def _tell(self, taken: Sequence[FinishedRun], result: FinishResult) -> None:
-        """Tell everybody what is on record now; ends that were refused are told by those who own the runs."""
+        """Tell everybody what is on record now."""
         self.retried += result.retried
         self.parked += len(result.parked)
         if result.makes_room:
             self._on_room()
         if result.refused:
             _log.warning("%d ends refused: their runs were given to others", len(result.refused))
-        tell_ends(taken, result, events=self._events, hooks=self._hooks)
+        if result.refused or result.parked or self._has_hooks or self._events.is_heard:
+            tell_ends(taken, result, events=self._events, hooks=self._hooks)

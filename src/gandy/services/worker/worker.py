@@ -26,11 +26,11 @@ from gandy.services.worker.lease import LeaseKeeper
 from gandy.services.worker.parts import finish_rules, runner_parts
 from gandy.services.worker.pool import Pool
 from gandy.services.worker.reconciling import Comparison
+from gandy.services.worker.suspects import Suspects
 from gandy.store.dispatching import next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
-from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gandy.model.run import ClaimedRun
     from gandy.services.worker.claiming import Claimer
     from gandy.services.worker.parts import WorkerParts
+    from gandy.train.process.runner import RunSet
 
 _log = logging.getLogger("gandy.worker")
 
@@ -57,20 +58,28 @@ class Worker:
         self._settings = settings.worker
         self._guard = LoopGuard(SERVICE, parts.events)
         self._reports = RunReports()
-        self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
-        self._runner = JobRunner(runner_parts(parts, self._reports, self._hooks))
+        self._runner = JobRunner(runner_parts(parts, parts.engine, self._reports))
         self._ends = parts.database.session()
         self._suspects = RunBuffer()
+        self._isolated = Suspects(
+            self._suspects,
+            parts.engine,
+            parts.registry,
+            run_one=self._run,
+            slots=settings.worker.slots,
+            processes=settings.worker.processes,
+        )
         self._pools = list(self._make_pools())
         self._comparison = Comparison([pool.claimer for pool in self._pools])
         self._finisher = Finisher(
             self._ends,
             finish_rules(parts),
             batch=settings.worker.finish_batch,
-            hooks=self._hooks,
+            hooks=parts.hook_delivery,
             events=parts.events,
             on_drained=self._look_for_idleness,
             on_room=self._look,
+            board=self._pools[0].claimer.board,
             is_busy=lambda: any(pool.ready for pool in self._pools),
         )
         self._attendant = Attendant(
@@ -132,7 +141,7 @@ class Worker:
     def _working_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
         yield "finisher", self._finisher.run
         yield "attendant", self._attendant.run
-        yield "suspects", self._run_suspects
+        yield "suspects", self._isolated.run
         for pool in self._pools:
             for _ in range(pool.slots):
                 yield "slot", partial(self._slot, pool)
@@ -160,21 +169,22 @@ class Worker:
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
 
-    async def _run_suspects(self) -> None:
-        while True:
-            await self._run(await self._suspects.get())
-
-    async def _run(self, claimed: ClaimedRun) -> None:
+    async def _run(self, claimed: ClaimedRun, together: RunSet | None = None) -> None:
         cancelled_by = self._attendant.begin(claimed)
         try:
             finished = await self._runner.run(
-                claimed, self._id, cancelled_by=cancelled_by, is_leaving=self._is_leaving
+                claimed,
+                self._id,
+                cancelled_by=cancelled_by,
+                together=together,
+                is_leaving=self._is_leaving,
             )
         finally:
             self._attendant.end(claimed.id)
         self._finisher.add(finished)
 
     def _is_leaving(self) -> bool:
+        """Whether a cancellation of a slot's task is meant; a job can cancel the task that it runs in."""
         return self._guard.is_leaving
 
     @property
@@ -341,7 +351,7 @@ class Worker:
         for task in working:
             task.cancel()
         await asyncio.wait([*claiming, *working, *self._tasks], timeout=FLUSH_SECONDS)
-        await self._hooks.close(max(ends_at - clock.time(), 0.0))
+        await self._parts.hook_delivery.close(max(ends_at - clock.time(), 0.0))
         await self._within(FLUSH_SECONDS, self._close())
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.pooler import name_statements, pooler_of
-from gandy.store.drivers.postgres_binding import keep_json_as_text, run_step_async, sql
+from gandy.store.drivers.postgres_binding import keep_json_as_text, read_any_instant, run_step_async, sql
 from gandy.store.drivers.postgres_errors import LOST_STATEMENT, translate, translated
 from gandy.store.drivers.postgres_pool import Liveness
 
@@ -121,7 +121,7 @@ class PostgresDatabase:
         await asyncio.Event().wait()  # there is nothing to hear: the caller polls
 
     async def connect(self, *, is_direct: bool = False) -> Link:
-        """Open a configured connection outside the pool; `is_direct` takes the way of LISTEN if there is one."""
+        """Open a configured connection outside the pool; `is_direct` goes the way of LISTEN."""
         direct = self._settings.notify_url if is_direct else None
         connection = await self._connect(direct or self._settings.url)
         try:
@@ -151,6 +151,7 @@ class PostgresDatabase:
 
     async def _configure(self, connection: Link) -> None:
         keep_json_as_text(connection)
+        read_any_instant(connection)
         name_statements(connection, self.pooler)
         promised = {"backend": connection.info.backend_pid}
         cursor = await connection.execute(sql("configure_session"), promised)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import psycopg
+from psycopg.adapt import Loader
+from psycopg.pq import Format
 from psycopg.types.string import TextBinaryLoader, TextLoader
 
 from gandy.errors import RowConflictError
+from gandy.settings.bounds import LAST_INSTANT
 from gandy.store.drivers.postgres_errors import is_unstorable
 from gandy.store.drivers.storable import storable
 from gandy.store.statements import (
@@ -24,7 +27,7 @@ from gandy.store.statements import (
 )
 
 if TYPE_CHECKING:
-    from psycopg.abc import AdaptContext
+    from psycopg.abc import AdaptContext, Buffer
 
 Parameters: TypeAlias = Mapping[str, object]
 
@@ -32,6 +35,8 @@ Parameters: TypeAlias = Mapping[str, object]
 _REFUSED_TEXT: Final = (UnicodeEncodeError, psycopg.DataError)
 _LARGEST: Final = 2**63 - 1
 
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_SIGN: Final = 0x80  # of a big-endian number
 #: Kinds of which a column seldom has many different values; no two of them are equal to each other.
 _REPEATED: Final = frozenset({datetime, bool, type(None)})
 
@@ -115,6 +120,31 @@ def _element(value: object) -> str:
     if isinstance(value, datetime):
         return f'"{value.isoformat()}"'
     return str(value)  # numbers and booleans, as PostgreSQL reads them
+
+
+class CalendarLoader(Loader):
+    """Reads instants; the ends of Python's calendar stand for those that lie beyond it."""
+
+    format = Format.BINARY
+
+    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
+        super().__init__(oid, context)
+        usual = psycopg.adapters.get_loader(oid, Format.BINARY)
+        assert usual is not None  # noqa: S101 psycopg reads every kind of its own
+        self._load = usual(oid, context).load
+
+    def load(self, data: Buffer) -> datetime:
+        """Read one; a row that an older version stored must not hide all others of its listing."""
+        try:
+            instant: datetime = self._load(data)
+        except psycopg.DataError:
+            return _FIRST if bytes(data)[0] & _SIGN else LAST_INSTANT
+        return instant
+
+
+def read_any_instant(context: AdaptContext) -> None:
+    """Read instants that no datetime can hold, too."""
+    context.adapters.register_loader("timestamptz", CalendarLoader)
 
 
 def keep_json_as_text(context: AdaptContext) -> None:

@@ -39,6 +39,8 @@ _INSTANTS = frozenset(
         "deferred_since",
     }
 )
+_FIRST = "0001-01-01T00:00:00.000000Z"
+_LAST = "9999-12-31T23:59:59.999999Z"
 _FLAGS = frozenset({"cancellation_requested"})
 _LISTS = frozenset({"trains"})
 _LARGEST = 2**63 - 1
@@ -46,7 +48,7 @@ _LARGEST = 2**63 - 1
 
 def to_text(instant: datetime) -> str:
     """Write an instant the way that every SQLite column holds it."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 class StatementClock:
@@ -76,7 +78,13 @@ class StatementClock:
 
 
 def _later(now: datetime, seconds: float | None) -> str | None:
-    return None if seconds is None else to_text(now + timedelta(seconds=seconds))
+    """Add seconds; the calendar's own ends stand for what lies beyond them."""
+    if seconds is None:
+        return None
+    try:
+        return to_text(now + timedelta(seconds=seconds))
+    except (OverflowError, ValueError):
+        return _LAST if seconds > 0 else _FIRST
 
 
 def _seconds_until(now: datetime, text: str | None) -> float | None:

@@ -10,6 +10,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import NoCurrentRunError
+from gandy.settings.bounds import HIGHEST_NUMBER, LONGEST_NAME, check
 from gandy.train.codec import encode_any
 from gandy.train.inside.log import RunLog
 from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress, RunSink
@@ -100,10 +101,15 @@ class Run:
 
     def progress(self, done: int, total: int | None = None) -> None:
         """Say how far the run has come."""
+        if type(done) is not int or not 0 <= done <= HIGHEST_NUMBER:  # often called: the table only says why
+            check("done", done, called="progress(done=...)")
+        if total is not None:
+            check("total", total, called="progress(total=...)")
         self.sink.report_progress(self, Progress(done, total))
 
     def activate(self, external_id: str, input: object = DECLARED_INPUT) -> None:
         """Queue a dormant dependent of this run's manifest once the run has completed."""
+        check("external_id", external_id, called="activate(external_id=...)")
         input_json = None if isinstance(input, DeclaredInput) else encode_any(input)
         self.sink.activate(self, Activation(external_id, input_json))
 
@@ -118,8 +124,11 @@ class Run:
             level, logger = "WARNING", "gandy.run"
             message = f"this run has written {self.limits.max_lines} lines; the following ones are not kept"
         offset_ns = perf_counter_ns() - self.started_ns
-        text = _shortened(self.without_secrets(message), self.limits.max_line_chars)
-        self.sink.write_log(self, LogLine(offset_ns, level, logger, text))
+        self.sink.write_log(self, LogLine(offset_ns, level, logger[:LONGEST_NAME], self.shown_line(message)))
+
+    def shown_line(self, message: str) -> str:
+        """Return a log line as it may leave the run: without secrets, and no longer than the limit."""
+        return _shortened(self.without_secrets(message), self.limits.max_line_chars)
 
     def hide(self, secrets: tuple[str, ...]) -> None:
         """Mask these texts in everything that is kept of this run."""

@@ -77,7 +77,6 @@ class RunSet:
         self.size = size
         self.is_here = is_here
         self.child: asyncio.Future[ChildProcess] | None = None
-        self.unfinished = size
 
 
 class ProcessRunner:
@@ -131,6 +130,11 @@ class ProcessRunner:
         finally:
             run.is_waiting = False
 
+    def release(self, together: RunSet) -> None:
+        """End the process of a set that is over."""
+        if together.child is not None:
+            together.child.add_done_callback(self._let_go_started)
+
     async def close(self) -> None:
         """End the idle processes."""
         idle, self._idle = self._idle, []
@@ -157,16 +161,11 @@ class ProcessRunner:
         return child, ended
 
     async def _in_set(self, place: str, start: Start, run: Run, *, together: RunSet) -> Supervised:
-        """Run in the process of a set, which the first of them starts and the last one ends."""
+        """Run in the process of a set, which the first of them starts."""
         if together.child is None:
             together.child = asyncio.ensure_future(self._started(place))
-        try:
-            child = await asyncio.shield(together.child)
-            return child, await self._supervised(child, start, run)
-        finally:
-            together.unfinished -= 1
-            if together.unfinished <= 0:
-                together.child.add_done_callback(self._let_go_started)
+        child = await asyncio.shield(together.child)
+        return child, await self._supervised(child, start, run)
 
     async def _idle_or_new(self, place: str) -> ChildProcess:
         while self._idle:

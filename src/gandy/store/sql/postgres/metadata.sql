@@ -3,7 +3,7 @@
 INSERT INTO gandy.metadata_live (
     bucket, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT 'infinity', %(owner)s, %(name)s, 'in_progress', %(parent_id)s, now, %(input)s::json, now, now,
-       now + make_interval(secs => %(timeout_seconds)s::float8), %(worker_id)s, nextval('gandy.fence')
+       now + make_interval(secs => nullif(least(%(timeout_seconds)s::float8, 4e9::float8), 4e9::float8)), %(worker_id)s, nextval('gandy.fence')
 FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;
 

@@ -68,3 +68,19 @@ WHERE r.train_state = 'in_progress' AND r.id > %(after)s
   AND r.deadline_at <= gandy.now() - make_interval(secs => %(grace_seconds)s::float8)
   AND r.start_time <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
 ORDER BY r.id LIMIT %(limit)s;
+
+-- name: find_live_run
+-- A run that is not over, of this application or of any.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
+WHERE r.id = %(id)s AND r.bucket = 'infinity' AND (%(owner)s::text IS NULL OR r.owner = %(owner)s);
+
+-- name: find_ended_job
+-- What became of a job that has no live run: the state of its run, or of the entry that waits.
+SELECT state FROM (
+    SELECT r.train_state AS state FROM gandy.metadata r
+    WHERE r.id = %(id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+    UNION ALL
+    SELECT q.status FROM gandy.work_queue q
+    WHERE q.id = %(id)s AND q.status <> 'dispatched' AND (%(owner)s::text IS NULL OR q.owner = %(owner)s)) j LIMIT 1;

@@ -99,11 +99,12 @@ WITH claim AS MATERIALIZED (
                SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END,
            d.due_at, d.attempt, d.input,
            claim.now, claim.now,
-           claim.now + make_interval(secs => coalesce(
+           -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+           claim.now + make_interval(secs => nullif(least(coalesce(
                d.timeout_seconds,
                CASE WHEN d.manifest_id IS NOT NULL THEN (
                    SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = d.manifest_id) END,
-               %(default_timeout_seconds)s::float8)),
+               %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)),
            %(worker_id)s, claim.fence
     FROM claim, dispatched d
 ), active AS (

@@ -58,8 +58,9 @@ picked AS MATERIALIZED (
 ), started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
-        deadline_at = claim.now + make_interval(
-            secs => coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8))
+        -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+        deadline_at = claim.now + make_interval(secs => nullif(least(
+            coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8))
     FROM claim, picked JOIN gandy.work_queue q ON q.id = picked.id LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
     WHERE r.id = picked.id AND r.bucket = 'infinity' AND r.train_state = 'pending'
     RETURNING r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,

@@ -25,9 +25,10 @@ RETURNING id;
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
 UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
     fence = (SELECT value FROM sequence WHERE name = 'fence'),
-    deadline_at = gandy_later(coalesce(
+    -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+    deadline_at = gandy_later(nullif(min(coalesce(
         (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
-         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
+         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))
 WHERE id = :id AND train_state = 'pending';
 DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
     SELECT id FROM metadata WHERE id = :id AND train_state = 'in_progress'

@@ -58,3 +58,18 @@ FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
 WHERE r.train_state = 'in_progress' AND r.id > :after AND r.deadline_at <= gandy_later(-:grace_seconds)
   AND r.start_time <= gandy_later(-:stale_seconds)
 ORDER BY r.id LIMIT :limit;
+
+-- name: find_live_run
+-- A run that is not over, of this application or of any.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
+       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
+FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
+WHERE r.id = :id AND r.train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR r.owner = :owner);
+
+-- name: find_ended_job
+-- What became of a job that has no live run: the state of its run, or of the entry that waits.
+SELECT state FROM (
+    SELECT r.train_state AS state FROM metadata r WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner)
+    UNION ALL
+    SELECT q.status FROM work_queue q
+    WHERE q.id = :id AND q.status <> 'dispatched' AND (:owner IS NULL OR q.owner = :owner)) j LIMIT 1;

@@ -70,7 +70,8 @@ SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN d.rank + 32 * coalesce((
            SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
-       gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)),
+       -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+       gandy_later(nullif(min(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds), 4e9), 4e9)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
 WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';

@@ -48,9 +48,10 @@ ORDER BY started_at;
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
 UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
     fence = (SELECT value FROM sequence WHERE name = 'fence'),
-    deadline_at = gandy_later(coalesce(
+    -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+    deadline_at = gandy_later(nullif(min(coalesce(
         (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
-         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
+         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))
 WHERE id IN (SELECT r.id FROM metadata r
              WHERE r.owner = :owner AND r.train_state = 'pending' AND r.name IN (SELECT value FROM json_each(:trains))
              ORDER BY r.rank DESC, r.id LIMIT :limit);
