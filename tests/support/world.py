@@ -146,12 +146,13 @@ class World:
         await self.finish(*runs, state=TrainState.FAILED)
         return len(runs)
 
+    def stamp(self, after: timedelta = timedelta(0)) -> str:
+        """Write an instant from now as both databases read it."""
+        return (self.clock.now + after).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
     def know_worker(self, worker_id: str, state: str = "running") -> None:
         """Write the row of a worker that no lease ever takes away, unless there is one."""
-        now, later = (
-            instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            for instant in (self.clock.now, self.clock.now + timedelta(days=3_650))
-        )
+        now, later = self.stamp(), self.stamp(timedelta(days=3_650))
         self.rows(
             "INSERT INTO worker (id, owner, host, pid, version, started_at, last_seen_at, lease_expires_at, "
             "slots, state) VALUES (?, ?, 'here', 1, '1', ?, ?, ?, 1, ?) ON CONFLICT DO NOTHING",

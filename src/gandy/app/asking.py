@@ -13,7 +13,7 @@ from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.settings.bounds import BOUNDS, check
 from gandy.store.queueing import enqueue, is_one_statement
 from gandy.store.seeding import add_manifest
-from gandy.store.triggers import lock_manifest, trigger
+from gandy.store.triggers import lock_manifest, remove_manifest, trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +70,7 @@ class Asking:
     def trigger(self, external_id: str, *, delay: timedelta | None, value: object) -> Operation[Job[Any]]:
         """Queue a manifest; another input than its own is checked by its train's type."""
         delay = timedelta(0) if delay is None else delay
+        check("external_id", external_id)
         check("delay", delay)
         manifest = yield from lock_manifest(external_id, owner=self._owner)
         definition = self._registry.get(manifest.train)
@@ -82,6 +83,11 @@ class Asking:
             output=definition.output,
             is_new=triggered.is_new,
         )
+
+    def remove_schedule(self, external_id: str) -> Operation[bool]:
+        """Remove a manifest of this application that was made at run time."""
+        check("external_id", external_id)
+        return (yield from remove_manifest(external_id, owner=self._owner))
 
     def _asked(self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
         options = {name: value for name, value in keywords.items() if name != "connection"}

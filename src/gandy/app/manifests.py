@@ -12,7 +12,7 @@ from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, Manifest
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
-from gandy.settings.bounds import BOUNDS, problems_of, shortened
+from gandy.settings.bounds import BOUNDS, problems_of, shortened, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,8 +112,9 @@ def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[objec
 
 def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:
     """Refuse an id that a person could not type, or that the table does not take."""
-    if problem := BOUNDS["external_id"].problem("its id", external_id):
-        raise DeclarationError(shortened(str(external_id)), problem, what=what)
+    word = "id" if what == "manifest" else "name"
+    if problem := BOUNDS["external_id"].problem(f"its {word}", external_id):
+        raise DeclarationError(shortened(written(external_id)), problem, what=what)
 
 
 def _schedule_problems(schedule: Schedule) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from gandy.services.table_maintenance import SERVICE as LIFECYCLE
 from gandy.services.wakeups import Wakeups
 from gandy.services.worker.parts import WorkerParts
 from gandy.services.worker.worker import Worker
-from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -39,7 +38,6 @@ def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
             events=app.events,
             wakeups=wakeups,
             engine=app.engine,
-            hook_delivery=HookDelivery(app.hooks, timeout=app.settings.hooks.timeout),
             host=app.place,
             clock=app.clock,
         )

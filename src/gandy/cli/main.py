@@ -83,9 +83,7 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at every argument of the call before a command sees it."""
-        from gandy.cli.options import refuse_broken_text  # noqa: PLC0415 `gandy --help` needs none of it
-
-        refuse_broken_text(args)
+        _refuse_broken_text(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -95,6 +93,19 @@ class LazyGroup(click.Group):
         except GandyError as error:
             click.echo(f"gandy: {error}", err=True)
             ctx.exit(error.exit_code)
+
+
+def _refuse_broken_text(args: list[str]) -> None:
+    """Name the option whose text is not UTF-8: it arrives as lone surrogates, which no database holds."""
+    option = "argument"
+    for arg in args:
+        name, _, value = arg.partition("=")
+        option = name if name.startswith("-") else option
+        try:
+            arg.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{option}: {(value or arg)!r} is not UTF-8 text") from None
+        option = option if arg == option else "argument"
 
 
 @click.group(cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gandy.settings.bounds import BOUNDS, RefusedValueError, is_storable
+from gandy.settings.bounds import BOUNDS, RefusedValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,18 +36,6 @@ def bounded(option: str) -> Callable[[object], object]:
 
     take.__name__ = str(bound.schema.get("type", "text"))  # what the help shows
     return take
-
-
-def refuse_broken_text(args: list[str]) -> None:
-    """Refuse arguments that no database can hold: bytes that are not UTF-8 arrive as lone surrogates."""
-    option = "argument"
-    for arg in args:
-        name, _, value = arg.partition("=")
-        option = name if name.startswith("--") else option
-        if not is_storable(arg):
-            shown = arg if name == option else value
-            raise click.UsageError(f"{option}: {shown!r} is not UTF-8 text")
-        option = option if arg == option else "argument"
 
 
 def json_input(text: str) -> str:

@@ -81,7 +81,6 @@ from gandy.errors.schedules import (
     ExclusionError,
     IntervalError,
     OnceError,
-    PriorityRangeError,
     ScheduleError,
     TimezoneNotFoundError,
 )
@@ -188,7 +187,6 @@ __all__ = [
     "PayloadError",
     "PayloadTooLargeError",
     "PortTakenError",
-    "PriorityRangeError",
     "ProvideError",
     "ReadOnlyTokenError",
     "RemoteJunctionError",

@@ -81,15 +81,6 @@ class ExcludedInstantError(ScheduleError):
         self.timezone = timezone
 
 
-class PriorityRangeError(ScheduleError):
-    """A priority outside the scale."""
-
-    def __init__(self, priority: int, highest: int) -> None:
-        super().__init__(f"priority {priority} is off the scale. Use 0 (last) to {highest} (first)")
-        self.priority = priority
-        self.highest = highest
-
-
 class DependencyCycleError(ScheduleError):
     """Manifests that wait for each other."""
 

@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_LONGEST_SHOWN = 80
+
+
 class DurationFormatError(GandyError, ValueError):
     """A text that does not read as a duration."""
 
     exit_code = 2
 
     def __init__(self, text: str, problem: str) -> None:
-        super().__init__(f"{text!r} {problem}")
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+        super().__init__(f"{shown!r} {problem}")
         self.text = text
         self.problem = problem
 

@@ -167,7 +167,7 @@ class TaskCancelledError(GandyError):
         self.train = train
         super().__init__(
             f"train {train}: code of a job cancelled the task that ran it (asyncio.Task.cancel); "
-            "to stop a run from inside, raise CancelRun"
+            "to end a run from inside, return End or raise an exception"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from gandy.errors import CronExpressionError, IntervalError, OnceError
+from gandy.errors import CronExpressionError, IntervalError, NaiveInstantError, OnceError
 from gandy.model.schedule import Cron, Interval, Once
 from gandy.rules.calendar.cron import validate
 from gandy.rules.calendar.zones import zone
@@ -38,6 +38,8 @@ def once(*, at: datetime | None = None, delay: timedelta | None = None, timezone
     """Run one time, at an instant or after a delay. The zone is for exclusions only."""
     zone(timezone)
     for option, value in (("at", at), ("delay", delay)):
+        if option == "at" and isinstance(value, datetime) and value.tzinfo is None:
+            raise NaiveInstantError(value)
         if value is not None and (problem := BOUNDS[option].problem(option, value)):
             raise OnceError(f"cannot be kept: {problem}")
     return Once(at, delay, timezone)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from gandy.settings.bounds import Timeout  # noqa: TC001 read at run time, as an input of our own trains
 from gandy.settings.kinds import (
     Kind,
     choice,
@@ -27,8 +28,6 @@ from gandy.settings.kinds import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from gandy.settings.bounds import Timeout
 
 T = TypeVar("T")
 

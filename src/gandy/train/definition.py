@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from gandy.errors import TrainDefinitionError
-from gandy.settings.bounds import BOUNDS, problems_of, shortened
+from gandy.settings.bounds import BOUNDS, problems_of, shown
 from gandy.train.codec import PayloadCodec
 from gandy.train.route.cargo import NOTHING, key_of, type_name
 from gandy.train.route.check import input_parameter, output_of, plan_function, plan_route
@@ -124,7 +124,9 @@ def _defined(
     if problem := BOUNDS["name"].problem("its name", name):
         problems = (problem, *problems)
     if problems:
-        raise TrainDefinitionError(train=shortened(str(name)), problem="; ".join(problems))
+        raise TrainDefinitionError(
+            train=name if BOUNDS["name"].holds(name) else shown(name), problem="; ".join(problems)
+        )
     return TrainDefinition(
         name=name,
         plan=plan,

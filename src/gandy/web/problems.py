@@ -15,8 +15,7 @@ from starlette.exceptions import HTTPException
 from gandy.errors import (
     AppNotOpenError,
     ContractTargetError,
-    DatabaseBusyError,
-    DatabaseUnreachableError,
+    DatabaseFaultError,
     DeclarationError,
     EnqueueError,
     ForeignOriginError,
@@ -83,8 +82,7 @@ _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (ContractTargetError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UnknownTrainError, HTTPStatus.NOT_FOUND),
     (LookupError, HTTPStatus.NOT_FOUND),
-    (DatabaseBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (DatabaseUnreachableError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (DatabaseFaultError, HTTPStatus.SERVICE_UNAVAILABLE),
     (AppNotOpenError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 _KIND: Final = "urn:gandy:problem:"

@@ -13,7 +13,7 @@ from gandy.store.logs import keep_logs, settle_logs
 from gandy.train.hooks import HookEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from gandy.store.finishing import FinishResult, FinishRules
     from gandy.store.statements import Operation
     from gandy.train.hook_delivery import HookDelivery
+    from gandy.train.hooks import HookName
 
 _STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
     TrainState.COMPLETED: "completed",
     TrainState.FAILED: "failed",
     TrainState.CANCELLED: "cancelled",
 }
+_LEAST: Final = Failure(None, "EndNotStored", "its end could not be stored")
 
 
 def write_ends(taken: Sequence[FinishedRun], rules: FinishRules) -> Operation[FinishResult]:
@@ -46,8 +48,8 @@ def write_ends(taken: Sequence[FinishedRun], rules: FinishRules) -> Operation[Fi
     return result
 
 
-def barer_end(finished: FinishedRun, error: Exception) -> FinishedRun | None:
-    """Give an end that the database refused in the next simpler form; None: it is as bare as can be.
+def barer_end(finished: FinishedRun, error: Exception) -> FinishedRun:
+    """Give an end that the database refused in the next simpler form; itself where it is as bare as can be.
 
     First its log lines go, then all that the run brought, then every text of its own.
     """
@@ -59,10 +61,9 @@ def barer_end(finished: FinishedRun, error: Exception) -> FinishedRun | None:
         if end.state is TrainState.COMPLETED or failure is None:
             failure = Failure(None, type(error).__name__, f"its end could not be stored: {error}")
         return finished._replace(end=_bare(end, failure))
-    return None if end.failure == _LEAST else finished._replace(end=_bare(end, _LEAST))
-
-
-_LEAST: Final = Failure(None, "EndNotStored", "its end could not be stored")
+    if end.failure == _LEAST:
+        return finished
+    return finished._replace(end=_bare(end, _LEAST))
 
 
 def _has_extras(end: RunEnd) -> bool:
@@ -84,35 +85,27 @@ def _bare(end: RunEnd, failure: Failure) -> RunEnd:
 
 
 def tell_ends(
-    taken: Iterable[FinishedRun], result: FinishResult, *, events: EventBus, hooks: HookDelivery
+    taken: Sequence[FinishedRun], result: FinishResult, *, events: EventBus, hooks: HookDelivery
 ) -> None:
     """Tell what is on record now; an end that was refused is told by the process that has the run."""
     if result.refused:
         events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
-    parked = frozenset(result.parked)
-    for finished in taken:
-        if finished.claimed.id in result.finished:
-            _tell_end(as_recorded(finished, result), events=events, hooks=hooks)
-        if finished.claimed.id in parked:
-            _tell_parked(finished, events=events, hooks=hooks)
+    if events.is_heard or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
+        for finished in taken:
+            if finished.claimed.id in result.finished:
+                _tell_end(as_recorded(finished, result), events=events, hooks=hooks)
+    if result.parked:
+        parked = set(result.parked)
+        for finished in taken:
+            if finished.claimed.id in parked:
+                _tell_parked(finished, events=events, hooks=hooks)
 
 
 def _tell_end(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:
-    if events.is_heard:
-        events.emit(finished_event(finished))
+    events.emit(_finished_event(finished))
     name = HOOKS_BY_STATE[finished.end.state]
     if hooks.wants(name):
-        claimed = finished.claimed
-        hooks.deliver(
-            HookEvent(
-                name=name,
-                train=claimed.train,
-                run_id=claimed.id,
-                attempt=claimed.attempt,
-                manifest=claimed.manifest,
-                outcome=finished.outcome,
-            )
-        )
+        hooks.deliver(_hook_event(finished, name))
 
 
 def _tell_parked(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:
@@ -122,21 +115,10 @@ def _tell_parked(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery
         DeadLettered(run_id=claimed.id, train=claimed.train, manifest=claimed.manifest, reason=reason)
     )
     if hooks.wants("dead_lettered"):
-        hooks.deliver(
-            HookEvent(
-                name="dead_lettered",
-                train=claimed.train,
-                run_id=claimed.id,
-                attempt=claimed.attempt,
-                manifest=claimed.manifest,
-                outcome=finished.outcome,
-                reason=reason,
-            )
-        )
+        hooks.deliver(_hook_event(finished, "dead_lettered", reason=reason))
 
 
-def finished_event(finished: FinishedRun) -> RunFinished:
-    """Say how a run ended, as it stands on record."""
+def _finished_event(finished: FinishedRun) -> RunFinished:
     claimed, end = finished.claimed, finished.end
     timings = finished.outcome.timings
     last = timings[-1] if timings else None
@@ -148,4 +130,17 @@ def finished_event(finished: FinishedRun) -> RunFinished:
         state=_STATE_WORDS[end.state],
         took=timedelta(microseconds=(last.started_ns + last.duration_ns) // 1000 if last else 0),
         failure=end.failure.exception if end.failure else None,
+    )
+
+
+def _hook_event(finished: FinishedRun, name: HookName, *, reason: str | None = None) -> HookEvent:
+    claimed = finished.claimed
+    return HookEvent(
+        name=name,
+        train=claimed.train,
+        run_id=claimed.id,
+        attempt=claimed.attempt,
+        manifest=claimed.manifest,
+        outcome=finished.outcome,
+        reason=reason,
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
     from gandy.train.hook_delivery import HookDelivery
-    from gandy.train.hooks import HookName, Hooks
+    from gandy.train.hooks import HookName
     from gandy.train.inside.run import RunLimits
     from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain, Registry
@@ -66,6 +66,15 @@ class FinishedRun(NamedTuple):
     report: RunReport | None  #: None: it said nothing
 
 
+class _Said(NamedTuple):
+    """What is known of a run beside its outcome."""
+
+    worker_id: str
+    train: AnyTrain | None
+    report: RunReport | None
+    set_size: int
+
+
 class Stored(NamedTuple):
     """Stands for the input that the claim brought."""
 
@@ -78,11 +87,6 @@ class Unattended:
     """A run without an attendant: its time is watched here, and a caller who leaves has cancelled it."""
 
     value: object = STORED  #: the input, where the caller has it at hand
-
-
-def always() -> bool:
-    """Take every cancellation of the task for the caller's own."""
-    return True
 
 
 class JobRunner:
@@ -100,14 +104,15 @@ class JobRunner:
         cancelled_by: CancelledBy | None = None,
         together: RunSet | None = None,
         held_for: float = 0.0,
-        is_leaving: Callable[[], bool] = always,
+        is_leaving: Callable[[], bool] | None = None,
         unattended: Unattended | None = None,
     ) -> FinishedRun:
         """Run one claimed run and return its end.
 
-        `together` is the set that a suspect is isolated with.
-        `held_for` is how many seconds it waited here after the claim. A cancellation of this task passes
-        through where `is_leaving` says that the caller asked for it, unless the run is `unattended`.
+        `together` is the set that a suspect is isolated with, `held_for` how many seconds the run waited here
+        after its claim. A cancellation of this task passes through where `is_leaving` says that the caller
+        asked for it (without it: always). A caller who leaves an `unattended` run has
+        cancelled the run.
         """
         parts = self._parts
         run = self._begin(claimed)
@@ -136,16 +141,12 @@ class JobRunner:
                 alarm.cancel()
             del self.running[claimed.id]
             report = parts.reports.close(run)
-        set_size = 0 if together is None else together.size
+        said = _Said(worker_id, train, report, 0 if together is None else together.size)
         try:
-            end = self._record(
-                claimed, outcome, worker_id=worker_id, train=train, report=report, set_size=set_size
-            )
+            end = self._record(claimed, outcome, said)
         except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
-            end = self._record(
-                claimed, outcome, worker_id=worker_id, train=train, report=report, set_size=set_size
-            )
+            end = self._record(claimed, outcome, said)
         return FinishedRun(claimed, outcome, end, report)
 
     def _begin(self, claimed: ClaimedRun) -> Run:
@@ -185,24 +186,15 @@ class JobRunner:
                 )
             )
 
-    def _record(
-        self,
-        claimed: ClaimedRun,
-        outcome: Outcome[Any],
-        *,
-        worker_id: str,
-        train: AnyTrain | None,
-        report: RunReport | None,
-        set_size: int,
-    ) -> RunEnd:
+    def _record(self, claimed: ClaimedRun, outcome: Outcome[Any], said: _Said) -> RunEnd:
         return record(
             claimed,
             outcome,
-            worker_id=worker_id,
-            train=train,
-            report=report,
+            worker_id=said.worker_id,
+            train=said.train,
+            report=said.report,
             max_output_bytes=self._parts.max_output_bytes,
-            set_size=set_size,
+            set_size=said.set_size,
         )
 
 
@@ -228,10 +220,10 @@ def _set_alarm(run: Run, seconds: float) -> asyncio.TimerHandle:
     return asyncio.get_running_loop().call_later(seconds, ring)
 
 
-def _passes(error: BaseException, is_leaving: Callable[[], bool], *, is_kept: bool) -> bool:
+def _passes(error: BaseException, is_leaving: Callable[[], bool] | None, *, is_kept: bool) -> bool:
     """Whether this ends the task and not only its run."""
     if isinstance(error, asyncio.CancelledError):
-        return not is_kept and is_leaving()
+        return not is_kept and (is_leaving is None or is_leaving())
     if isinstance(error, GeneratorExit):
         try:
             asyncio.current_task()
@@ -244,20 +236,3 @@ def _stopped(error: BaseException, run: Run) -> Outcome[Any]:
     if isinstance(error, asyncio.CancelledError):
         return Cancelled(CancelledBy.CALLER, "the task that ran it was cancelled", run.junction)
     return failure(error, run, junction=None, timings=())
-
-
-async def tell_hooks(hooks: Hooks, finished: FinishedRun) -> None:
-    """Tell the application's hooks, once, after the end is recorded."""
-    name = HOOKS_BY_STATE[finished.end.state]
-    if hooks.wants(name):
-        claimed = finished.claimed
-        await hooks.fire(
-            HookEvent(
-                name=name,
-                train=claimed.train,
-                run_id=claimed.id,
-                attempt=claimed.attempt,
-                manifest=claimed.manifest,
-                outcome=finished.outcome,
-            )
-        )

@@ -117,13 +117,19 @@ async def _record(transaction: Transaction, skips: Sequence[SkipRow], *, charges
     if not skips:
         return
 
-    async def write(part: Sequence[SkipRow]) -> int:
-        async with transaction.savepoint():
-            return await transaction.run(record_skips(part))
+    by_manifest: dict[int, list[SkipRow]] = {}
+    for skip in skips:
+        by_manifest.setdefault(skip[0], []).append(skip)
 
-    for refused in (await write_halved(skips, write, charges_all=charges_all)).refused:
-        manifest_id, skip, _ = refused.item
-        _log.error("a verdict of manifest %s (%s) is lost: %s", manifest_id, skip.reason, refused.error)
+    async def write(part: Sequence[list[SkipRow]]) -> int:
+        async with transaction.savepoint():
+            return await transaction.run(record_skips([skip for rows in part for skip in rows]))
+
+    result = await write_halved(list(by_manifest.values()), write, charges_all=charges_all)
+    for refused in result.refused:
+        _log.error(
+            "%s verdicts of manifest %s are lost: %s", len(refused.item), refused.item[0][0], refused.error
+        )
 
 
 def _skips_of(pair: Decided, written: Written) -> Iterator[SkipRow]:

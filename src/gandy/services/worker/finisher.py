@@ -70,7 +70,6 @@ class Finisher:
         self._is_busy = is_busy
         self._is_urgent = False
         self._full = asyncio.Event()
-        self._has_hooks = any(hooks.wants(name) for name in ("completed", "failed", "cancelled"))
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -204,7 +203,7 @@ class Finisher:
         """Replace an end that cannot be stored by one that says less."""
         _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
         barer = barer_end(finished, error)
-        if barer is not None:
+        if barer is not finished:
             self._writing = [barer if each is finished else each for each in self._writing]
             return
         self._writing = [each for each in self._writing if each is not finished]
@@ -223,5 +222,4 @@ class Finisher:
             self._on_room()
         if result.refused:
             _log.warning("%d ends refused: their runs were given to others", len(result.refused))
-        if result.refused or result.parked or self._has_hooks or self._events.is_heard:
-            tell_ends(taken, result, events=self._events, hooks=self._hooks)
+        tell_ends(taken, result, events=self._events, hooks=self._hooks)

@@ -40,7 +40,6 @@ class WorkerParts:
     events: EventBus
     wakeups: Wakeups
     engine: Engine  #: the application's own: one for each process
-    hook_delivery: HookDelivery  #: made for this worker, which closes it
     host: str | None = None  #: where a child process finds the application, "module:name"
     clock: ManualClock | None = None
 
@@ -62,17 +61,17 @@ def dispatch_request(
     )
 
 
-def runner_parts(parts: WorkerParts, engine: Engine, reports: RunReports) -> RunnerParts:
+def runner_parts(parts: WorkerParts, reports: RunReports, hooks: HookDelivery) -> RunnerParts:
     """Give the runner what every run needs."""
     log = parts.settings.run_log
     return RunnerParts(
         registry=parts.registry,
         provided=parts.provided,
-        hooks=parts.hook_delivery,
+        hooks=hooks,
         events=parts.events,
         reports=reports,
         limits=RunLimits(log.max_lines, log.max_line_chars),
-        engine=engine,
+        engine=parts.engine,
         max_output_bytes=parts.settings.worker.max_output_bytes,
     )
 

@@ -31,6 +31,7 @@ from gandy.store.dispatching import next_due, open_due, put_back
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -58,7 +59,8 @@ class Worker:
         self._settings = settings.worker
         self._guard = LoopGuard(SERVICE, parts.events)
         self._reports = RunReports()
-        self._runner = JobRunner(runner_parts(parts, parts.engine, self._reports))
+        self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
+        self._runner = JobRunner(runner_parts(parts, self._reports, self._hooks))
         self._ends = parts.database.session()
         self._suspects = RunBuffer()
         self._isolated = Suspects(
@@ -75,7 +77,7 @@ class Worker:
             self._ends,
             finish_rules(parts),
             batch=settings.worker.finish_batch,
-            hooks=parts.hook_delivery,
+            hooks=self._hooks,
             events=parts.events,
             on_drained=self._look_for_idleness,
             on_room=self._look,
@@ -351,7 +353,7 @@ class Worker:
         for task in working:
             task.cancel()
         await asyncio.wait([*claiming, *working, *self._tasks], timeout=FLUSH_SECONDS)
-        await self._parts.hook_delivery.close(max(ends_at - clock.time(), 0.0))
+        await self._hooks.close(max(ends_at - clock.time(), 0.0))
         await self._within(FLUSH_SECONDS, self._close())
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:

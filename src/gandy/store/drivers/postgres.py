@@ -18,7 +18,7 @@ from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.pooler import name_statements, pooler_of
 from gandy.store.drivers.postgres_binding import keep_json_as_text, read_any_instant, run_step_async, sql
 from gandy.store.drivers.postgres_errors import LOST_STATEMENT, translate, translated
-from gandy.store.drivers.postgres_pool import Liveness
+from gandy.store.drivers.postgres_pool import Liveness, Primary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,6 +61,7 @@ class PostgresDatabase:
             check=Liveness().check,
             name="gandy",
         )
+        self._primary = Primary(self._pool)
 
     async def open(self) -> None:
         """Connect and verify the schema; nothing is written."""
@@ -121,7 +122,7 @@ class PostgresDatabase:
         await asyncio.Event().wait()  # there is nothing to hear: the caller polls
 
     async def connect(self, *, is_direct: bool = False) -> Link:
-        """Open a configured connection outside the pool; `is_direct` goes the way of LISTEN."""
+        """Open a configured connection outside the pool; a direct one by the URL of LISTEN if it is set."""
         direct = self._settings.notify_url if is_direct else None
         connection = await self._connect(direct or self._settings.url)
         try:
@@ -145,11 +146,15 @@ class PostgresDatabase:
             try:
                 yield connection
             except Exception as error:
-                if is_spoilt(translate(error, self.address) or error):
+                fault = translate(error, self.address) or error
+                if isinstance(fault, DatabaseReadOnlyError):
+                    await self._primary.leave(connection)
+                if is_spoilt(fault):
                     await connection.close()
                 raise
 
     async def _configure(self, connection: Link) -> None:
+        self._primary.note_opened(connection)
         keep_json_as_text(connection)
         read_any_instant(connection)
         name_statements(connection, self.pooler)

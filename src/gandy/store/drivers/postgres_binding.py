@@ -85,6 +85,8 @@ def bind(step: Step) -> Parameters:
             return {name: _bound(name, value) for name, value in parameters.items()}
         case Batch(shared=shared):
             names, rows = columns_of(step)
+            for name, value in shared.items():
+                _check(name, value)
             return {**shared, **dict(zip(names, map(array_literal, zip(*rows, strict=True)), strict=True))}
 
 
@@ -92,9 +94,14 @@ def _bound(name: str, value: object) -> object:
     """Write a list of ids as a literal, as the columns of a batch are; all else is the driver's."""
     if isinstance(value, list):
         return array_literal(value) if value and type(value[0]) is int else value
+    _check(name, value)
+    return value
+
+
+def _check(name: str, value: object) -> None:
+    """Refuse a number by its name; within a batch the database names the value."""
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
-    return value
 
 
 def array_literal(values: Sequence[object]) -> str:
