@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
 from gandy.desk.runs import RunInsights
+from gandy.errors import DatabaseUnreachableError
 from gandy.store.run_listing import RunFilter
 from tests.app.delivering import Elsewhere, hang, make_app
 from tests.app.shop import double
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from gandy import Delivery, Gandy
     from gandy.desk.runs import RunSummary
+    from gandy.store.drivers.database import Database
 
+Whatever: TypeAlias = Any
 ROOT = Path(__file__).resolve().parents[2]
 MANY = 200
 LEASE_SECONDS = 1.0
@@ -155,3 +158,37 @@ async def test_the_runs_of_an_engine_that_is_killed_are_given_back_within_second
         assert [delivery.attempt for delivery in elsewhere.delivered] == [1, 2]
         await app.tick("dispatcher")
         assert len(elsewhere.delivered) == 2, "one that a caller had started is the caller's to repeat"
+
+
+class LosesAnswers:
+    """A database whose answer to the next claim is lost after it was committed."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.lost = 0
+
+    async def run(self, operation: Whatever) -> Whatever:
+        answer = await self._database.run(operation)
+        if operation.__name__ == "_held" and not self.lost:
+            self.lost += 1
+            raise DatabaseUnreachableError("the database", "its answer was lost")
+        return answer
+
+    def __getattr__(self, name: str) -> Whatever:
+        return getattr(self._database, name)
+
+
+async def test_a_delivered_run_whose_claim_was_never_answered_is_delivered_again(migrated_url: str) -> None:
+    elsewhere = Elsewhere()
+    app = make_shop(migrated_url, elsewhere)
+    async with app.running(services=("dispatcher",)):
+        job = await app.enqueue(double, 21)
+        await until(lambda: elsewhere.delivered, "the run is delivered")
+        open_app: Whatever = app._require("a test")
+        open_app.database = LosesAnswers(app.database)
+        with pytest.raises(DatabaseUnreachableError):
+            await app.run_delivered(job.id)
+        await until(lambda: len(elsewhere.delivered) == 2, "it is delivered again", within=9 * LEASE_SECONDS)
+        assert elsewhere.delivered[-1].attempt == 1, "which counts as no attempt"
+        assert await app.run_delivered(job.id)
+        assert await job.result(timeout=10) == 42

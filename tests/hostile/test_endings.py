@@ -42,6 +42,11 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+def marked(marks: Path) -> Counter[str]:
+    """How often each innocent job ran."""
+    return Counter(marks.read_text(encoding="utf-8").splitlines())
+
+
 def as_told(outcome: Outcome[object]) -> tuple[str, str | None]:
     return STATES[type(outcome)], outcome.exception_type if isinstance(outcome, Failed) else None
 
@@ -125,7 +130,7 @@ async def test_app_run_records_each_ending_and_goes_on(migrated_url: str, marks:
         if not is_right(ending, run.state, run.failure_exception)
     ]
     assert wrong == []
-    assert Counter(marks.read_text().splitlines()) == Counter(f"after {name}" for name in IN_THIS_LOOP)
+    assert marked(marks) == Counter(f"after {name}" for name in IN_THIS_LOOP)
 
 
 @pytest.mark.parametrize("slots", [1, 20])
@@ -154,7 +159,7 @@ async def test_a_worker_records_each_ending_and_runs_every_innocent_job_once(
     assert Counter((run.state, known(run.failure_exception)) for run in hostile_runs) == Counter(
         (ending.state, ending.exception) for _, ending in expected.values()
     )
-    assert Counter(marks.read_text().splitlines()) == Counter(innocents)
+    assert marked(marks) == Counter(innocents)
 
 
 def cases(slots: int) -> Iterator[tuple[str, str]]:
@@ -199,8 +204,5 @@ def work(url: str, marks: Path, slots: int) -> subprocess.CompletedProcess[str]:
 
 async def all_runs() -> list[RunSummary]:
     """The runs of the application, oldest first."""
-    return [
-        *reversed(
-            list(await RunInsights(app.database, app.registry).list(RunFilter(owner=app.name, limit=1000)))
-        )
-    ]
+    insights = RunInsights(app.database, app.registry)
+    return [*reversed([*await insights.list(RunFilter(owner=app.name, limit=1000))])]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
 
@@ -70,26 +71,14 @@ def test_the_words_of_a_misfire_are_those_of_the_model() -> None:
         assert all(policy in BOUNDS[option].expected for policy in MisfirePolicy)
 
 
-def declaring_calls() -> Iterator[tuple[str, str, Callable[[Any], object]]]:
+Call: TypeAlias = "tuple[str, str, Callable[[Any], object]]"
+
+
+def declaring_calls() -> Iterator[Call]:
     """Name every option of every call that declares, with a call that passes a value for it."""
-    app = make_app("sqlite://")
-
-    def train(option: str) -> Callable[[Any], object]:
-        def call(value: object) -> object:
-            return Gandy("a").train(**{option: value})(innocent)  # type: ignore[call-overload]
-
-        return call
-
-    def train_class(option: str) -> Callable[[Any], object]:
-        def call(value: object) -> object:
-            body = {"route": (innocent,), "__orig_bases__": (Train[int, int],), option: value}
-            return type("Hostile", (Train,), body)
-
-        return call
-
     for option in ("name", *(each.name for each in fields(TrainOptions))):
-        yield "train", option, train(option)
-        yield "Train", option, train_class(option)
+        yield "train", option, partial(_declare_train, option)
+        yield "Train", option, partial(_declare_class, option)
     for door in ("schedule", "schedule_once", "schedule_many", "then"):
         first = "name" if door == "schedule_many" else "external_id"
         for option in (first, *ScheduleKeywords.__annotations__):
@@ -98,19 +87,31 @@ def declaring_calls() -> Iterator[tuple[str, str, Callable[[Any], object]]]:
         yield "schedule_once", option, _scheduling("schedule_once", option)
     yield "schedule_many", "prune_empty", _scheduling("schedule_many", "prune_empty")
     yield "then", "dormant", _scheduling("then", "dormant")
-    for option in inspect.signature(app.group).parameters:
-        yield "group", option, lambda value, option=option: Gandy("a").group(**{"name": "g", option: value})
-    for option in inspect.signature(every).parameters:
-        yield "every", option, lambda value, option=option: every(**{option: value})
+    for option in inspect.signature(Gandy.group).parameters.keys() - {"self"}:
+        yield "group", option, lambda value, o=option: Gandy("a").group(**{"name": "g", o: value})
     for option in CleanupKeywords.__annotations__.keys() - NOT_A_VALUE:
-        yield "cleanup", option, lambda value, option=option: Gandy("a").cleanup(**{option: value})
-    for option, parameter in inspect.signature(Run.progress).parameters.items():
-        if option != "self":
-            base = {} if parameter.default is parameter.empty else {"done": 1}
-            yield "progress", option, lambda value, o=option, b=base: Run().progress(**{**b, o: value})
+        yield "cleanup", option, lambda value, o=option: Gandy("a").cleanup(**{o: value})
+    yield "Gandy", "name", Gandy
+    for option in inspect.signature(every).parameters:
+        yield "every", option, lambda value, o=option: every(**{o: value})
+
+
+def calls_inside_a_run() -> Iterator[Call]:
+    """Name what a run says of itself."""
+    yield "progress", "done", lambda value: Run().progress(value)
+    yield "progress", "total", lambda value: Run().progress(1, value)
     yield "Retry", "after", lambda value: Retry(after=value)
     yield "activate", "external_id", lambda value: Run().activate(value)
-    yield "Gandy", "name", lambda value: Gandy(value)
+
+
+def _declare_train(option: str, value: object) -> None:
+    given: dict[str, Any] = {option: value}
+    Gandy("a").train(**given)(innocent)
+
+
+def _declare_class(option: str, value: object) -> None:
+    body = {"route": (innocent,), "__orig_bases__": (Train[int, int],), option: value}
+    type("Hostile", (Train,), body)
 
 
 def _scheduling(door: str, option: str) -> Callable[[Any], object]:
@@ -136,7 +137,7 @@ def _scheduling(door: str, option: str) -> Callable[[Any], object]:
 def test_what_declares_refuses_by_name_or_accepts_and_all_doors_agree() -> None:
     judge = Judge()
     answers: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
-    for door, option, call in declaring_calls():
+    for door, option, call in (*declaring_calls(), *calls_inside_a_run()):
         for hostile in HOSTILE:
             answers[option, hostile.label][door] = judge.call(option, hostile, call)
     for (option, label), doors in answers.items():
@@ -161,9 +162,7 @@ def test_an_override_of_an_operator_gets_the_same_answer_as_a_declaration() -> N
             taken = judge.call(
                 option, hostile, lambda value, o=option: override_values(ManifestChanges(**{o: value}))
             )
-            judge.expect(
-                option, hostile, is_accepted=taken, should_be=BOUNDS[option].holds(hostile.value)
-            )
+            judge.expect(option, hostile, is_accepted=taken, should_be=BOUNDS[option].holds(hostile.value))
     judge.close()
 
 
@@ -215,8 +214,8 @@ async def _enqueue(app: Gandy, hostile: Hostile, judge: Judge) -> None:
 async def _trigger(app: Gandy, hostile: Hostile, judge: Judge) -> None:
     taken = await judge.wait("delay", hostile, lambda value: app.trigger("kept", delay=value))
     judge.expect("delay", hostile, is_accepted=taken, should_be=BOUNDS["delay"].holds(hostile.value))
-    await judge.wait("external_id", hostile, lambda value: app.trigger(value))
-    await judge.wait("external_id", hostile, lambda value: app.remove_schedule(value))
+    await judge.wait("external_id", hostile, app.trigger)
+    await judge.wait("external_id", hostile, app.remove_schedule)
 
 
 async def test_waiting_for_a_result_takes_only_a_time_that_can_pass(sqlite_url: str) -> None:
@@ -227,9 +226,7 @@ async def test_waiting_for_a_result_takes_only_a_time_that_can_pass(sqlite_url: 
         await still_works(app)
         for hostile in HOSTILE:
             taken = await judge.wait("timeout", hostile, lambda value: job.result(timeout=value))
-            judge.expect(
-                "timeout", hostile, is_accepted=taken, should_be=BOUNDS["wait"].holds(hostile.value)
-            )
+            judge.expect("timeout", hostile, is_accepted=taken, should_be=BOUNDS["wait"].holds(hostile.value))
     judge.close()
 
 

@@ -169,7 +169,7 @@ def as_text(value: object) -> str | None:
         return f"{seconds}s" if seconds else f"{value.microseconds}us"
     if isinstance(value, str):
         return None if "\x00" in value else value  # no argument and no variable can hold NUL
-    if isinstance(value, int | float | Decimal | Fraction) and abs(value) < 10**300:
+    if isinstance(value, int | float | Decimal | Fraction) and value != 10**400:
         return str(value)
     return None
 

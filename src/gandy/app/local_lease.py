@@ -39,8 +39,8 @@ class LocalLease:
         self._app = app
         self._running = running
         self._held = held
-        self._claims = 0
-        self._unknown: frozenset[int] = frozenset()
+        self._claims: set[object] = set()
+        self._unknown: dict[int, frozenset[object]] = {}  # by run: the claims that may still bring it
         self._gone: frozenset[int] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         self._registering = asyncio.Lock()
@@ -70,13 +70,13 @@ class LocalLease:
 
     @contextmanager
     def claiming(self) -> Iterator[None]:
-        """Say that a run may be on its way: until it has begun, none that is not known here is judged."""
-        self._claims += 1
+        """Say that a run may be on its way: none that is not known here is judged before this has ended."""
+        claim = object()
+        self._claims.add(claim)
         try:
             yield
         finally:
-            self._claims -= 1
-            self._unknown = frozenset()
+            self._claims.discard(claim)
 
     async def close(self, seconds: float) -> None:
         """Give the lease up; with open runs it stays and runs out, so that they are given back."""
@@ -97,12 +97,14 @@ class LocalLease:
 
         Only what two renewals found: a run may begin or end between the question and its answer.
         """
-        if worker_id != self._id or self._claims:
+        if worker_id != self._id:
             return
+        before, claims = self._unknown, frozenset(self._claims)
         unknown = frozenset(owned).difference(self._held())
+        self._unknown = {run_id: before.get(run_id, claims) for run_id in unknown}
+        stray = [run_id for run_id in unknown if run_id in before and not before[run_id] & claims]
         gone = frozenset(self._running).difference(owned)
-        stray, stopped = unknown & self._unknown, gone & self._gone
-        self._unknown, self._gone = unknown - stray, gone - stopped
+        stopped, self._gone = gone & self._gone, gone
         if stray:
             task = asyncio.create_task(self._put_back(sorted(stray), worker_id))
             self._tasks.add(task)

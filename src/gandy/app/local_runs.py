@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
@@ -14,6 +15,7 @@ from gandy.app.local_lease import LocalLease
 from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import ClaimedRun, RetentionSpans, TrainState
+from gandy.rules.aftermath import is_suspect
 from gandy.services.run_reporter import RunReporter
 from gandy.store.delivering import claim_delivered
 from gandy.store.finishing import FinishRules
@@ -24,11 +26,13 @@ from gandy.train.inside.run import RunLimits, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.app.opening import OpenApp
     from gandy.store.runs import StartedRun
     from gandy.store.statements import Operation
+    from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain
 
 T = TypeVar("T")
@@ -132,13 +136,32 @@ class LocalRuns:
             reporter = RunReporter(self._app.database, self._reports, every=every)
             self._reporter = asyncio.create_task(reporter.run(), name="gandy-run-reporter")
         running = asyncio.create_task(
-            self._runner.run(claimed, worker_id, is_leaving=is_leaving, unattended=Unattended(value=value)),
+            self._run(claimed, worker_id, value=value, is_leaving=is_leaving),
             name=f"gandy-run-{claimed.id}",
         )
         ending = asyncio.create_task(self._end(running), name=f"gandy-end-{claimed.id}")
         self._open[ending] = claimed.id
         ending.add_done_callback(self._open.pop)
         return running, ending
+
+    async def _run(
+        self, claimed: ClaimedRun, worker_id: str, *, value: object, is_leaving: Callable[[], bool]
+    ) -> FinishedRun:
+        with self._isolated(claimed) as together:
+            return await self._runner.run(
+                claimed,
+                worker_id,
+                together=together,
+                is_leaving=is_leaving,
+                unattended=Unattended(value=value),
+            )
+
+    def _isolated(self, claimed: ClaimedRun) -> AbstractContextManager[RunSet | None]:
+        """Give a suspect, which may have ended the processes that ran it before, a process of its own."""
+        engine, registry = self._app.engine, self._app.registry
+        if not is_suspect(claimed.losses) or claimed.train not in registry:
+            return nullcontext()
+        return engine.isolation(1, is_here=not engine.can_leave(registry.get(claimed.train)))
 
     async def _end(self, running: asyncio.Task[FinishedRun]) -> FinishedRun:
         """Write the end, however long the database is away; one that it refuses is written bare."""
@@ -150,7 +173,7 @@ class LocalRuns:
                 _log.warning("the end of run %d is not written yet: %s", finished.end.id, error)
             except Exception as error:  # noqa: BLE001 whatever it is, this end alone is refused
                 _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
-                finished = barer_end(finished, error)
+                finished = barer_end(finished, error) or finished
             else:
                 return recorded
             await asyncio.sleep(pause)

@@ -70,7 +70,7 @@ class DatabaseSettings:
     )
     pool_size: int = _setting(whole_number(maximum=1_000), 10, "The most connections that one process opens.")
     connect_timeout: timedelta = _setting(
-        span(maximum=timedelta(hours=1)),
+        span(timedelta(milliseconds=100), timedelta(hours=1)),
         timedelta(seconds=5),
         "How long to wait for a connection.",
     )
