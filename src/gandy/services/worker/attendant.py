@@ -8,8 +8,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from gandy.errors import GandyError
+from gandy.errors import DatabaseFaultError, GandyError
 from gandy.model.outcome import CancelledBy
+from gandy.store.report_writing import write_reports
 from gandy.store.runs import ProgressRow, read_cancellations, report_progress
 
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ class Attendant:
                     await self._exchange()
                 except GandyError as error:
                     _log.warning("running runs were not looked after: %s", error)
+                    await asyncio.sleep(
+                        LOOK_EVERY
+                    )  # it was woken for a run: the database is not asked at once
 
     def cancel_all(self, by: CancelledBy, reason: str) -> None:
         """Ask every run to stop."""
@@ -100,11 +104,22 @@ class Attendant:
         pending = self._reports.take()
         with self._finisher.holding_back({line.run_id for line in pending.lines} if pending else ()):
             ids = [*self._claims, *self._held()]
-            asked = await self._database.run(_exchange(ids, pending, self._ignoring()))
+            asked = await self._ask_and_report(ids, pending)
         held = set(self._held())
         self._asked_early = {run_id: by for run_id, by in asked.items() if run_id in held}
         for run_id, by in asked.items():
             self.cancel(run_id, by, "")
+
+    async def _ask_and_report(self, ids: list[int], pending: Pending | None) -> Mapping[int, CancelledBy]:
+        try:
+            return await self._database.run(_exchange(ids, pending, self._ignoring()))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one report is refused: it is found, the others are written
+            _log.warning("reports of runs are written one by one: %s", error)
+        if pending is not None:
+            await write_reports(self._database, pending.lines, pending.progress)
+        return await self._database.read(read_cancellations(ids))
 
     def _ignoring(self) -> list[ProgressRow]:
         """Mark the runs that were asked to stop some time ago and go on all the same."""
