@@ -104,3 +104,21 @@ async def test_a_delivery_that_fails_is_made_again_with_backoff_and_fails_no_run
         assert [delivery.run_id for delivery in elsewhere.delivered] == [job.id]
         assert await app.run_delivered(job.id) is True
         assert await job.result(timeout=5) == "hello world"
+
+
+async def test_a_run_that_cannot_be_delivered_for_an_hour_has_not_failed(
+    app: Gandy, elsewhere: Elsewhere, clock: ManualClock
+) -> None:
+    async with app:
+        job = await app.enqueue(greet, "world")
+        elsewhere.is_down = True
+        service = dispatcher(app)
+        for _ in range(12):
+            await service.tick()
+            await app.tick("manifest-manager")
+            clock.advance(timedelta(minutes=5, seconds=1))
+        elsewhere.is_down = False
+        await service.tick()
+        assert [(each.run_id, each.attempt) for each in elsewhere.delivered] == [(job.id, 1)]
+        assert await app.run_delivered(job.id) is True
+        assert await job.result(timeout=5) == "hello world"

@@ -19,7 +19,8 @@ from gandy.services.polling import Poller
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.seeding import seed_halved
 from gandy.store.service_state import CHARGED_AFTER, count_refusal, remember
-from gandy.train.hooks import HookEvent
+from gandy.train.hook_delivery import HookDelivery
+from gandy.train.hooks import HookEvent, Hooks
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.seeding import SeedResult
-    from gandy.train.hooks import Hooks
 
 _log = logging.getLogger("gandy.manifest_manager")
 
@@ -62,6 +62,7 @@ class ManifestManagerService:
         self._parts = parts
         self._wake = parts.wakeups.event("manager")
         self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
+        self._hooks = HookDelivery(parts.hooks or Hooks(), timeout=parts.settings.hooks.timeout)
         self._is_seeded = False
         self._seedings = 0
         self._was_refused = False
@@ -75,6 +76,7 @@ class ManifestManagerService:
             await poller.run(stop)
         finally:
             await self._watch.close()
+            await self._hooks.close(self._parts.settings.worker.shutdown_grace.total_seconds())
 
     async def seed(self) -> SeedResult:
         """Write what the application declares."""
@@ -88,7 +90,8 @@ class ManifestManagerService:
         """Run exactly one cycle because a person asks for it; silent workers are watched and read again."""
         result = await self._run(is_asked_for=True)
         if result is not None and result.silent_workers and await self._watch.confirm():
-            return await self._run(is_asked_for=True)
+            result = await self._run(is_asked_for=True)
+        await self._hooks.settle(self._parts.settings.worker.shutdown_grace.total_seconds())
         return result
 
     async def _cycle(self) -> timedelta | None:
@@ -154,24 +157,22 @@ class ManifestManagerService:
             self._tell("skipped", begun)
         else:
             self._tell_result(result, begun)
-            await self._tell_hooks(result)
+            self._tell_hooks(result)
         return result
 
-    async def _tell_hooks(self, result: CycleResult) -> None:
+    def _tell_hooks(self, result: CycleResult) -> None:
         """Tell the application which of its jobs wait for a person."""
-        hooks = self._parts.hooks
         for letter in result.parked:
-            if hooks is not None and hooks.wants("dead_lettered"):
-                await hooks.fire(
-                    HookEvent(
-                        name="dead_lettered",
-                        train=letter.train,
-                        run_id=letter.run_id,
-                        attempt=letter.attempt,
-                        manifest=letter.manifest,
-                        reason=letter.reason,
-                    )
+            self._hooks.deliver(
+                HookEvent(
+                    name="dead_lettered",
+                    train=letter.train,
+                    run_id=letter.run_id,
+                    attempt=letter.attempt,
+                    manifest=letter.manifest,
+                    reason=letter.reason,
                 )
+            )
 
     def _tell_result(self, result: CycleResult, begun: float) -> None:
         """Say what is committed, and stop at once what this process can stop."""

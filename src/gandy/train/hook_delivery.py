@@ -87,13 +87,17 @@ class HookDelivery:
             self._behind[event.run_id] = deque()
             self._make_ready(event)
 
-    async def close(self, seconds: float) -> int:
-        """Wait so long for what is pending, give up the rest, and say how much that was."""
+    async def settle(self, seconds: float) -> int:
+        """Wait so long for what is pending, and say how much is left."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._quiet.wait()
+        return self.pending
+
+    async def close(self, seconds: float) -> int:
+        """Wait so long for what is pending, give up the rest, and say how much that was."""
+        left = await self.settle(seconds)
         self._is_closed = True
-        left = self.pending
         if left:
             _log.warning("%d hook events were not told to all of their hooks before the end", left)
         leaving = [*self._tasks, *self._calls]
