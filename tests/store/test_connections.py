@@ -14,6 +14,7 @@ from gandy.errors import DatabaseUnreachableError, GandyError
 from gandy.settings import DatabaseSettings
 from gandy.store.drivers.link import open_link
 from gandy.store.drivers.opening import migrate, open_database
+from gandy.store.drivers.postgres import PostgresDatabase, PostgresSession
 from gandy.store.manifests import read_now
 from gandy.store.queueing import enqueue
 from tests.store.work import ONE, count, is_somebody_listening, queue, run_statement, second_connection
@@ -79,7 +80,7 @@ async def test_a_link_whose_backend_was_ended_connects_anew(postgres_world: Worl
 
         _end_backends(postgres_world)
 
-        with pytest.raises((GandyError, psycopg.OperationalError)):
+        with pytest.raises(DatabaseUnreachableError):
             link.run(read_now())
         assert link.run(read_now()) == START
 
@@ -186,3 +187,45 @@ def _end_backends(world: World) -> None:
     )
     assert ended
     assert all(row["is_ended"] for row in ended)
+
+
+async def test_a_prepared_statement_that_was_lost_is_repeated_without_and_said_once(
+    postgres_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = postgres_world
+    session, other = PostgresSession(_postgres(world)), PostgresSession(_postgres(world))
+    names = set[str]()
+    for each in (session, other):
+        for _ in range(8):
+            await each.run(enqueue(ONE))
+        names |= await _prepared(each)
+    assert len(names) == 2 * len(await _prepared(session)), "no two connections share a name"
+
+    for each in (session, other):
+        await _forget_statements(each)
+        await each.run(enqueue(ONE))
+        assert await _prepared(each) == set()
+
+    assert count(world, "work_queue") == 18
+    assert caplog.text.count("prepared statements are off") == 1
+    await session.close()
+    await other.close()
+
+
+def _postgres(world: World) -> PostgresDatabase:
+    assert isinstance(world.database, PostgresDatabase)
+    return world.database
+
+
+async def _prepared(session: PostgresSession) -> set[str]:
+    connection = session._connection
+    assert connection is not None
+    rows = await (await connection.execute("SELECT name FROM pg_prepared_statements")).fetchall()
+    return {row[0] for row in rows}
+
+
+async def _forget_statements(session: PostgresSession) -> None:
+    """Do what a pooler does that has given the connection another backend."""
+    connection = session._connection
+    assert connection is not None
+    connection.pgconn.exec_(b"DEALLOCATE ALL")
