@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -147,10 +148,10 @@ async def test_a_worker_records_each_ending_and_runs_every_innocent_job_once(
             await app.enqueue(innocent if number % 2 else innocent_thread, mark)
             innocents.append(mark)
             expected[hostile.id] = (f"{train}: {name}", ENDINGS[name])
-        worked = await asyncio.to_thread(work, migrated_url, marks, slots)
+        exit_code, said = await asyncio.to_thread(work, migrated_url, marks, slots)
         found = await all_runs()
 
-    assert worked.returncode == 0, worked.stderr[-3000:]
+    assert exit_code == 0, said[-3000:]
     assert {run.state for run in found} <= {"completed", "failed", "cancelled"}
     hostile_runs = [run for run in found if not run.train.startswith("innocent")]
     assert Counter(run.train for run in hostile_runs) == Counter(
@@ -180,26 +181,32 @@ def known(exception: str | None) -> str | None:
     return next((kind for kind in types if kind == exception), "tests.hostile.endings.Odd")
 
 
-def work(url: str, marks: Path, slots: int) -> subprocess.CompletedProcess[str]:
-    """A worker as a user starts it, until nothing is left."""
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "gandy", "--app", "tests.hostile.endings:app"),
-            *("work", "--until-idle", "--concurrency", str(slots)),
-        ],
-        cwd=marks.parent,
-        env={
-            **os.environ,
-            "GANDY_DATABASE_URL": url,
-            "GANDY_WORKER_POLL_EVERY": "200ms",
-            "GANDY_WORKER_PROCESSES": "2",
-            "PYTHONPATH": str(ROOT),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=50,
-    )
+def work(url: str, marks: Path, slots: int) -> tuple[int, str]:
+    """A worker as a user starts it, until nothing is left: its exit code and what it said."""
+    said = marks.with_name("said")
+    with said.open("wb") as stream:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "gandy", "--app", "tests.hostile.endings:app"),
+                *("work", "--until-idle", "--concurrency", str(slots)),
+            ],
+            cwd=marks.parent,
+            env={
+                **os.environ,
+                "GANDY_DATABASE_URL": url,
+                "GANDY_WORKER_POLL_EVERY": "200ms",
+                "GANDY_WORKER_PROCESSES": "2",
+                "PYTHONPATH": str(ROOT),
+            },
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(40)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # with every copy of it that goes on
+    return process.wait(), said.read_text(encoding="utf-8", errors="replace")
 
 
 async def all_runs() -> list[RunSummary]:
