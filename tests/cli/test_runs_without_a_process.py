@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,8 +56,7 @@ class Shop:
         return job
 
     async def _take(self, gone: str) -> None:
-        world = await open_world(self.url)
-        world.rows("UPDATE work_queue SET scheduled_at = ?, gate = 'open'", world.stamp())
+        world = await open_world(self.url, datetime.now(UTC))
         assert len(await world.claim()) == 1
         if gone == "pruned":
             world.rows("DELETE FROM worker WHERE id = ?", WORKER)
