@@ -1,6 +1,6 @@
 """A network between a program and PostgreSQL that can fail: it goes silent, is cut, or loses an answer.
 
-A test runs a program on `proxy.url(url)` of a `running_proxy(server.folder)`, calls `lose_commit_answers`, and
+A test runs a program on `proxy.url(url)` of a `running_proxy(server.folder)`, calls `lose_commit_answers` and
 waits until `proxy.lost` says that it happened.
 """
 
