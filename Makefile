@@ -33,7 +33,7 @@ check: lint ## The fast loop: format, lint, types, import contracts, unit and SQ
 	$(PYTEST) -m "not postgres and not slow"
 
 .PHONY: test
-test: lint browser ## Everything, PostgreSQL included; ends with what was used
+test: lint browser pooler ## Everything, PostgreSQL included; ends with what was used
 	$(PYTEST)
 
 .PHONY: lint
@@ -51,6 +51,10 @@ format: setup ## Format the code and apply the safe fixes
 .PHONY: browser
 browser: ## Have a Chromium for browser tests: installed as root, else unpacked privately
 	@tools/ensure_chromium.sh
+
+.PHONY: pooler
+pooler: ## Have a PgBouncer for the tests of poolers: installed as root, else unpacked privately
+	@tools/ensure_pgbouncer.sh
 
 .PHONY: reference
 reference: setup ## Write the pages of the reference anew that the code decides

@@ -11,6 +11,7 @@ if typing.TYPE_CHECKING:
     from gandy.errors import GandyError
     from gandy.model.exclusion import DateRange, Dates, Days, TimeWindow
     from gandy.rules.schedules import cron, every
+    from gandy.settings.bounds import NO_TIMEOUT
     from gandy.store.delivering import Delivery
     from gandy.submit import Submitter
     from gandy.train.base import Train
@@ -19,6 +20,7 @@ if typing.TYPE_CHECKING:
     from gandy.train.signals import End, Retry
 
 __all__ = [
+    "NO_TIMEOUT",
     "DateRange",
     "Dates",
     "Days",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "NO_TIMEOUT": "gandy.settings.bounds",
     "DateRange": "gandy.model.exclusion",
     "Dates": "gandy.model.exclusion",
     "Days": "gandy.model.exclusion",

@@ -5,11 +5,16 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
+
+#: How a run got lost; the label of a metric.
+RecoveryCause: TypeAlias = Literal[
+    "worker_lost", "worker_stopped", "worker_unknown", "answer_lost", "never_started", "age"
+]
 
 _log = logging.getLogger("gandy.events")
 
@@ -81,6 +86,14 @@ class LeaseLost(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunsRecovered(Event):
+    """Runs that no living process held were ended or put back, so that others may run them."""
+
+    cause: RecoveryCause
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFenced(Event):
     """A write of somebody who no longer owns the run changed nothing."""
 
@@ -102,6 +115,23 @@ class DeliveryFailed(Event):
     run_id: int
     train: str
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopEnded(Event):
+    """A loop of a service ended without being told to; it starts again after a pause."""
+
+    service: str
+    loop: str
+    cause: str  #: the name of the exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopRestarted(Event):
+    """A loop that had ended runs again."""
+
+    service: str
+    loop: str
 
 
 E = TypeVar("E", bound=Event)

@@ -11,6 +11,7 @@ MOST_NAMES_AT_THE_FRONT_DOOR = 20
 
 PUBLIC: dict[str, list[str]] = {
     "gandy": [
+        "NO_TIMEOUT",
         "DateRange",
         "Dates",
         "Days",

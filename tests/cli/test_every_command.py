@@ -169,6 +169,7 @@ def work_off(walk: Walk) -> None:
     assert {good, bad, worse} <= {run["id"] for run in walk.json("runs", "list")}
     assert walk.json("runs", "show", str(bad))["state"] == "failed"
     assert [line["message"] for line in walk.json("runs", "logs", str(good))] == ["sending 1"]
+    assert not walk("runs", "fail", str(good), code=1)
     again = walk.json("runs", "rerun", str(good))["id"]
     assert walk.json("runs", "cancel", str(again))["cancelled"] == [again]
     later = walk.json("queue", "enqueue", "send", "--input", "1", "--delay", "1h")["id"]

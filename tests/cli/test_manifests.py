@@ -44,7 +44,7 @@ def answer(gandy: Gandy, *arguments: str) -> object:
 def test_sync_says_what_it_did_and_the_second_time_nothing(shop: Gandy) -> None:
     again = answer(shop, "sync", "--json")
 
-    assert again == {"created": 0, "updated": 0, "unchanged": 3, "orphaned": 0}
+    assert again == {"created": 0, "updated": 0, "unchanged": 3, "orphaned": 0, "refused": []}
 
 
 def test_tick_seeds_runs_one_cycle_and_prints_its_result_as_json(shop: Gandy) -> None:

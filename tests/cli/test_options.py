@@ -7,14 +7,14 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from gandy.cli.options import confirm, duration, example, json_input, json_option, yes_option
+from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.command(epilog=example("probe --delay 5m", "probe --input @file"))
-@click.option("--delay", type=duration, default="1h30m")
+@click.option("--delay", type=bounded("delay"), default="1h30m")
 @click.option("--input", "text", type=json_input, default="{}")
 @json_option
 @yes_option

@@ -81,6 +81,41 @@ async def test_a_junction_that_holds_the_interpreter_near_the_lease_is_named(hea
     assert "process=True" in finding.to_do
 
 
+async def test_a_junction_that_blocks_the_event_loop_for_long_is_named(healthy: World) -> None:
+    renewal = LeaseRenewal(
+        id=WORKER, lease_seconds=3600.0, busy=1, stall_seconds=2.5, stalled_junction="crunch"
+    )
+    await healthy.database.run(renew_lease(renewal))
+
+    (finding,) = await examine(healthy)
+
+    assert (finding.level, finding.check) == ("warning", "workers")
+    assert "junction crunch" in finding.what
+    assert "2s500ms" in finding.what
+
+
+@pytest.mark.parametrize("gone", ["stopped", "lost", "unknown", "silent"])
+async def test_runs_that_no_living_process_holds_are_named_with_what_to_do(healthy: World, gone: str) -> None:
+    healthy.know_worker("worker-7")
+    request = EnqueueRequest(owner=OWNER, train="send_invoice", inputs=["1", "2"], input_type_name="int")
+    await healthy.database.run(enqueue(request))
+    runs = await healthy.claim(worker_id="worker-7")
+    assert await examine(healthy) == []
+    if gone == "unknown":
+        healthy.rows("DELETE FROM worker WHERE id = 'worker-7'")
+    elif gone == "silent":
+        healthy.rows("UPDATE worker SET lease_expires_at = ? WHERE id = 'worker-7'", healthy.stamp())
+    else:
+        healthy.rows("UPDATE worker SET state = ? WHERE id = 'worker-7'", gone)
+
+    (finding,) = [each for each in await examine(healthy) if each.check == "runs"]
+
+    assert finding.level == "problem"
+    assert finding.what.startswith("2 runs in progress that no living process holds")
+    assert all(str(run.id) in finding.what for run in runs)
+    assert f"gandy runs fail {runs[0].id}" in finding.to_do
+
+
 async def test_clocks_that_differ_are_told_with_their_direction(healthy: World) -> None:
     (ahead,) = await examine(healthy, healthy.clock.now - timedelta(minutes=3))
     (behind,) = await examine(healthy, healthy.clock.now + timedelta(days=1))

@@ -14,11 +14,11 @@ from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Dependent, DormantDependent
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.dead_letters import acknowledge_letters, requeue_letters
-from gandy.store.dispatching import put_back
 from gandy.store.entries import queue_rerun
 from gandy.store.groups import override_group
 from gandy.store.overriding import override_manifest
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
+from gandy.store.returning import put_back
 from gandy.store.triggers import trigger
 from tests.model.draws import GROUPS, NAMES, ROUNDS, WORKERS, endings, names, options, picks, spans, timed
 from tests.model.keeping import Keeping

@@ -11,7 +11,7 @@ from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Once
 from gandy.store.dispatching import claim_pending, dispatch
 from gandy.store.finishing import finish_runs
-from gandy.store.reaping import ReapRules, reap_lost
+from gandy.store.reaping import ReapRules
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.store.work import (
     RULES,
@@ -30,6 +30,7 @@ from tests.store.work import (
     run_row,
     second_connection,
 )
+from tests.support.reaping import reap_lost
 from tests.support.waiting import eventually
 from tests.support.world import OWNER, START, manifest
 

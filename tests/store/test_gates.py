@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.model.schedule import DormantDependent
-from gandy.store.dispatching import dispatch, put_back
+from gandy.store.dispatching import dispatch
 from gandy.store.finishing import finish_runs
+from gandy.store.returning import put_back
 from gandy.store.triggers import trigger
 from tests.store.work import (
     RULES,

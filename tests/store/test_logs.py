@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from gandy.model.run import RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import LogRow, keep_logs, load_logs, settle_logs, write_live_logs
-from gandy.store.runs import JobView, RunStart, StartedRun, find_job, load_run, start_run
+from gandy.store.report_writing import keep_last_lines, write_reports
+from gandy.store.runs import JobView, ProgressRow, RunStart, StartedRun, find_job, load_run, start_run
+from tests.support.poison import poison
 from tests.support.world import OWNER, SPANS, START, WORKER
 
 if TYPE_CHECKING:
@@ -97,3 +99,44 @@ async def test_a_job_is_found_wherever_it_stands(world: World) -> None:
     kept = await world.database.read(load_run(run.id))
     assert kept is not None
     assert kept.keep_until == START + SPANS.completed
+
+
+async def test_a_line_that_is_refused_costs_no_other_line_of_any_run(world: World) -> None:
+    poison(world, "log", "NEW.message = 'bad'")
+    runs = [await world.database.run(start_run(LOCAL)) for _ in range(4)]
+    said = [lines(run, "first", "bad", "last") if run is runs[1] else lines(run, "first") for run in runs]
+    progress = [ProgressRow(run.id, run.fence, 1, 2, "work") for run in runs]
+
+    dropped = await write_reports(world.database, [line for each in said for line in each], progress)
+
+    assert dropped == 1
+    assert [await messages(world, run) for run in runs] == [
+        ["first"],
+        ["first", "last"],
+        ["first"],
+        ["first"],
+    ]
+    assert {row["progress_done"] for row in world.rows("SELECT progress_done FROM metadata")} == {1}
+
+
+async def test_bad_lines_of_every_run_at_once_cost_only_themselves(world: World) -> None:
+    poison(world, "log", "NEW.message = 'bad'")
+    runs = [await world.database.run(start_run(LOCAL)) for _ in range(3)]
+
+    dropped = await write_reports(
+        world.database, [line for run in runs for line in lines(run, "bad", "good")]
+    )
+
+    assert dropped == 3
+    assert [await messages(world, run) for run in runs] == [["good"]] * 3
+
+
+async def test_the_last_lines_of_ended_runs_are_kept_but_for_a_bad_one(world: World) -> None:
+    poison(world, "log", "NEW.message = 'bad'")
+    run = await world.database.run(start_run(LOCAL))
+    end = RunEnd(id=run.id, train="Report", worker_id=WORKER, fence=run.fence, state=TrainState.COMPLETED)
+    result = await world.database.run(finish_runs([end], RULES))
+
+    dropped = await keep_last_lines(world.database, lines(run, "a", "bad", "z"), result.finished)
+
+    assert (dropped, await messages(world, run)) == (1, ["a", "z"])

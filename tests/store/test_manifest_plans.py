@@ -80,8 +80,9 @@ def busy(postgres_server: PostgresServer) -> Iterator[Link]:
         ("next_look", {}),
         ("cancel_timed_out", {"limit": 1_000}),
         ("find_silent_workers", {}),
-        ("find_overaged", {"grace_seconds": 2400.0, "stale_seconds": 3600.0, "limit": 1_000}),
-        ("find_stale_pending", {"stale_seconds": 1200.0, "limit": 1_000}),
+        ("find_abandoned", {"after": 0, "limit": 1_000}),
+        ("find_overaged", {"grace_seconds": 2400.0, "stale_seconds": 3600.0, "after": 0, "limit": 1_000}),
+        ("find_stale_pending", {"stale_seconds": 1200.0, "after": 0, "limit": 1_000}),
     ],
 )
 def test_nothing_due_is_a_handful_of_pages(

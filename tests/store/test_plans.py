@@ -63,7 +63,7 @@ def kind(request: pytest.FixtureRequest) -> PlanKind:
 def test_the_groups_with_ready_work_are_found_by_one_probe_each(connection: Link, kind: PlanKind) -> None:
     plan = explain(connection, "ready_groups", kind, owner="shop", worker_id="worker-1")
 
-    assert "ix_work_queue_ready" in plan.indexes
+    assert "ix_work_queue_ready_train" in plan.indexes
     assert plan.whole_tables_read == set()
     assert plan.rows_examined <= 2 * 6
     assert plan.pages <= 100

@@ -44,6 +44,12 @@ HOT = [
     "find_live_job",
     "next_look",
     "next_lease_end",
+    "find_abandoned",
+    "find_overaged",
+    "find_stale_pending",
+    "find_live_run",
+    "find_ended_job",
+    "find_unheld_runs",
 ]
 GROWING = re.compile(
     r"^SCAN (?:work_queue|metadata|manifest|log|unique_key|dead_letter|[qrmwkd])\b(?! USING)"

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 # A session of PostgreSQL has to be set up, and told the time in tests; SQLite's connection is made so.
-ONLY_POSTGRES = {"configure_session", "listen", "set_clock", "lock_migrations"}
+ONLY_POSTGRES = {
+    "configure_session",
+    "configure_transaction",
+    "ask_listener",
+    "listen",
+    "set_clock",
+    "lock_migrations",
+}
 # Days of history are dropped only where there are partitions; the rest of Gandy asks `supports_partitions`.
 PARTITIONS = "partition.sql"
 # SQLite dispatches in several statements, and is told which of them have nothing to do.

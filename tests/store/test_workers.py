@@ -8,7 +8,7 @@ from gandy.settings import DatabaseSettings
 from gandy.store.dispatching import dispatch, hold_unknown
 from gandy.store.drivers.link import open_link
 from gandy.store.finishing import finish_runs
-from gandy.store.reaping import ReapRules, find_silent_workers, next_lease_end, reap_lost
+from gandy.store.reaping import ReapRules, find_silent_workers, next_lease_end
 from gandy.store.workers import (
     LeaseRenewal,
     WorkerRegistration,
@@ -19,6 +19,7 @@ from gandy.store.workers import (
     stop_worker,
 )
 from tests.store.work import RULES, SPANS, TRAINS, WORKER, ask, ended, gates, queue, run_row
+from tests.support.reaping import reap_lost
 from tests.support.world import OWNER, START
 
 if TYPE_CHECKING:

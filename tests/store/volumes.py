@@ -102,7 +102,10 @@ def explain(connection: psycopg.Connection[Any], name: str, kind: PlanKind, /, *
         ", ".join(["%s"] * len(names)), [values[each] for each in names]
     )
     with connection.transaction(force_rollback=True):
-        connection.execute(load_statements("postgres")["configure_session"].encode())
+        connection.execute(
+            load_statements("postgres")["configure_session"].encode(),
+            {"backend": connection.info.backend_pid},
+        )
         connection.execute(f"SET LOCAL plan_cache_mode = {kind}".encode())
         connection.execute(f"PREPARE looked_at AS {text}".encode())
         command = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE looked_at" + (

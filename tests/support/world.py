@@ -93,6 +93,8 @@ class World:
     ) -> list[ClaimedRun]:
         """Turn what is ready, of these trains or of all, into runs of a worker."""
         await self.database.run(open_due())
+        if worker_id is not None:
+            self.know_worker(worker_id)
         known = [row["train_name"] for row in self.rows("SELECT DISTINCT train_name FROM work_queue")]
         request = DispatchRequest(
             owner=OWNER,
@@ -143,6 +145,19 @@ class World:
         runs = await self.claim()
         await self.finish(*runs, state=TrainState.FAILED)
         return len(runs)
+
+    def stamp(self, after: timedelta = timedelta(0)) -> str:
+        """Write an instant from now as both databases read it."""
+        return (self.clock.now + after).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def know_worker(self, worker_id: str, state: str = "running") -> None:
+        """Write the row of a worker that no lease ever takes away, unless there is one."""
+        now, later = self.stamp(), self.stamp(timedelta(days=3_650))
+        self.rows(
+            "INSERT INTO worker (id, owner, host, pid, version, started_at, last_seen_at, lease_expires_at, "
+            "slots, state) VALUES (?, ?, 'here', 1, '1', ?, ?, ?, 1, ?) ON CONFLICT DO NOTHING",
+            *(worker_id, OWNER, now, now, later, state),
+        )
 
     def advance(self, **span: float) -> datetime:
         return self.clock.advance(timedelta(**span))

@@ -12,9 +12,10 @@ from gandy import Gandy, Run
 from gandy.model.schedule import Dependent
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.dispatching import dispatch
-from gandy.store.reaping import ReapRules, find_silent_workers, reap_lost
+from gandy.store.reaping import ReapRules, find_silent_workers
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
 from tests.store.work import SPANS, TRAINS, WORKER, ask, queue, run_row
+from tests.support.reaping import reap_lost
 from tests.support.waiting import eventually
 from tests.support.world import OWNER, manifest
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from tests.support.waiting import eventually
 from tests.web.conftest import client_of
-from tests.web.shop import EVIL, make_shop
+from tests.web.shop import EVIL, make_shop, wait_for_ever
 from tests.web.test_access import form_token
 
 if TYPE_CHECKING:
@@ -131,6 +132,22 @@ async def test_a_run_is_run_again_with_an_edited_form(client: httpx.AsyncClient)
     answer = await submit(client, f"/runs/{run['id']}", f"/runs/{run['id']}/rerun", **form)
 
     assert "is queued again as" in answer.text
+
+
+async def test_a_form_fails_a_run_and_the_page_of_one_that_is_over_offers_none(
+    client: httpx.AsyncClient, shop: Gandy
+) -> None:
+    async with shop.running(("worker",)):
+        job = await shop.enqueue(wait_for_ever, retry=False)
+
+        async def running() -> bool:
+            return "Fail…" in (await client.get(f"/runs/{job.id}")).text
+
+        await eventually(running, "the run has begun")
+        answer = await submit(client, f"/runs/{job.id}", f"/runs/{job.id}/fail", reason="it hangs")
+
+    assert f"Run {job.id} is failed." in answer.text
+    assert "Fail…" not in answer.text
 
 
 async def test_a_form_with_a_value_that_does_not_fit_says_which(client: httpx.AsyncClient) -> None:

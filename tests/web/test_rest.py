@@ -197,8 +197,33 @@ async def test_a_run_is_run_again_with_another_input(client: httpx.AsyncClient) 
     assert again["is_new"]
 
 
+async def test_a_run_is_failed_by_hand_and_what_is_over_is_a_conflict(
+    client: httpx.AsyncClient, shop: Gandy
+) -> None:
+    (over,) = await items(client, "/runs", train="send_parcel")
+    async with shop.running(("worker",)):
+        job = await shop.enqueue(wait_for_ever, retry=False)
+
+        async def running() -> bool:
+            answer = await client.get(f"{API}/runs/{job.id}")
+            return bool(answer.status_code == 200 and answer.json()["state"] == "in_progress")
+
+        await eventually(running, "the run has begun")
+        page = await client.get(f"/runs/{job.id}")
+        client.cookies.clear()  # from here on a program again, no browser
+        failed = await post(client, f"/runs/{job.id}/fail", {"reason": "it hangs"})
+        shown = (await client.get(f"{API}/runs/{job.id}")).json()
+
+    assert f'action="/runs/{job.id}/fail"' in page.text
+    assert (failed["state"], failed["next_attempt"]) == ("failed", None)
+    assert (shown["failure_exception"], "it hangs" in shown["failure_reason"]) == ("FailedByOperator", True)
+    again = await client.post(f"{API}/runs/{over['id']}/fail")
+    assert (again.status_code, "is over" in again.json()["detail"]) == (409, True)
+    assert (await client.post(f"{API}/runs/{over['id']}/fail", json={"reason": 7})).status_code == 422
+
+
 async def test_a_run_that_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
-    for path in ("/runs/999999/cancel", "/runs/999999/rerun", "/queue/999999/cancel"):
+    for path in ("/runs/999999/cancel", "/runs/999999/fail", "/runs/999999/rerun", "/queue/999999/cancel"):
         answer = await client.post(f"{API}{path}")
         assert answer.status_code == 404, path
 

@@ -10,9 +10,10 @@ from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value,
 from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
+from gandy.settings.bounds import BOUNDS, check
 from gandy.store.queueing import enqueue, is_one_statement
 from gandy.store.seeding import add_manifest
-from gandy.store.triggers import lock_manifest, trigger
+from gandy.store.triggers import lock_manifest, remove_manifest, trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +55,7 @@ class Asking:
     ) -> Operation[None]:
         """Make a manifest at run time, on a schedule or after another one."""
         options = dict(keywords)
-        follows = _follows(
-            external_id, options.pop("after", None), dormant=bool(options.pop("dormant", False))
-        )
+        follows = _follows(external_id, options.pop("after", None), dormant=options.pop("dormant", False))
         value, schedule = split_arguments(*arguments)
         if follows is not None and not isinstance(schedule, Manual):
             raise DeclarationError(
@@ -70,10 +69,13 @@ class Asking:
 
     def trigger(self, external_id: str, *, delay: timedelta | None, value: object) -> Operation[Job[Any]]:
         """Queue a manifest; another input than its own is checked by its train's type."""
+        delay = timedelta(0) if delay is None else delay
+        check("external_id", external_id)
+        check("delay", delay)
         manifest = yield from lock_manifest(external_id, owner=self._owner)
         definition = self._registry.get(manifest.train)
         text = None if isinstance(value, NotGiven) else definition.input.encode(value)
-        triggered = yield from trigger(external_id, delay=delay or timedelta(0), input_json=text)
+        triggered = yield from trigger(external_id, delay=delay, input_json=text)
         return Job(
             triggered.id,
             train=definition.name,
@@ -81,6 +83,11 @@ class Asking:
             output=definition.output,
             is_new=triggered.is_new,
         )
+
+    def remove_schedule(self, external_id: str) -> Operation[bool]:
+        """Remove a manifest of this application that was made at run time."""
+        check("external_id", external_id)
+        return (yield from remove_manifest(external_id, owner=self._owner))
 
     def _asked(self, definition: Definition, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
         options = {name: value for name, value in keywords.items() if name != "connection"}
@@ -118,12 +125,16 @@ class Asked:
         ]
 
 
-def _follows(external_id: str, parent: object, *, dormant: bool) -> Dependent | DormantDependent | None:
+def _follows(external_id: str, parent: object, *, dormant: object) -> Dependent | DormantDependent | None:
+    if problem := BOUNDS["dormant"].problem("dormant", dormant):
+        raise DeclarationError(external_id, problem)
     if parent is None:
         if dormant:
             raise DeclarationError(external_id, "a dormant one follows another; say after=...")
         return None
-    return DormantDependent(str(parent)) if dormant else Dependent(str(parent))
+    if not isinstance(parent, str) or not BOUNDS["after"].holds(parent):
+        raise DeclarationError(external_id, f"after {BOUNDS['after'].refusal(parent)}")
+    return DormantDependent(parent) if dormant else Dependent(parent)
 
 
 def _schedule_options(keywords: dict[str, Any]) -> ScheduleOptions:

@@ -11,7 +11,6 @@ from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
-from gandy.store.triggers import remove_manifest
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
@@ -232,7 +231,7 @@ class AsyncFace(Declaring):
 
     async def remove_schedule(self, external_id: str) -> None:
         """Remove a manifest that was made at run time; one that runs ends first."""
-        operation = remove_manifest(external_id, owner=self.name)
+        operation = self._asking.remove_schedule(external_id)
         await self._require("app.remove_schedule()").database.run(operation)
 
     async def _write(self, asked: Asked, connection: object) -> list[Job[Any]]:

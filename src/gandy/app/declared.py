@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from gandy.app.manifests import ScheduleOptions, declare, refuse_bad_id
 from gandy.app.scheduled import Scheduled
-from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError, PriorityRangeError
+from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError
 from gandy.model.declaration import Declarations
-from gandy.train.definition import HIGHEST_PRIORITY
+from gandy.settings.bounds import problems_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,13 +36,8 @@ class Declared:
     def add_group(self, group: GroupDeclaration) -> None:
         """Declare a group."""
         self._refuse(group.name, "group", self._groups)
-        if group.max_active_jobs is not None and group.max_active_jobs < 1:
-            problem = (
-                f"max_active_jobs must be at least 1, but is {group.max_active_jobs}; disable it to stop it"
-            )
-            raise DeclarationError(group.name, problem, what="group")
-        if not 0 <= group.priority <= HIGHEST_PRIORITY:
-            raise PriorityRangeError(group.priority, HIGHEST_PRIORITY)
+        if problems := problems_of(group):
+            raise DeclarationError(group.name, "; ".join(problems), what="group")
         self._groups[group.name] = group
 
     def add_usual_group(self, group: GroupDeclaration) -> None:
@@ -88,6 +83,8 @@ class Declared:
     ) -> Mapping[str, Scheduled]:
         """Declare manifests that belong together: all of them, or none where one is refused."""
         self._refuse(batch.name, "batch", self._batches)
+        if problems := problems_of(batch):
+            raise DeclarationError(batch.name, "; ".join(problems), what="batch")
         given = ScheduleOptions(**keywords)
         options = replace(given, group=batch.name) if given.group is None else given
         definition = self._registry.resolve(train)

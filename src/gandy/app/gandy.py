@@ -16,7 +16,8 @@ from gandy.app.running import services_running, work
 from gandy.app.sync import SyncGandy
 from gandy.app.ticking import tick
 from gandy.app.web import make_asgi
-from gandy.store.seeding import seed
+from gandy.settings import refuse_bad_values
+from gandy.store.seeding import seed_halved
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -82,6 +83,7 @@ class Gandy(AsyncFace):
             given["trains"] = tuple(
                 train if isinstance(train, str) else self.registry.resolve(train).name for train in trains
             )
+        refuse_bad_values({"cleanup": given})
         self._configuration.override({"cleanup": given})
 
     async def __aenter__(self) -> Self:
@@ -151,7 +153,7 @@ class Gandy(AsyncFace):
 
     async def seed(self) -> SeedResult:
         """Write what is declared, as the manifest-manager service does at its start."""
-        return await self._require("app.seed()").database.run(seed(self.declarations))
+        return await seed_halved(self._require("app.seed()").database, self.declarations)
 
     async def tick(self, service: str) -> Ticked:
         """Run exactly one cycle of a service, and say what it did."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from gandy.errors import JobCancelledError, JobFailedError, JobNotFoundError, JobTimeoutError
 from gandy.model.run import TrainState
+from gandy.settings.bounds import check
 from gandy.store.runs import JobView, find_job
 from gandy.store.statements import Operation
 
@@ -45,6 +46,8 @@ class Job(Generic[Out]):
 
         `timeout` is in seconds or a timedelta; the job goes on when it has passed.
         """
+        if timeout is not None:
+            check("wait", timeout, called="timeout")
         limit = timeout if isinstance(timeout, timedelta) or timeout is None else timedelta(seconds=timeout)
         loop = asyncio.get_running_loop()
         deadline = None if limit is None else loop.time() + limit.total_seconds()

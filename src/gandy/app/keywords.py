@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle import Table
     from gandy.model.exclusion import Exclusion
+    from gandy.settings.bounds import Timeout
     from gandy.store.queueing import UniqueUntil
     from gandy.sweep import Budget, Pace
 
@@ -25,7 +26,7 @@ class TrainKeywords(TypedDict, total=False):
 
     group: str | None
     priority: int | None
-    timeout: timedelta | None
+    timeout: Timeout | None
     max_retries: int | None
     retry: bool
     retry_delay: timedelta | None
@@ -42,7 +43,7 @@ class ScheduleKeywords(TypedDict, total=False):
     max_retries: int | None
     retry: bool | None
     retry_delay: timedelta | None
-    timeout: timedelta | None
+    timeout: Timeout | None
     enabled: bool
     variance: timedelta
     exclude: Exclusion | Sequence[Exclusion]
@@ -68,7 +69,7 @@ class EnqueueKeywords(TypedDict, total=False):
     max_retries: int | None
     retry: bool | None
     retry_delay: timedelta | None
-    timeout: timedelta | None
+    timeout: Timeout | None
     unique_for: timedelta | None
     unique_until: UniqueUntil
     key: str | None

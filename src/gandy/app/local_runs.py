@@ -1,253 +1,244 @@
-"""Running a train here and now, with a record."""
+"""Runs of this process that no worker claimed: started here and now, or brought by another engine."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, assert_never
-from uuid import uuid4
+from contextlib import nullcontext
+from time import monotonic
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
-from gandy.admin.job_runner.record import record
+from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
 from gandy.admin.job_runner.reports import RunReports
-from gandy.admin.job_runner.runner import FinishedRun, as_recorded, check_input, tell_hooks
-from gandy.errors import GandyError, JobCancelledError, JobFailedError
-from gandy.events import RunFinished, RunStarted
+from gandy.admin.job_runner.runner import STORED, JobRunner, RunnerParts, Unattended, as_recorded
+from gandy.app.local_lease import LocalLease
+from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import ClaimedRun, RetentionSpans, TrainState
+from gandy.rules.aftermath import is_suspect
 from gandy.services.run_reporter import RunReporter
-from gandy.settings import format_duration
 from gandy.store.delivering import claim_delivered
-from gandy.store.finishing import FinishRules, finish_runs
-from gandy.store.logs import keep_logs, settle_logs
+from gandy.store.finishing import FinishRules
 from gandy.store.runs import RunStart, start_run
-from gandy.train.failure import failure
-from gandy.train.hooks import HookEvent
-from gandy.train.inside.run import Run, RunLimits, running_now
+from gandy.store.workers import hold_worker
+from gandy.train.hook_delivery import HookDelivery
+from gandy.train.inside.run import RunLimits, running_now
 
 if TYPE_CHECKING:
-    from typing import Literal
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from gandy.admin.job_runner.reports import RunReport
+    from gandy.admin.job_runner.runner import FinishedRun
     from gandy.app.opening import OpenApp
-    from gandy.model.outcome import Outcome
-    from gandy.model.run import RunEnd
-    from gandy.store.finishing import FinishResult
+    from gandy.store.runs import StartedRun
     from gandy.store.statements import Operation
+    from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain
 
+T = TypeVar("T")
 _log = logging.getLogger("gandy.runs")
 _NO_GROUP: Final = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _LocalRun:
-    train: AnyTrain | None  # None: the application does not know it
-    value: object
-    claimed: ClaimedRun
-    run: Run
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+_LEAVE_SECONDS: Final = 2.0
 
 
 class LocalRuns:
-    """The runs that this process started by itself, outside the queue."""
+    """Begins and ends runs as a worker does, by the same runner, under a lease of this process."""
 
     def __init__(self, app: OpenApp) -> None:
         self._app = app
         self._reports = RunReports()
         self._reporter: asyncio.Task[None] | None = None
-        self._running: set[Run] = set()
-        self._quiet = asyncio.Event()
-        self._quiet.set()
-        self._worker_id = f"local-{uuid4().hex}"
-        settings = app.settings
-        self._limits = RunLimits(settings.run_log.max_lines, settings.run_log.max_line_chars)
-        kept = settings.retention
-        self._rules = FinishRules(
-            owner=app.name,
-            retention=RetentionSpans(kept.completed, kept.failed, kept.cancelled),
-            max_awaiting_letters_per_train=kept.max_awaiting_letters_per_train,
-        )
+        self._hooks = HookDelivery(app.hooks, timeout=app.settings.hooks.timeout)
+        self._runner = JobRunner(_runner_parts(app, self._reports, self._hooks))
+        self._open: dict[asyncio.Task[FinishedRun], int] = {}
+        self._lease = LocalLease(app, self._runner.running, held=self._open.values)
+        self._rules = _finish_rules(app)
 
     async def run(self, train: AnyTrain, value: object) -> object:
         """Run to the end; return the output or raise what a junction raised."""
-        local = await self._start(train, value)
+        leaving: list[bool] = []
+        with self._lease.claiming():
+            claimed, worker_id = await self._start(train, value)
+            running, ending = self._begin(claimed, worker_id, value=value, is_leaving=lambda: bool(leaving))
         try:
-            outcome = await self._execute(local, train)
+            finished = await asyncio.shield(ending)
         except asyncio.CancelledError:
-            stopped = Cancelled(CancelledBy.CALLER, "the task that ran it was cancelled", local.run.junction)
-            await asyncio.shield(self._finish(local, stopped))
+            leaving.append(True)
+            running.cancel()
+            await asyncio.wait([ending], timeout=_LEAVE_SECONDS)
             raise
-        return _result(await asyncio.shield(self._finish(local, outcome)))
+        return _result(finished)
 
     async def run_delivered(self, run_id: int) -> bool:
         """Take up a run that a submitter brought here; False where it was taken up before."""
-        span = self._app.settings.manifest_manager.default_timeout
-        claimed = await self._app.database.run(
-            claim_delivered(run_id, worker_id=self._worker_id, default_timeout_seconds=span.total_seconds())
-        )
-        if claimed is None:
-            return False
-        run = self._open(claimed)
-        await asyncio.shield(self._finish_delivered(claimed, run))
+        span = self._app.settings.manifest_manager.default_timeout.total_seconds()
+        with self._lease.claiming():
+            while True:
+                worker_id = await self._lease.hold()
+                claim = claim_delivered(run_id, worker_id=worker_id, default_timeout_seconds=span)
+                is_held, claimed = await self._app.database.run(_held(worker_id, claim))
+                if is_held:
+                    break
+                self._lease.lose(worker_id)
+            if claimed is None:
+                return False
+            _, ending = self._begin(claimed, worker_id)
+        await asyncio.shield(ending)  # a caller who leaves does not stop it
         return True
 
-    async def _finish_delivered(self, claimed: ClaimedRun, run: Run) -> None:
-        try:
-            train = self._app.registry.get(claimed.train)
-            local = _LocalRun(train, check_input(train, claimed.input_json), claimed, run)
-        except GandyError as error:
-            unusable = _LocalRun(None, None, claimed, run)
-            await self._finish(unusable, failure(error, run, junction=None, timings=()))
-        else:
-            await self._finish(local, await self._execute(local, train))
-
     async def close(self) -> None:
-        """Stop what still runs, so that its end is recorded, then the loop behind the reports."""
-        for run in self._running:
-            run.request_cancel(CancelledBy.SHUTDOWN, "the application was closed")
+        """Stop what still runs, so that its end is recorded, then everything behind it."""
         grace = self._app.settings.worker.shutdown_grace.total_seconds()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._quiet.wait(), grace)
+        until = monotonic() + grace
+        for run in self._runner.running.values():
+            run.request_cancel(CancelledBy.SHUTDOWN, "the application was closed")
+        if self._open:
+            await asyncio.wait(self._open, timeout=grace)
+        for ending in self._open:
+            ending.cancel()
+        await self._lease.close(_LEAVE_SECONDS)
         if self._reporter is not None:
             self._reporter.cancel()
             await asyncio.wait([self._reporter])
+        await self._hooks.close(max(until - monotonic(), 0.0))
 
-    async def _start(self, train: AnyTrain, value: object) -> _LocalRun:
+    async def _start(self, train: AnyTrain, value: object) -> tuple[ClaimedRun, str]:
         span = train.options.timeout or self._app.settings.manifest_manager.default_timeout
         parent = running_now()
-        start = RunStart(
-            owner=self._app.name,
-            train=train.name,
-            input_json=train.input.encode(value),
-            worker_id=self._worker_id,
-            timeout=span,
-            parent_id=None if parent is None or parent.id == 0 else parent.id,
-        )
-        started = await self._app.database.run(start_run(start))
-        claimed = ClaimedRun(
-            id=started.id,
-            fence=started.fence,
-            train=train.name,
-            input_json=start.input_json,
-            manifest_id=None,
-            manifest=None,
-            group_id=_NO_GROUP,
-            due_at=started.started_at,
-            attempt=1,
-            started_at=started.started_at,
-            waited_since=started.started_at,
-            failures=0,
-            losses=0,
-            lone_losses=0,
-            max_retries=None,
-            is_retried=False,  # who asked sees the failure and decides
-            retry_delay_seconds=None,
-            timeout_seconds=span.total_seconds(),
-            unique_key=None,
-        )
-        run = self._open(claimed)
-        return _LocalRun(train, value, claimed, run)
+        while True:
+            worker_id = await self._lease.hold()
+            start = RunStart(
+                owner=self._app.name,
+                train=train.name,
+                input_json=train.input.encode(value),
+                worker_id=worker_id,
+                timeout=span,
+                parent_id=None if parent is None or parent.id == 0 else parent.id,
+            )
+            _, started = await self._app.database.run(_held(worker_id, start_run(start)))
+            if started is not None:
+                return _claimed(start, started), worker_id
+            self._lease.lose(worker_id)
 
-    def _open(self, claimed: ClaimedRun) -> Run:
-        run = Run(
-            id=claimed.id,
-            train=claimed.train,
-            manifest=claimed.manifest,
-            due_at=claimed.due_at,
-            attempt=claimed.attempt,
-            fence=claimed.fence,
-            sink=self._reports,
-            limits=self._limits,
-        )
-        self._running.add(run)
-        self._quiet.clear()
-        self._reports.open(run, claimed.started_at)
+    def _begin(
+        self,
+        claimed: ClaimedRun,
+        worker_id: str,
+        *,
+        value: object = STORED,
+        is_leaving: Callable[[], bool] = lambda: False,
+    ) -> tuple[asyncio.Task[FinishedRun], asyncio.Task[FinishedRun]]:
+        """Run in a task, which the job's code may cancel, and finish in another, which it cannot reach."""
         if self._reporter is None:
             every = self._app.settings.run_log.flush_every
             reporter = RunReporter(self._app.database, self._reports, every=every)
             self._reporter = asyncio.create_task(reporter.run(), name="gandy-run-reporter")
-        return run
-
-    async def _execute(self, local: _LocalRun, train: AnyTrain) -> Outcome[object]:
-        await self._tell_started(local.run)
-        seconds = local.claimed.timeout_seconds
-        reason = f"the run took longer than {format_duration(timedelta(seconds=seconds))}"
-        loop = asyncio.get_running_loop()
-        alarm = loop.call_later(seconds, local.run.request_cancel, CancelledBy.TIMEOUT, reason)
-        try:
-            return await self._app.engine.execute(
-                train, local.value, run=local.run, provided=self._app.values
-            )
-        finally:
-            alarm.cancel()
-
-    async def _finish(self, local: _LocalRun, outcome: Outcome[object]) -> FinishedRun:
-        try:
-            return await self._record(local, outcome)
-        finally:
-            self._running.discard(local.run)
-            if not self._running:
-                self._quiet.set()
-
-    async def _record(self, local: _LocalRun, outcome: Outcome[object]) -> FinishedRun:
-        report = self._reports.close(local.run)
-        end = record(
-            local.claimed,
-            outcome,
-            worker_id=self._worker_id,
-            train=local.train,
-            max_output_bytes=self._app.settings.worker.max_output_bytes,
-            report=report,
+        running = asyncio.create_task(
+            self._run(claimed, worker_id, value=value, is_leaving=is_leaving),
+            name=f"gandy-run-{claimed.id}",
         )
-        result = await self._app.database.run(_write_end(end, self._rules, report))
+        ending = asyncio.create_task(self._end(running), name=f"gandy-end-{claimed.id}")
+        self._open[ending] = claimed.id
+        ending.add_done_callback(self._open.pop)
+        return running, ending
+
+    async def _run(
+        self, claimed: ClaimedRun, worker_id: str, *, value: object, is_leaving: Callable[[], bool]
+    ) -> FinishedRun:
+        with self._isolated(claimed) as together:
+            return await self._runner.run(
+                claimed,
+                worker_id,
+                together=together,
+                is_leaving=is_leaving,
+                unattended=Unattended(value=value),
+            )
+
+    def _isolated(self, claimed: ClaimedRun) -> AbstractContextManager[RunSet | None]:
+        """Give a suspect, which may have ended the processes that ran it before, a process of its own."""
+        engine, registry = self._app.engine, self._app.registry
+        if not is_suspect(claimed.losses) or claimed.train not in registry:
+            return nullcontext()
+        return engine.isolation(1, is_here=not engine.can_leave(registry.get(claimed.train)))
+
+    async def _end(self, running: asyncio.Task[FinishedRun]) -> FinishedRun:
+        """Write the end, however long the database is away; one that it refuses is written bare."""
+        finished, pause = await running, _FIRST_PAUSE
+        while True:
+            try:
+                recorded = await self._write(finished)
+            except DatabaseFaultError as error:
+                _log.warning("the end of run %d is not written yet: %s", finished.end.id, error)
+            except Exception as error:  # noqa: BLE001 whatever it is, this end alone is refused
+                _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
+                finished = barer_end(finished, error) or finished
+            else:
+                return recorded
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _write(self, finished: FinishedRun) -> FinishedRun:
+        result = await self._app.database.run(write_ends([finished], self._rules))
         if result.refused:
-            _log.warning("run %s of %s was ended by somebody else meanwhile", end.id, end.train)
-        finished = as_recorded(FinishedRun(local.claimed, outcome, end, report), result)
-        self._emit_end(finished)
-        await tell_hooks(self._app.hooks, finished)
-        return finished
-
-    async def _tell_started(self, run: Run) -> None:
-        self._app.events.emit(
-            RunStarted(
-                run_id=run.id, train=run.train, manifest=None, attempt=run.attempt, waited_for=timedelta(0)
-            )
-        )
-        if self._app.hooks.wants("started"):
-            event = HookEvent(name="started", train=run.train, run_id=run.id, attempt=run.attempt)
-            await self._app.hooks.fire(event)
-
-    def _emit_end(self, finished: FinishedRun) -> None:
-        end, timings = finished.end, finished.outcome.timings
-        took_ns = max((timing.started_ns + timing.duration_ns for timing in timings), default=0)
-        self._app.events.emit(
-            RunFinished(
-                run_id=end.id,
-                train=end.train,
-                manifest=None,
-                attempt=finished.claimed.attempt,
-                state=_ended_as(end.state),
-                took=timedelta(microseconds=took_ns // 1_000),
-                failure=end.failure.exception if end.failure else None,
-            )
-        )
+            _log.warning("run %d of %s was ended elsewhere meanwhile", finished.end.id, finished.end.train)
+        tell_ends([finished], result, events=self._app.events, hooks=self._hooks)
+        return as_recorded(finished, result)
 
 
-def _ended_as(state: TrainState) -> Literal["completed", "failed", "cancelled"]:
-    if state is TrainState.COMPLETED:
-        return "completed"
-    return "cancelled" if state is TrainState.CANCELLED else "failed"
+def _held(worker_id: str, work: Operation[T]) -> Operation[tuple[bool, T | None]]:
+    """Do it only while the lease is trusted: the runs of a lost process were given back already."""
+    if not (yield from hold_worker(worker_id)):
+        return False, None
+    return True, (yield from work)
 
 
-def _write_end(end: RunEnd, rules: FinishRules, report: RunReport | None) -> Operation[FinishResult]:
-    result = yield from finish_runs([end], rules)
-    if report is not None:
-        if report.has_written_lines:
-            yield from settle_logs(result.finished)
-        yield from keep_logs(report.lines, result.finished)
-    return result
+def _claimed(start: RunStart, started: StartedRun) -> ClaimedRun:
+    return ClaimedRun(
+        id=started.id,
+        fence=started.fence,
+        train=start.train,
+        input_json=start.input_json,
+        manifest_id=None,
+        manifest=None,
+        group_id=_NO_GROUP,
+        due_at=started.started_at,
+        attempt=1,
+        started_at=started.started_at,
+        waited_since=started.started_at,
+        failures=0,
+        losses=0,
+        lone_losses=0,
+        max_retries=None,
+        is_retried=False,  # who asked sees the failure and decides
+        retry_delay_seconds=None,
+        timeout_seconds=start.timeout.total_seconds(),
+        unique_key=None,
+    )
+
+
+def _runner_parts(app: OpenApp, reports: RunReports, hooks: HookDelivery) -> RunnerParts:
+    log = app.settings.run_log
+    return RunnerParts(
+        registry=app.registry,
+        provided=app.values,
+        hooks=hooks,
+        events=app.events,
+        reports=reports,
+        limits=RunLimits(log.max_lines, log.max_line_chars),
+        engine=app.engine,
+        max_output_bytes=app.settings.worker.max_output_bytes,
+    )
+
+
+def _finish_rules(app: OpenApp) -> FinishRules:
+    kept = app.settings.retention
+    return FinishRules(
+        owner=app.name,
+        retention=RetentionSpans(kept.completed, kept.failed, kept.cancelled),
+        max_awaiting_letters_per_train=kept.max_awaiting_letters_per_train,
+    )
 
 
 def _result(finished: FinishedRun) -> object:

@@ -7,25 +7,24 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gandy.desk.requests import input_left_out
-from gandy.errors import DeclarationError, PriorityRangeError
+from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, ManifestDeclaration
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
-from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
-from gandy.train.definition import HIGHEST_PRIORITY
+from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
+from gandy.settings.bounds import BOUNDS, problems_of, shortened, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.app.keywords import MisfireWord, TimeSchedule
     from gandy.model.schedule import Schedule
+    from gandy.settings.bounds import Timeout
     from gandy.train.registry import AnyTrain
 
 T = TypeVar("T")
 
-LONGEST_ID: Final = 200
 TIME_SCHEDULES: Final = (Manual, Cron, Interval, Once)
-_SPANS: Final = ("retry_delay", "timeout", "keep_for")
 
 
 class NotGiven:
@@ -44,7 +43,7 @@ class ScheduleOptions:
     max_retries: int | None = None
     retry: bool | None = None
     retry_delay: timedelta | None = None
-    timeout: timedelta | None = None
+    timeout: Timeout | None = None
     enabled: bool = True
     variance: timedelta = timedelta(0)
     exclude: Exclusion | Sequence[Exclusion] = field(default=())
@@ -52,23 +51,6 @@ class ScheduleOptions:
     misfire_threshold: timedelta = DEFAULT_MISFIRE_THRESHOLD
     keep_for: timedelta | None = None
     keep_last: int | None = None
-
-    def problems(self) -> tuple[str, ...]:
-        """Return what is wrong with these values, in words."""
-        found = [f"{name} must be longer than zero" for name in _SPANS if _is_too_short(getattr(self, name))]
-        if self.variance < timedelta(0):
-            found.append("variance must not be negative")
-        if self.misfire_threshold < timedelta(0):
-            found.append("misfire_threshold must not be negative")
-        if self.max_retries is not None and self.max_retries < 0:
-            found.append(f"max_retries must not be negative, but is {self.max_retries}")
-        if self.keep_last is not None and self.keep_last < 1:
-            found.append(f"keep_last must be at least 1, but is {self.keep_last}")
-        if self.group is not None and not self.group.strip():
-            found.append("group must not be empty")
-        if self.misfire not in tuple(MisfirePolicy):
-            found.append(f"misfire must be {', '.join(MisfirePolicy)}, not {self.misfire!r}")
-        return tuple(found)
 
 
 def declare(
@@ -82,12 +64,9 @@ def declare(
 ) -> ManifestDeclaration:
     """Check everything about one manifest and put it into the form that seeding takes."""
     refuse_bad_id(external_id)
-    if problems := options.problems():
+    if problems := (*problems_of(options), *_schedule_problems(schedule)):
         raise DeclarationError(external_id, "; ".join(problems))
     train = definition.options
-    priority = _over(options.priority, train.priority)
-    if priority is not None and not 0 <= priority <= HIGHEST_PRIORITY:
-        raise PriorityRangeError(priority, HIGHEST_PRIORITY)
     return ManifestDeclaration(
         external_id=external_id,
         train=definition.name,
@@ -95,7 +74,7 @@ def declare(
         input_type_name=definition.input_type_name,
         schedule=schedule,
         group=_over(options.group, _over(train.group, DEFAULT_GROUP)),
-        priority=priority,
+        priority=_over(options.priority, train.priority),
         max_retries=_over(options.max_retries, _over(train.max_retries, DEFAULT_MAX_RETRIES)),
         is_retried=_over(options.retry, train.retry),
         retry_delay=_over(options.retry_delay, train.retry_delay),
@@ -132,23 +111,37 @@ def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[objec
 
 
 def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:
-    """Refuse an id that nobody could type, or that the table does not take."""
-    if not external_id.strip():
-        raise DeclarationError(external_id, "its id must not be empty", what=what)
-    if external_id != external_id.strip() or not external_id.isprintable():
-        raise DeclarationError(external_id, "its id holds characters that nobody can type", what=what)
-    if len(external_id) > LONGEST_ID:
-        raise DeclarationError(external_id, f"its id is longer than {LONGEST_ID} characters", what=what)
+    """Refuse an id that a person could not type, or that the table does not take."""
+    word = "id" if what == "manifest" else "name"
+    if problem := BOUNDS["external_id"].problem(f"its {word}", external_id):
+        raise DeclarationError(shortened(written(external_id)), problem, what=what)
+
+
+def _schedule_problems(schedule: Schedule) -> tuple[str, ...]:
+    """Look at a schedule that was made by hand, and at one that every() made, in the same way."""
+    match schedule:
+        case Interval(every):
+            given: dict[str, object | None] = {"every": every}
+        case Once(at, delay):
+            given = {"at": at, "delay": delay}
+        case Dependent(parent) | DormantDependent(parent):
+            given = {"after": parent}
+        case _:
+            return ()
+    return tuple(
+        problem
+        for option, value in given.items()
+        if value is not None and (problem := BOUNDS[option].problem(option, value))
+    )
 
 
 def _exclusions(given: Exclusion | Sequence[Exclusion]) -> tuple[Exclusion, ...]:
     if isinstance(given, Days | Dates | DateRange | TimeWindow):
         return (given,)
+    if not isinstance(given, list | tuple):
+        problem = f"exclude is a {type(given).__name__}"
+        raise ExclusionError(problem, "Give one of Days, Dates, DateRange, TimeWindow, or a list of them")
     return bounded(tuple(given))
-
-
-def _is_too_short(span: timedelta | None) -> bool:
-    return span is not None and span <= timedelta(0)
 
 
 def _over(own: T | None, inherited: T) -> T:

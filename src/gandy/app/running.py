@@ -37,6 +37,7 @@ def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
             hooks=app.hooks,
             events=app.events,
             wakeups=wakeups,
+            engine=app.engine,
             host=app.place,
             clock=app.clock,
         )
@@ -101,7 +102,7 @@ async def services_running(
         makers["probes"] = _maker(make_probes, app, wakeups)
     if has_port or "web" in wanted:
         refuse_open_host(app)
-    supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace)
+    supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace, events=app.events)
     stop = asyncio.Event()
     listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
     running = asyncio.create_task(supervisor.run(stop), name="gandy-services")

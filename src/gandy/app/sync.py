@@ -13,7 +13,6 @@ from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.portal import Portal
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
-from gandy.store.triggers import remove_manifest
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
@@ -282,7 +281,7 @@ class SyncGandy:
     def remove_schedule(self, external_id: str) -> None:
         """Remove a manifest that was made at run time; one that runs ends first."""
         portal = self.open()
-        portal.call(portal.open_app.database.run(remove_manifest(external_id, owner=self._app.name)))
+        portal.call(portal.open_app.database.run(self._asking.remove_schedule(external_id)))
 
     def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[SyncJob[Any]]:
         if connection is None:

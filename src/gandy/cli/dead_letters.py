@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.options import confirm, example, json_input, json_option, yes_option
+from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_json, emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.dead_letters import DeadLetterDesk
@@ -42,7 +42,7 @@ def dead_letters() -> None:
 )
 @train_option
 @manifest_option
-@click.option("--before", type=int, metavar="ID", help="Only letters older than this one.")
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only letters older than this one.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
 )
@@ -72,7 +72,7 @@ def list_letters(
 
 
 @dead_letters.command(epilog=example("gandy dead-letters show 42"))
-@click.argument("letter_id", metavar="ID", type=int)
+@click.argument("letter_id", metavar="ID", type=bounded("id"))
 @json_option
 @pass_call
 def show(call: Call, letter_id: int, *, as_json: bool) -> None:
@@ -81,7 +81,7 @@ def show(call: Call, letter_id: int, *, as_json: bool) -> None:
 
 
 @dead_letters.command(epilog=example("""gandy dead-letters requeue 42 --input '{"number": 8}'"""))
-@click.argument("letter_ids", metavar="[ID]...", type=int, nargs=-1)
+@click.argument("letter_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @all_option
 @train_option
 @manifest_option
@@ -124,11 +124,11 @@ def requeue(
 
 
 @dead_letters.command(epilog=example("gandy dead-letters acknowledge 42 --note 'the supplier was down'"))
-@click.argument("letter_ids", metavar="[ID]...", type=int, nargs=-1)
+@click.argument("letter_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
 @all_option
 @train_option
 @manifest_option
-@click.option("--note", required=True, help="Why, for those who ask later.")
+@click.option("--note", type=bounded("note"), required=True, help="Why, for those who ask later.")
 @yes_option
 @json_option
 @click.pass_context

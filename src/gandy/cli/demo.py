@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from gandy.cli.demonstration.play import Ended
 
 _GRACE = timedelta(seconds=5)
+_LONGEST = timedelta(days=365).total_seconds()
 _COLUMNS = ("train", "state", "runs", "average", "longest", "log_lines")
 
 
 @click.command(epilog=example("gandy demo --seconds 20"))
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="End by itself after so long.")
+@click.option(
+    "--seconds", type=click.FloatRange(0, _LONGEST, min_open=True), help="End by itself after so long."
+)
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="Where the dashboard listens; else a free one."
 )

@@ -21,8 +21,8 @@ _FOUND = 1
 def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
     """Check the installation and say what to do.
 
-    The database, its schema, clock and indexes, the workers, retention, dead letters and references, and
-    the lifecycle contracts of the application.
+    The database, its schema, clock and indexes, the workers and their runs, retention, dead letters and
+    references, and the lifecycle contracts of the application.
     Nothing is changed. Exit code 1 when something was found.
     """
     app = call.find_app()

@@ -6,7 +6,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled, tell_progress
-from gandy.cli.options import confirm, example, json_option, yes_option
+from gandy.cli.options import bounded, confirm, example, json_option, yes_option
 from gandy.cli.output import emit_record, emit_rows
 from gandy.cli.session import Session, with_session
 from gandy.desk.groups import GroupChanges, GroupDesk
@@ -45,10 +45,10 @@ def show(call: Call, name: str, *, as_json: bool) -> None:
 
 @groups.command("set", epilog=example("gandy groups set etl --disable --reason 'maintenance'"))
 @click.argument("name")
-@click.option("--max-active", type=click.IntRange(min=1), help="The most runs at once.")
-@click.option("--priority", type=click.IntRange(0, 31), help="0 to 31, higher first.")
+@click.option("--max-active", type=bounded("max_active_jobs"), help="The most runs at once.")
+@click.option("--priority", type=bounded("priority"), help="0 to 31, higher first.")
 @click.option("--enable/--disable", "is_enabled", default=None, help="Switch all its manifests.")
-@click.option("--reason", help="Why, for those who ask later.")
+@click.option("--reason", type=bounded("reason"), help="Why, for those who ask later.")
 @json_option
 @pass_call
 def set_values(

@@ -155,7 +155,12 @@ def _show(reports: Sequence[ContractReport]) -> None:
 @lifecycle.command(epilog=example("gandy lifecycle run --contract lifecycle.toml --metrics-port 9100"))
 @contract_option
 @target_option
-@click.option("--metrics-port", type=int, metavar="P", help="Serve Prometheus metrics on 127.0.0.1.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="P",
+    help="Serve Prometheus metrics on 127.0.0.1.",
+)
 @json_option
 @pass_call
 def run(

@@ -81,6 +81,11 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].about) for name in self.list_commands(ctx)])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look at every argument of the call before a command sees it."""
+        _refuse_broken_text(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
         try:
@@ -88,6 +93,19 @@ class LazyGroup(click.Group):
         except GandyError as error:
             click.echo(f"gandy: {error}", err=True)
             ctx.exit(error.exit_code)
+
+
+def _refuse_broken_text(args: list[str]) -> None:
+    """Name the option whose text is not UTF-8: it arrives as lone surrogates, which no database holds."""
+    option = "argument"
+    for arg in args:
+        name, _, value = arg.partition("=")
+        option = name if name.startswith("-") else option
+        try:
+            arg.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{option}: {(value or arg)!r} is not UTF-8 text") from None
+        option = option if arg == option else "argument"
 
 
 @click.group(cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

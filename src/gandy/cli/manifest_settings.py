@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gandy.cli.options import duration, json_input
+from gandy.cli.options import bounded, json_input
 from gandy.desk.changes import ManifestChanges, replaced_schedule
 from gandy.model import exclusion_json
 from gandy.model.schedule import MisfirePolicy
@@ -18,21 +18,25 @@ Command = TypeVar("Command", bound="Callable[..., object]")
 
 _OPTIONS = (
     click.option("--cron", "expression", metavar="EXPRESSION", help="Five fields, or six with seconds."),
-    click.option("--every", type=duration, metavar="D", help="A fixed rate instead of a cron."),
+    click.option("--every", type=bounded("every"), metavar="D", help="A fixed rate instead of a cron."),
     click.option("--timezone", default=None, help="The zone of --cron, UTC by default."),
     click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input."),
-    click.option("--group", help="The group that it belongs to."),
-    click.option("--priority", type=click.IntRange(0, 31), help="0 to 31, higher first."),
-    click.option("--max-retries", type=click.IntRange(min=0), help="Attempts before it is parked."),
+    click.option("--group", type=bounded("group"), help="The group that it belongs to."),
+    click.option("--priority", type=bounded("priority"), help="0 to 31, higher first."),
+    click.option("--max-retries", type=bounded("max_retries"), help="Attempts before it is parked."),
     click.option("--retry/--no-retry", "is_retried", default=None, help="Whether a failure is tried again."),
-    click.option("--retry-delay", type=duration, metavar="D", help="The first pause before a retry."),
-    click.option("--timeout", type=duration, metavar="D", help="How long a run may take."),
-    click.option("--variance", type=duration, metavar="D", help="The longest jitter."),
+    click.option(
+        "--retry-delay", type=bounded("retry_delay"), metavar="D", help="The first pause before a retry."
+    ),
+    click.option("--timeout", type=bounded("timeout"), metavar="D", help="How long a run may take, or none."),
+    click.option("--variance", type=bounded("variance"), metavar="D", help="The longest jitter."),
     click.option("--exclude", "exclusions", type=json_input, metavar="JSON", help="A list of exclusions."),
     click.option("--misfire", type=click.Choice(list(MisfirePolicy)), help="What becomes of missed ones."),
-    click.option("--misfire-threshold", type=duration, metavar="D", help="How late is missed."),
-    click.option("--keep-for", type=duration, metavar="D", help="How long its runs are kept."),
-    click.option("--keep-last", type=click.IntRange(min=1), help="At most so many of its runs."),
+    click.option(
+        "--misfire-threshold", type=bounded("misfire_threshold"), metavar="D", help="How late is missed."
+    ),
+    click.option("--keep-for", type=bounded("keep_for"), metavar="D", help="How long its runs are kept."),
+    click.option("--keep-last", type=bounded("keep_last"), help="At most so many of its runs."),
 )
 
 

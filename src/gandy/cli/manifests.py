@@ -9,7 +9,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.manifest_settings import changes_of, setting_options
-from gandy.cli.options import confirm, duration, example, json_input, json_option, yes_option
+from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.explain import explain_manifest
@@ -88,7 +88,9 @@ def show(call: Call, external_id: str, *, as_json: bool) -> None:
 
 @manifests.command(epilog=example("gandy manifests trigger report --delay 30m"))
 @click.argument("external_id", metavar="ID")
-@click.option("--delay", type=duration, default="0s", metavar="D", help="Not before so long from now.")
+@click.option(
+    "--delay", type=bounded("delay"), default="0s", metavar="D", help="Not before so long from now."
+)
 @click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of its own input.")
 @json_option
 @pass_call
@@ -133,7 +135,7 @@ def enable(call: Call, external_id: str, *, as_json: bool) -> None:
 
 @manifests.command(epilog=example("gandy manifests disable report --reason 'the source is down'"))
 @click.argument("external_id", metavar="ID")
-@click.option("--reason", help="Why, for those who ask later.")
+@click.option("--reason", type=bounded("reason"), help="Why, for those who ask later.")
 @json_option
 @pass_call
 def disable(call: Call, external_id: str, *, reason: str | None, as_json: bool) -> None:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gandy.errors import DurationFormatError
-from gandy.settings import parse_duration
+from gandy.settings.bounds import BOUNDS, RefusedValueError
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import Callable
     from typing import NoReturn
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")
@@ -25,12 +24,18 @@ def example(*lines: str) -> str:
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def duration(text: str) -> timedelta:
-    """Read an argument such as 250ms, 90s, 30m, 1h30m, 7d or 2w; for `type=` of an option."""
-    try:
-        return parse_duration(text)
-    except DurationFormatError as error:
-        raise click.BadParameter(str(error)) from error
+def bounded(option: str) -> Callable[[object], object]:
+    """Read an option that the table of bounds knows; for `type=`: `bounded("timeout")`."""
+    bound = BOUNDS[option]
+
+    def take(value: object) -> object:
+        try:
+            return bound.take_text(value) if isinstance(value, str) else value
+        except RefusedValueError as error:
+            raise click.BadParameter(str(error)) from error
+
+    take.__name__ = str(bound.schema.get("type", "text"))  # what the help shows
+    return take
 
 
 def json_input(text: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
-from gandy.cli.options import duration, example, json_input, json_option
+from gandy.cli.options import bounded, example, json_input, json_option
 from gandy.cli.output import emit_listing, emit_record, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.operators import local_operator
@@ -18,8 +18,6 @@ from gandy.errors import AppNotGivenError
 from gandy.store.entries import EntryFilter, EntryStatus, Gate
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from gandy.desk.queue import QueuedJob
 
 _COLUMNS = (
@@ -56,7 +54,7 @@ def queue() -> None:
 )
 @click.option("--train", help="Only entries of this train.")
 @click.option("--group", help="Only entries of this group.")
-@click.option("--before", type=int, metavar="ID", help="Only entries older than this one.")
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only entries older than this one.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
 )
@@ -95,34 +93,36 @@ def list_queue(
 @queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))
 @click.argument("train")
 @click.option("--input", "text", type=json_input, metavar="JSON", help="JSON, @file or - for stdin.")
-@click.option("--group", help="Instead of the train's group.")
-@click.option("--delay", type=duration, metavar="D", help="Not before so long from now.")
-@click.option("--priority", type=click.IntRange(0, 31), help="0 to 31, higher first.")
-@click.option("--max-retries", type=click.IntRange(min=0), help="Parked after so many failed attempts.")
+@click.option("--group", type=bounded("group"), help="Instead of the train's group.")
+@click.option("--delay", type=bounded("delay"), metavar="D", help="Not before so long from now.")
+@click.option("--priority", type=bounded("priority"), help="0 to 31, higher first.")
+@click.option("--max-retries", type=bounded("max_retries"), help="Parked after so many failed attempts.")
 @click.option(
-    "--unique-for", type=duration, metavar="D", help="The same job is queued once in so long a time."
+    "--retry-delay", type=bounded("retry_delay"), metavar="D", help="The first pause before a retry."
 )
+@click.option(
+    "--timeout", type=bounded("timeout"), metavar="D", help="How long it may take; none: as long as it likes."
+)
+@click.option(
+    "--unique-for", type=bounded("unique_for"), metavar="D", help="The same job is queued once in this time."
+)
+@click.option("--key", type=bounded("key"), help="What makes two jobs the same, instead of their input.")
 @json_option
 @pass_call
 def enqueue(
     call: Call,
+    /,
     train: str,
     *,
     text: str | None,
-    group: str | None,
-    delay: timedelta | None,
-    priority: int | None,
-    max_retries: int | None,
-    unique_for: timedelta | None,
     as_json: bool,
+    **given: Any,  # noqa: ANN401 the options of a job, each read by its own type
 ) -> None:
     """Queue one job of a train.
 
     It needs the application, whose types the input is checked by.
     """
-    options = EnqueueOptions(
-        group=group, delay=delay, priority=priority, max_retries=max_retries, unique_for=unique_for
-    )
+    options = EnqueueOptions(**given)
     job = with_session(call, lambda session: _enqueue(session, train, input_json=text, options=options))
     emit_record(job, as_json=as_json)
     if not job.is_new:
@@ -130,7 +130,7 @@ def enqueue(
 
 
 @queue.command(epilog=example("gandy queue cancel 42"))
-@click.argument("entry_id", metavar="ID", type=int)
+@click.argument("entry_id", metavar="ID", type=bounded("id"))
 @json_option
 @click.pass_context
 @pass_call

@@ -9,8 +9,8 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
-from gandy.cli.options import example, json_input, json_option
-from gandy.cli.output import emit_listing, emit_record, emit_rows
+from gandy.cli.options import bounded, example, json_input, json_option
+from gandy.cli.output import emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
@@ -20,7 +20,15 @@ from gandy.store.run_listing import RunFilter
 
 _COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
 _MILLISECOND = timedelta(milliseconds=1)
+_LONGEST_REASON = 4_000
 _BELOW = ("junctions", "stack_trace")
+
+
+def _bounded(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    """Refuse a text that is longer than the trail keeps."""
+    if text is not None and len(text) > _LONGEST_REASON:
+        raise click.BadParameter(f"it has {len(text)} characters; at most {_LONGEST_REASON} are kept")
+    return text
 
 
 @click.group(epilog=example("gandy runs list --state failed"))
@@ -34,7 +42,7 @@ def runs() -> None:
     "--state", type=click.Choice([state.value for state in TrainState]), help="Only runs in this state."
 )
 @click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
-@click.option("--before", type=int, metavar="ID", help="Only runs older than this one.")
+@click.option("--before", type=bounded("id"), metavar="ID", help="Only runs older than this one.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
 )
@@ -66,7 +74,7 @@ def list_runs(
 
 
 @runs.command(epilog=example("gandy runs show 42"))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @json_option
 @pass_call
 def show(call: Call, run_id: int, *, as_json: bool) -> None:
@@ -86,7 +94,7 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
 
 
 @runs.command(epilog=example("gandy runs logs 42 --json"))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=1_000, show_default=True, help="At most so many."
 )
@@ -108,7 +116,7 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
 
 
 @runs.command(epilog=example("gandy runs cancel 42"))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @json_option
 @click.pass_context
 @pass_call
@@ -118,8 +126,25 @@ def cancel(call: Call, ctx: click.Context, run_id: int, *, as_json: bool) -> Non
     ctx.exit(emit_cancelled(result, as_json=as_json))
 
 
+@runs.command(epilog=example("gandy runs fail 42 --reason 'its host is gone'"))
+@click.argument("run_id", metavar="ID", type=bounded("id"))
+@click.option("--reason", callback=_bounded, help="Why, for those who ask later.")
+@json_option
+@pass_call
+def fail(call: Call, run_id: int, *, reason: str | None, as_json: bool) -> None:
+    """End a run by hand, whatever process holds it.
+
+    A worker that still runs it can write nothing more and is told to stop. The failure is not counted against
+    the job: its next attempt follows at once where the job is retried.
+    """
+    failed = with_session(call, lambda session: cancel_desk(session).fail(run_id, reason))
+    emit_record(failed, as_json=as_json)
+    if failed.next_attempt is None:
+        say("No further attempt follows: the job is not retried, or another entry of it waits already.")
+
+
 @runs.command(epilog=example("""gandy runs rerun 42 --input '{"number": 8}'"""))
-@click.argument("run_id", metavar="ID", type=int)
+@click.argument("run_id", metavar="ID", type=bounded("id"))
 @click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of the run's own input.")
 @json_option
 @pass_call

@@ -38,6 +38,7 @@ def up(
     """
     from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415
+    from gandy.train.contained import run_contained  # noqa: PLC0415 the same
 
     app = call.load_app()
     if concurrency is not None:
@@ -50,7 +51,7 @@ def up(
     with line_below() as line:
         configure_logging(app.settings.logging)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_serve(app, names, line=line, has_port=port is not None))
+            run_contained(runner, _serve(app, names, line=line, has_port=port is not None))
 
 
 async def _serve(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def work(call: Call, ctx: click.Context, *, until_idle: bool, concurrency: int | None) -> None:
     """Claim runs and execute them; evaluates no schedule."""
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.train.contained import run_contained  # noqa: PLC0415 the same
 
     app = call.load_app()
     if concurrency is not None:
@@ -33,7 +34,7 @@ def work(call: Call, ctx: click.Context, *, until_idle: bool, concurrency: int |
     configure_logging(app.settings.logging)
     spare_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        parked = runner.run(_work(app, until_idle=until_idle))
+        parked = run_contained(runner, _work(app, until_idle=until_idle))
     if until_idle and parked:
         say(f"{parked} {'job was' if parked == 1 else 'jobs were'} parked; see: gandy dead-letters list")
         ctx.exit(1)

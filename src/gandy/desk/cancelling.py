@@ -1,11 +1,19 @@
-"""Cancelling a run, a manifest or a whole group, in the name of somebody."""
+"""Cancelling a run, a manifest or a whole group, and failing a run, in the name of an operator."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gandy.errors import GroupAmbiguousError, GroupNotFoundError
+from gandy.errors import (
+    DatabaseFaultError,
+    GroupAmbiguousError,
+    GroupNotFoundError,
+    RunNotBegunError,
+    RunNotFoundError,
+    RunOverError,
+)
 from gandy.model.run import RetentionSpans
 from gandy.store.audit import Deed, record_deed
 from gandy.store.cancelling import (
@@ -16,6 +24,7 @@ from gandy.store.cancelling import (
     find_manifest_jobs,
     next_group_jobs,
 )
+from gandy.store.reaping import FailRequest, ReapRules, fail_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +32,10 @@ if TYPE_CHECKING:
     from gandy.model.operator import Operator
     from gandy.settings import RetentionSettings
     from gandy.store.drivers.database import Database
+    from gandy.store.reaping import FailedRun
     from gandy.store.statements import Operation, Row
+
+_log = logging.getLogger("gandy.desk")
 
 _AT_ONCE: Final = 500
 
@@ -43,11 +55,32 @@ class CancelDesk:
         self._database = database
         self._operator = operator
         self._owner = owner
+        self._most_letters = retention.max_awaiting_letters_per_train
         self._spans = RetentionSpans(retention.completed, retention.failed, retention.cancelled)
 
     async def jobs(self, ids: Sequence[int]) -> CancelResult:
         """Cancel jobs by the id that an entry and its run share."""
         return await self._database.run(self._cancel(ids, "cancel run"))
+
+    async def fail(self, run_id: int, reason: str | None = None) -> FailedRun:
+        """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
+        try:
+            return await self._database.run(self._fail(run_id, reason))
+        except (DatabaseFaultError, RunNotFoundError, RunNotBegunError, RunOverError):
+            raise
+        except Exception as error:  # noqa: BLE001 whatever its usual end meets, the run is freed
+            _log.warning("run %s is failed without its extras: %s", run_id, error)
+            return await self._database.run(self._fail(run_id, reason, is_bare=True))
+
+    def _fail(self, run_id: int, reason: str | None, *, is_bare: bool = False) -> Operation[FailedRun]:
+        said = f"failed by {self._operator.name}" + (f": {reason}" if reason else "")
+        wanted = FailRequest(run_id=run_id, reason=said, owner=self._owner)
+        rules = ReapRules(self._spans, self._most_letters)
+        failed = yield from fail_run(wanted, rules, is_bare=is_bare)
+        detail = {"reason": reason, "worker": failed.worker_id, "next_attempt": failed.next_attempt}
+        deed = Deed(owner=failed.owner, action="fail run", subject=str(run_id), detail=detail)
+        yield from record_deed(self._operator, deed)
+        return failed
 
     async def manifest(self, external_id: str) -> CancelResult:
         """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.errors import OverrideError
 from gandy.model import exclusion_json
 from gandy.model.schedule import Interval
 from gandy.rules.calendar.zones import zone
-from gandy.rules.priority import checked
 from gandy.rules.schedules import cron
-from gandy.store.declared import schedule_to_json
+from gandy.settings.bounds import BOUNDS, problems_of
+from gandy.store.declared import schedule_to_json, timeout_to_json
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from gandy.model.exclusion import Exclusion
     from gandy.model.schedule import Cron, Manual, MisfirePolicy
+    from gandy.settings.bounds import Timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class ManifestChanges:
     max_retries: int | None = None
     is_retried: bool | None = None
     retry_delay: timedelta | None = None
-    timeout: timedelta | None = None
+    timeout: Timeout | None = None
     variance: timedelta | None = None
     exclusions: tuple[Exclusion, ...] | None = None
     misfire_policy: MisfirePolicy | None = None
@@ -50,8 +52,8 @@ def replaced_schedule(
         return cron(expression, timezone or "UTC")
     if rate is not None:
         zone(timezone or "UTC")  # refuses what is no zone
-        if rate <= timedelta(0):
-            raise OverrideError("every", f"cannot be {rate}")
+        if not BOUNDS["every"].holds(rate):
+            raise OverrideError("every", BOUNDS["every"].refusal(rate))
         return Interval(rate, timezone or "UTC")
     if timezone is not None:
         raise OverrideError("timezone", "belongs to cron or every; give one of them, too")
@@ -60,23 +62,25 @@ def replaced_schedule(
 
 def override_values(changes: ManifestChanges) -> dict[str, object]:
     """Write the given values as they are stored; nothing given is a mistake."""
+    if problems := problems_of(changes):
+        raise OverrideError("set", "; ".join(problems))
     values: dict[str, object | None] = {
         "schedule": None if changes.schedule is None else schedule_to_json(changes.schedule),
         "input": None if changes.input_json is None else json.loads(changes.input_json),
         "group": changes.group,
-        "priority": None if changes.priority is None else checked(changes.priority),
-        "max_retries": _at_least(changes.max_retries, 0, "max_retries"),
+        "priority": changes.priority,
+        "max_retries": changes.max_retries,
         "is_retried": changes.is_retried,
-        "retry_delay": _seconds(changes.retry_delay, "retry_delay"),
-        "timeout": _seconds(changes.timeout, "timeout", is_zero_allowed=False),
-        "variance": _seconds(changes.variance, "variance"),
+        "retry_delay": _seconds(changes.retry_delay),
+        "timeout": timeout_to_json(changes.timeout),
+        "variance": _seconds(changes.variance),
         "exclusions": None
         if changes.exclusions is None
         else json.loads(exclusion_json.to_json(changes.exclusions)),
         "misfire_policy": changes.misfire_policy,
-        "misfire_threshold": _seconds(changes.misfire_threshold, "misfire_threshold"),
-        "keep_for": _seconds(changes.keep_for, "keep_for"),
-        "keep_last": _at_least(changes.keep_last, 1, "keep_last"),
+        "misfire_threshold": _seconds(changes.misfire_threshold),
+        "keep_for": _seconds(changes.keep_for),
+        "keep_last": changes.keep_last,
     }
     given = {name: value for name, value in values.items() if value is not None}
     if changes.input_json is not None:  # null is an input, too
@@ -86,15 +90,5 @@ def override_values(changes: ManifestChanges) -> dict[str, object]:
     return given
 
 
-def _seconds(span: timedelta | None, name: str, *, is_zero_allowed: bool = True) -> float | None:
-    if span is None:
-        return None
-    if span < timedelta(0) or (span == timedelta(0) and not is_zero_allowed):
-        raise OverrideError(name, f"cannot be {span}")
-    return span.total_seconds()
-
-
-def _at_least(value: int | None, least: int, name: str) -> int | None:
-    if value is not None and value < least:
-        raise OverrideError(name, f"must be at least {least}, not {value}")
-    return value
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

@@ -11,6 +11,7 @@ from gandy.desk.concerns import Count
 from gandy.desk.listing import Listed
 from gandy.desk.payloads import Json, check_input, shown_input
 from gandy.errors import DeadLetterNotFoundError
+from gandy.settings.bounds import check
 from gandy.store.dead_letters import (
     AcknowledgeResult,
     RequeueResult,
@@ -129,6 +130,7 @@ class DeadLetterDesk:
 
     async def acknowledge(self, ids: Sequence[int], note: str) -> AcknowledgeResult:
         """Close letters without another run."""
+        check("note", note)
         total = AcknowledgeResult()
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]

@@ -13,7 +13,7 @@ from gandy.desk.contract_checkup import of_contracts
 from gandy.desk.findings import Finding
 from gandy.desk.operators import local_operator
 from gandy.desk.workers import WorkerDesk
-from gandy.errors import CodeTooOldError, DatabaseUnreachableError, SchemaBehindError
+from gandy.errors import CodeTooOldError, DatabaseFaultError, DatabaseUnreachableError, SchemaBehindError
 from gandy.rules.retention import days_ahead
 from gandy.store import checkup
 from gandy.store.drivers.migrate import verify
@@ -36,6 +36,7 @@ CHECKS: Final = (
     "schema",
     "clock",
     "workers",
+    "runs",
     "indexes",
     "retention",
     "trains",
@@ -88,6 +89,9 @@ class Doctor:
             return _ended_early(
                 "database", str(error), "start it, or correct database.url: gandy config show"
             )
+        except DatabaseFaultError as error:
+            what, _, to_do = str(error).partition("; ")
+            return _ended_early("database", what, to_do)
         except (SchemaBehindError, CodeTooOldError) as error:
             what, _, to_do = str(error).partition("; ")
             return _ended_early("schema", what, to_do)
@@ -106,6 +110,7 @@ class Doctor:
         return [
             *findings.of_clock(await _skew(database, host_now)),
             *findings.of_workers(workers, self._settings.worker.lease_for),
+            *findings.of_unheld(await read(checkup.find_unheld_runs(owner))),
             *findings.of_indexes(await read(checkup.find_index_faults(database.dialect))),
             *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
             *findings.of_history(await read(read_history()), days_ahead(spans)),

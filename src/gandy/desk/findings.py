@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["problem", "warning"]
 
 MOST_SKEW: Final = timedelta(seconds=5)
+#: An event loop that answers nothing for this long delays every job beside the one that blocks it.
+LONG_STALL: Final = timedelta(seconds=1)
 _NAMED: Final = 5
+_UNHELD: Final = {
+    "lost": "their worker was found lost",
+    "stopped": "their worker has stopped",
+    "unknown": "their worker is not known",
+    "silent": "the lease of their worker has run out",
+}
 _OTHERS_WRITE: Final = 0o002
 
 
@@ -50,7 +58,7 @@ def of_clock(skew: timedelta) -> Iterator[Finding]:
 
 def of_workers(workers: Sequence[WorkerSummary], lease_for: timedelta) -> Iterator[Finding]:
     """Judge who is there, who went without a word, and who nearly did."""
-    if not any(worker.is_alive for worker in workers):
+    if not any(worker.is_alive and worker.slots for worker in workers):
         yield Finding(
             level="problem",
             check="workers",
@@ -68,12 +76,34 @@ def of_workers(workers: Sequence[WorkerSummary], lease_for: timedelta) -> Iterat
         )
     for worker in workers:
         if worker.longest_stall * 2 >= lease_for:
+            yield _stalled(worker, f"the lease lasts {_span(lease_for)}", "or a longer worker.lease_for")
+        elif worker.longest_stall >= LONG_STALL:
+            yield _stalled(worker, "the jobs beside it waited", "or await what it waits for")
+
+
+def _stalled(worker: WorkerSummary, harm: str, instead: str) -> Finding:
+    return Finding(
+        level="warning",
+        check="workers",
+        what=f"junction {worker.stalled_junction or 'unknown'} held the interpreter of {worker.host} "
+        f"pid {worker.pid} for {_span(worker.longest_stall)}; {harm}",
+        to_do=f"give its train process=True, {instead}",
+    )
+
+
+def of_unheld(runs: Rows) -> Iterator[Finding]:
+    """Judge the runs in progress that no living process holds, by what is known of their workers."""
+    for state, why in _UNHELD.items():
+        found = [row for row in runs if row.worker_state == state]
+        if found:
+            names = [f"{row.id} ({row.train})" for row in found]
             yield Finding(
-                level="warning",
-                check="workers",
-                what=f"junction {worker.stalled_junction or 'unknown'} held the interpreter of {worker.host} "
-                f"pid {worker.pid} for {_span(worker.longest_stall)}; the lease lasts {_span(lease_for)}",
-                to_do="give its train process=True, or a longer worker.lease_for",
+                level="problem",
+                check="runs",
+                what=f"{_amount(len(found), 'run')} in progress that no living process holds, {why}: "
+                + _named(names),
+                to_do="the service manifest-manager gives them to others: start it, and see its log; "
+                f"or end one by hand: gandy runs fail {found[0].id}",
             )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
 from gandy.errors import GroupNotFoundError, OverrideError
-from gandy.rules.priority import checked
+from gandy.settings.bounds import problems_of
 from gandy.store.audit import Deed, record_deed
 from gandy.store.groups import override_group
 from gandy.store.triggers import trigger_group
@@ -113,11 +113,11 @@ class GroupDesk:
 
 
 def _values(name: str, changes: GroupChanges) -> dict[str, object]:
-    if changes.max_active_jobs is not None and changes.max_active_jobs < 1:
-        raise OverrideError(name, f"max_active_jobs must be at least 1, not {changes.max_active_jobs}")
+    if problems := problems_of(changes):
+        raise OverrideError(name, "; ".join(problems))
     values = {
         "max_active_jobs": changes.max_active_jobs,
-        "priority": None if changes.priority is None else checked(changes.priority),
+        "priority": changes.priority,
         "is_enabled": changes.is_enabled,
     }
     given: dict[str, object] = {key: value for key, value in values.items() if value is not None}

@@ -11,6 +11,7 @@ from gandy.desk.changes import ManifestChanges, override_values
 from gandy.desk.listing import Listed
 from gandy.desk.payloads import shown_input
 from gandy.desk.schedule_words import plain_cron, plain_interval
+from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
 from gandy.store.triggers import lock_manifest, remove_manifest, trigger
@@ -65,7 +66,7 @@ class ManifestDetail:
     max_retries: int
     retry: bool
     retry_delay: timedelta | None
-    timeout: timedelta | None
+    timeout: Timeout | None
     variance: timedelta
     exclusions: Json
     misfire_policy: str
@@ -122,6 +123,7 @@ class ManifestDesk:
         self, external_id: str, *, delay: timedelta = timedelta(0), input_json: str | None = None
     ) -> Triggered:
         """Queue it now or later, switched off or not; an input is checked where its train is known."""
+        check("delay", delay)
         detail = {"delay": delay.total_seconds(), "has_input": input_json is not None}
 
         def operation() -> Operation[Triggered]:
@@ -154,6 +156,8 @@ class ManifestDesk:
 
     async def disable(self, external_id: str, reason: str | None = None) -> ManifestDetail:
         """Switch it off; no deploy switches it on again."""
+        if reason is not None:
+            check("reason", reason)
         await self._override("disable manifest", external_id, {"is_enabled": False}, reason=reason)
         return await self.show(external_id)
 
@@ -207,11 +211,11 @@ class ManifestDesk:
             max_retries=row.max_retries,
             retry=row.is_retried,
             retry_delay=_span(row.retry_delay_seconds),
-            timeout=_span(row.timeout_seconds),
-            variance=timedelta(seconds=row.variance_seconds),
+            timeout=as_timeout(row.timeout_seconds),
+            variance=as_span(row.variance_seconds),
             exclusions=json.loads(row.exclusions),
             misfire_policy=row.misfire_policy,
-            misfire_threshold=timedelta(seconds=row.misfire_threshold_seconds),
+            misfire_threshold=as_span(row.misfire_threshold_seconds),
             keep_for=_span(row.keep_for_seconds),
             keep_last=row.keep_last,
             next_scheduled_run=row.next_scheduled_run,
@@ -250,7 +254,7 @@ def describe_schedule(row: Row, parent: str | None = None) -> str:
             exact = f"cron {row.cron_expression}, {row.timezone}"
             return exact if words is None else f"{words} ({exact})"
         case "interval":
-            return plain_interval(timedelta(seconds=row.interval_seconds))
+            return plain_interval(as_span(row.interval_seconds))
         case "once":
             return "once"
         case "dependent":
@@ -290,4 +294,4 @@ def _summary(row: Row) -> ManifestSummary:
 
 
 def _span(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)
+    return None if seconds is None else as_span(seconds)

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from gandy.errors import EnqueueError, MissingInputError
+from gandy.errors import EnqueueError, MissingInputError, PayloadError
 from gandy.model.declaration import DEFAULT_GROUP
+from gandy.settings.bounds import problems_of
 from gandy.store.queueing import EnqueueRequest, Uniqueness, uniqueness_key
-from gandy.train.definition import HIGHEST_PRIORITY
 from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.settings.bounds import Timeout
     from gandy.store.queueing import UniqueUntil
     from gandy.train.registry import AnyTrain
 
@@ -29,29 +30,10 @@ class EnqueueOptions:
     max_retries: int | None = None
     retry: bool | None = None
     retry_delay: timedelta | None = None
-    timeout: timedelta | None = None
+    timeout: Timeout | None = None
     unique_for: timedelta | None = None
     unique_until: UniqueUntil | None = None
     key: str | None = None
-
-    def problems(self) -> tuple[str, ...]:
-        """Return what is wrong with these values, in words."""
-        found = []
-        if self.delay is not None and self.delay < timedelta(0):
-            found.append("delay must not be negative")
-        if self.priority is not None and not 0 <= self.priority <= HIGHEST_PRIORITY:
-            found.append(f"priority must be 0 to {HIGHEST_PRIORITY}, not {self.priority}")
-        if self.max_retries is not None and self.max_retries < 0:
-            found.append(f"max_retries must not be negative, but is {self.max_retries}")
-        for name in ("retry_delay", "timeout", "unique_for"):
-            span: timedelta | None = getattr(self, name)
-            if span is not None and span <= timedelta(0):
-                found.append(f"{name} must be longer than zero")
-        if self.unique_until not in {None, "start", "success"}:
-            found.append(f'unique_until must be "start" or "success", not {self.unique_until!r}')
-        if self.key is not None and not self.key.strip():
-            found.append("key must not be empty")
-        return tuple(found)
 
     @property
     def is_unique(self) -> bool:
@@ -70,24 +52,34 @@ def enqueue_request(
     owner: str, definition: AnyTrain, values: Sequence[object], *, options: EnqueueOptions
 ) -> EnqueueRequest:
     """Check and encode everything here, so that the store has nothing left to refuse."""
-    if problems := options.problems():
+    if problems := problems_of(options):
         raise EnqueueError(definition.name, problems)
     train = definition.options
-    encode = definition.input.encode
     return EnqueueRequest(
         owner=owner,
         train=definition.name,
-        inputs=[encode(value) for value in values],
+        inputs=_encoded(definition, values),
         input_type_name=definition.input_type_name,
         group=options.group or train.group or DEFAULT_GROUP,
         priority=train.priority if options.priority is None else options.priority,
         delay=options.delay or timedelta(0),
         max_retries=train.max_retries if options.max_retries is None else options.max_retries,
         is_retried=train.retry if options.retry is None else options.retry,
-        retry_delay=options.retry_delay or train.retry_delay,
+        retry_delay=train.retry_delay if options.retry_delay is None else options.retry_delay,
         timeout=options.timeout or train.timeout,
         uniqueness=_uniqueness(definition, values, options),
     )
+
+
+def _encoded(definition: AnyTrain, values: Sequence[object]) -> list[str]:
+    """Encode every input; of several, say which one cannot be."""
+    encode = definition.input.encode
+    texts: list[str] = []
+    try:
+        texts.extend(encode(value) for value in values)  # keeps what came before the one that raises
+    except PayloadError as error:
+        raise error if len(values) == 1 else error.of_item(len(texts)) from None
+    return texts
 
 
 def _uniqueness(definition: AnyTrain, values: Sequence[object], options: EnqueueOptions) -> Uniqueness | None:

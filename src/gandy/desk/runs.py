@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gandy.desk.listing import Listed
 from gandy.errors import RunNotFoundError
+from gandy.settings.bounds import as_span
 from gandy.store import logs, runs
 from gandy.store.run_listing import list_runs
 
@@ -210,7 +211,7 @@ def _took(row: Row) -> timedelta | None:
 
 
 def _span(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)
+    return None if seconds is None else as_span(seconds)
 
 
 def _junctions(text: str | None) -> tuple[JunctionRun, ...]:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES
+from gandy.settings.bounds import Timeout  # noqa: TC001 the faces read it at run time
 from gandy.train.route.cargo import type_name
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from gandy.train.registry import AnyTrain, Registry
 
 
@@ -25,7 +24,7 @@ class TrainSummary:
     provided: tuple[str, ...]  #: the types that it needs beside its input
     group: str
     priority: int | None
-    timeout: timedelta | None
+    timeout: Timeout | None
     max_retries: int
     retry: bool
     process: bool

@@ -47,8 +47,10 @@ from gandy.errors.jobs import (
     JobFailedError,
     JobNotFoundError,
     JobTimeoutError,
+    RunNotBegunError,
     RunNotFoundError,
     RunNotOverError,
+    RunOverError,
     WorkerNotFoundError,
 )
 from gandy.errors.lifecycle import (
@@ -79,7 +81,6 @@ from gandy.errors.schedules import (
     ExclusionError,
     IntervalError,
     OnceError,
-    PriorityRangeError,
     ScheduleError,
     TimezoneNotFoundError,
 )
@@ -89,6 +90,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    ValueBoundsError,
 )
 from gandy.errors.train import (
     DuplicateTrainError,
@@ -102,6 +104,7 @@ from gandy.errors.train import (
     ProvideError,
     RemoteJunctionError,
     RouteError,
+    TaskCancelledError,
     TrainDefinitionError,
     TrainProcessError,
     UnknownTrainError,
@@ -184,7 +187,6 @@ __all__ = [
     "PayloadError",
     "PayloadTooLargeError",
     "PortTakenError",
-    "PriorityRangeError",
     "ProvideError",
     "ReadOnlyTokenError",
     "RemoteJunctionError",
@@ -194,8 +196,10 @@ __all__ = [
     "RowConflictError",
     "RowsStuckError",
     "RuleRefusedError",
+    "RunNotBegunError",
     "RunNotFoundError",
     "RunNotOverError",
+    "RunOverError",
     "ScheduleError",
     "SchemaBehindError",
     "SetRefusedError",
@@ -203,6 +207,7 @@ __all__ = [
     "SettingsError",
     "SettingsFileError",
     "SweepLeaseLostError",
+    "TaskCancelledError",
     "TimezoneNotFoundError",
     "TokenMissingError",
     "TokenWrongError",
@@ -213,6 +218,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "ValueBoundsError",
     "WebClosedError",
     "WorkerNotFoundError",
 ]

@@ -95,6 +95,25 @@ class RunNotOverError(GandyError):
         self.state = state
 
 
+class RunOverError(GandyError):
+    """A run that has ended cannot be failed."""
+
+    def __init__(self, run_id: int, state: str) -> None:
+        super().__init__(f"run {run_id} is over: it is {state}; run it again with: gandy runs rerun {run_id}")
+        self.run_id = run_id
+        self.state = state
+
+
+class RunNotBegunError(GandyError):
+    """A job that waits in the queue has no run that could be failed."""
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(
+            f"job {job_id} waits in the queue and has no run yet; cancel it with: gandy queue cancel {job_id}"
+        )
+        self.job_id = job_id
+
+
 class GroupAmbiguousError(GandyError, LookupError):
     """Several applications have a group of this name."""
 

@@ -43,8 +43,9 @@ class TimezoneNotFoundError(ScheduleError):
 class IntervalError(ScheduleError):
     """An interval that is too short or too long."""
 
-    def __init__(self, every: timedelta, problem: str) -> None:
-        super().__init__(f"an interval of {every} {problem}. Use something like every(minutes=5)")
+    def __init__(self, every: timedelta | str, problem: str) -> None:
+        said = every if isinstance(every, str) else f"an interval of {every}"
+        super().__init__(f"{said} {problem}. Use something like every(minutes=5)")
         self.every = every
         self.problem = problem
 
@@ -78,15 +79,6 @@ class ExcludedInstantError(ScheduleError):
         )
         self.at = at
         self.timezone = timezone
-
-
-class PriorityRangeError(ScheduleError):
-    """A priority outside the scale."""
-
-    def __init__(self, priority: int, highest: int) -> None:
-        super().__init__(f"priority {priority} is off the scale. Use 0 (last) to {highest} (first)")
-        self.priority = priority
-        self.highest = highest
 
 
 class DependencyCycleError(ScheduleError):

@@ -11,15 +11,31 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_LONGEST_SHOWN = 80
+
+
 class DurationFormatError(GandyError, ValueError):
     """A text that does not read as a duration."""
 
     exit_code = 2
 
     def __init__(self, text: str, problem: str) -> None:
-        super().__init__(f"{text!r} {problem}")
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+        super().__init__(f"{shown!r} {problem}")
         self.text = text
         self.problem = problem
+
+
+class ValueBoundsError(GandyError, ValueError):
+    """A value outside of what its option may be."""
+
+    exit_code = 2
+
+    def __init__(self, option: str, expected: str, value: str) -> None:
+        super().__init__(f"{option} must be {expected}, not {value}")
+        self.option = option
+        self.expected = expected
+        self.value = value  #: as it is shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,10 @@ class PayloadError(GandyError):
         self.problems = problems
         super().__init__(f"the {part} of train {train} is not valid: {'; '.join(problems)}")
 
+    def of_item(self, index: int) -> PayloadError:
+        """Say which of several values this is about, counted from 0."""
+        return PayloadError(train=self.train, part=f"{self.part} at index {index}", problems=self.problems)
+
 
 class PayloadTooLargeError(PayloadError):
     """An input or an output is larger than what is stored."""
@@ -147,13 +151,24 @@ class NoCurrentRunError(GandyError):
 
 
 class TrainProcessError(GandyError):
-    """The process that ran a train could not be used, or ended before the train did."""
+    """The process that ran a train could not be used, or ended (with an exit code) before the train did."""
 
     def __init__(self, *, train: str, problem: str, exit_code: int | None = None) -> None:
         self.train = train
         self.problem = problem
         self.process_exit_code = exit_code
         super().__init__(f"train {train}: {problem}")
+
+
+class TaskCancelledError(GandyError):
+    """The task that ran a train was cancelled by code of a job, not by its caller."""
+
+    def __init__(self, *, train: str) -> None:
+        self.train = train
+        super().__init__(
+            f"train {train}: code of a job cancelled the task that ran it (asyncio.Task.cancel); "
+            "to end a run from inside, return End or raise an exception"
+        )
 
 
 class RemoteJunctionError(GandyError):

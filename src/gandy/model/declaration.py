@@ -11,6 +11,7 @@ from gandy.model.schedule import MisfirePolicy
 if TYPE_CHECKING:
     from gandy.model.exclusion import Exclusion
     from gandy.model.schedule import Schedule
+    from gandy.settings.bounds import Timeout
 
 DEFAULT_GROUP: Final = "default"
 DEFAULT_MAX_RETRIES: Final = 3
@@ -40,7 +41,7 @@ class ManifestDeclaration:
     max_retries: int = DEFAULT_MAX_RETRIES
     is_retried: bool = True
     retry_delay: timedelta | None = None
-    timeout: timedelta | None = None
+    timeout: Timeout | None = None
     is_enabled: bool = True
     variance: timedelta = timedelta(0)
     exclusions: tuple[Exclusion, ...] = ()

@@ -103,7 +103,11 @@ Exclusion: TypeAlias = Days | Dates | DateRange | TimeWindow
 
 
 def bounded(exclusions: tuple[Exclusion, ...]) -> tuple[Exclusion, ...]:
-    """Return the exclusions as they are, unless they are too many."""
+    """Return the exclusions as they are, unless they are too many or something else is among them."""
+    for given in exclusions:
+        if not isinstance(given, Days | Dates | DateRange | TimeWindow):
+            problem = f"exclude holds a {type(given).__name__}"
+            raise ExclusionError(problem, "Use Days, Dates, DateRange or TimeWindow")
     if len(exclusions) > MOST_EXCLUSIONS:
         problem = f"{len(exclusions)} exclusions are more than {MOST_EXCLUSIONS}"
         raise ExclusionError(problem, "Join days and dates into one Days or Dates")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -29,6 +29,10 @@ class EndedBy(StrEnum):
     SHUTDOWN = "shutdown"
     LOST_WORKER = "lost_worker"
     AGE = "age"
+    HAND = "hand"  #: an operator failed it
+
+
+_UNCOUNTED: Final = frozenset({EndedBy.SHUTDOWN, EndedBy.LOST_WORKER, EndedBy.HAND})
 
 
 class ClaimedRun(NamedTuple):
@@ -53,6 +57,7 @@ class ClaimedRun(NamedTuple):
     retry_delay_seconds: float | None
     timeout_seconds: float
     unique_key: str | None
+    is_capped: bool = False  #: its end makes room under a cap, which is to be filled at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +102,8 @@ class RunEnd(NamedTuple):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the failure counts against the job: a lost worker or a shutdown is not its fault."""
-        return self.state is TrainState.FAILED and self.ended_by not in {
-            EndedBy.SHUTDOWN,
-            EndedBy.LOST_WORKER,
-        }
+        """Whether the failure counts against the job, unlike a lost worker, a shutdown or an operator."""
+        return self.state is TrainState.FAILED and self.ended_by not in _UNCOUNTED
 
 
 @dataclass(frozen=True, slots=True)

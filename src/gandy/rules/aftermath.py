@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SUSPECT_AFTER_LOSSES: Final = 2
 PARK_AFTER_LONE_LOSSES: Final = 3
+LARGEST_SET: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,13 @@ Aftermath: TypeAlias = Retry | Park | Settled
 
 
 def is_suspect(losses: int) -> bool:
-    """Tell whether a job may be what kills its workers: it then runs alone, in a process of its own."""
+    """Tell whether a job may be what kills its workers: it then runs isolated, in a set of such jobs."""
     return losses >= SUSPECT_AFTER_LOSSES
+
+
+def most_in_set(losses: int) -> int:
+    """Return how many suspects may share a process: each loss halves it, down to a process of their own."""
+    return max(1, LARGEST_SET >> max(0, losses - SUSPECT_AFTER_LOSSES))
 
 
 def aftermath(end: RunEnd, policy: JobPolicy) -> Aftermath:

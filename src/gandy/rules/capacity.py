@@ -28,6 +28,7 @@ class Capacity:
     active: int
     group_caps: Mapping[int, int]
     group_active: Mapping[int, int]
+    is_contended: bool = False  #: another claim holds a cap: what it leaves is not known here
 
     @property
     def free(self) -> int | None:
@@ -40,17 +41,58 @@ class Capacity:
         return cap is not None and self.group_active.get(group_id, 0) + taken >= cap
 
 
-def choose(ready: Iterable[Ready], capacity: Capacity) -> list[Ready]:
-    """Choose what to dispatch, in the order of group priority, entry priority and age."""
-    chosen: list[Ready] = []
-    taken: Counter[int] = Counter()
-    for entry in sorted(ready, key=_precedence):
-        if capacity.free is not None and len(chosen) >= capacity.free:
+def choose(
+    ready: Iterable[Ready], capacity: Capacity, *, limit: int | None = None, turn: int = 0
+) -> list[Ready]:
+    """Choose what to dispatch, in the order of group priority, entry priority and age.
+
+    Half of a limit is shared: each group with ready work gets an equal part of it, so that no group waits
+    behind another's backlog; the rest goes in order. A limit too small to be shared goes in order at even
+    turns, and to the groups in rotation at odd ones.
+    """
+    ordered = sorted(ready, key=_precedence)
+    most = _least_of(limit, capacity.free, len(ordered))
+    shares = _shares(ordered, most, turn) if most < len(ordered) else {}
+    choice = _Choice(capacity)
+    for entry in ordered:
+        if choice.taken[entry.group_id] < shares.get(entry.group_id, 0):
+            choice.take(entry)
+    for entry in ordered:
+        if len(choice.entries) >= most:
             break
-        if not capacity.group_is_full(entry.group_id, taken[entry.group_id]):
-            chosen.append(entry)
-            taken[entry.group_id] += 1
-    return chosen
+        choice.take(entry)
+    return sorted(choice.entries.values(), key=_precedence)
+
+
+class _Choice:
+    """The entries chosen so far, and how many of each group they are."""
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._capacity = capacity
+        self.entries: dict[int, Ready] = {}
+        self.taken: Counter[int] = Counter()
+
+    def take(self, entry: Ready) -> None:
+        """Add an entry, unless its group is full."""
+        is_full = self._capacity.group_is_full(entry.group_id, self.taken[entry.group_id])
+        if not is_full and entry.entry_id not in self.entries:
+            self.entries[entry.entry_id] = entry
+            self.taken[entry.group_id] += 1
+
+
+def _shares(ordered: list[Ready], most: int, turn: int) -> dict[int, int]:
+    """Say how many each group gets before the order decides."""
+    groups = sorted({entry.group_id for entry in ordered})
+    each = most // (2 * len(groups))
+    if each:
+        return dict.fromkeys(groups, each)
+    if turn % 2 == 0 or not most:
+        return {}
+    return {groups[turn // 2 % len(groups)]: 1}
+
+
+def _least_of(limit: int | None, free: int | None, count: int) -> int:
+    return min(each for each in (limit, free, count) if each is not None)
 
 
 def _precedence(entry: Ready) -> tuple[int, int, int]:

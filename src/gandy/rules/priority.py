@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gandy.errors import PriorityRangeError
 from gandy.model.schedule import Origin
+from gandy.settings.bounds import HIGHEST_PRIORITY
 
 if TYPE_CHECKING:
     from typing import Final
 
 LOWEST: Final = 0
-HIGHEST: Final = 31
 DEPENDENT_BOOST: Final = 16
-
-
-def checked(priority: int) -> int:
-    """Return the priority, unless it is off the scale."""
-    if not LOWEST <= priority <= HIGHEST:
-        raise PriorityRangeError(priority, HIGHEST)
-    return priority
 
 
 def entry_priority(manifest: int | None, group: int) -> int:
@@ -30,4 +22,4 @@ def entry_priority(manifest: int | None, group: int) -> int:
 def ordering_priority(priority: int, origin: Origin) -> int:
     """Rank an entry for dispatch: dependents finish what their parents began."""
     boost = DEPENDENT_BOOST if origin is Origin.DEPENDENT else 0
-    return max(LOWEST, min(priority + boost, HIGHEST))
+    return max(LOWEST, min(priority + boost, HIGHEST_PRIORITY))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from gandy.settings.bounds import LONGEST_SPAN
+
 if TYPE_CHECKING:
     from typing import Final
 
@@ -22,5 +24,5 @@ def backoff(failure_count: int, retry_delay: timedelta | None = None) -> timedel
     """Wait five minutes, doubling to an hour; a delay of the job's own replaces the five minutes."""
     first = FIRST_DELAY if retry_delay is None else retry_delay
     if first >= LONGEST_DELAY:
-        return first
+        return min(first, LONGEST_SPAN)  # an older version took any
     return min(first * (1 << min(max(failure_count - 1, 0), _MOST_DOUBLINGS)), LONGEST_DELAY)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from gandy.errors import IntervalError
-from gandy.model.schedule import LONGEST_INTERVAL, Cron, Interval, Once
+from gandy.errors import CronExpressionError, IntervalError, NaiveInstantError, OnceError
+from gandy.model.schedule import Cron, Interval, Once
 from gandy.rules.calendar.cron import validate
 from gandy.rules.calendar.zones import zone
+from gandy.settings.bounds import BOUNDS, shown
 
 
 def every(
@@ -21,15 +22,14 @@ def every(
 ) -> Interval:
     """Run at a fixed rate, at least a second apart: `every(minutes=5)`. The zone is for exclusions only."""
     zone(timezone)
-    try:
-        span = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-    except (OverflowError, ValueError) as error:
-        raise IntervalError(LONGEST_INTERVAL, "is the longest there is") from error
-    return Interval(span, timezone)
+    given = {"weeks": weeks, "days": days, "hours": hours, "minutes": minutes, "seconds": seconds}
+    return Interval(_rate(given), timezone)
 
 
 def cron(expression: str, timezone: str = "UTC") -> Cron:
     """Run when the wall clock of a zone matches: `cron("0 3 * * *", timezone="Europe/Berlin")`."""
+    if not isinstance(expression, str):
+        raise CronExpressionError(shown(expression), "is not text")
     validate(expression, timezone)
     return Cron(" ".join(expression.split()), timezone)
 
@@ -37,4 +37,27 @@ def cron(expression: str, timezone: str = "UTC") -> Cron:
 def once(*, at: datetime | None = None, delay: timedelta | None = None, timezone: str = "UTC") -> Once:
     """Run one time, at an instant or after a delay. The zone is for exclusions only."""
     zone(timezone)
+    for option, value in (("at", at), ("delay", delay)):
+        if option == "at" and isinstance(value, datetime) and value.tzinfo is None:
+            raise NaiveInstantError(value)
+        if value is not None and (problem := BOUNDS[option].problem(option, value)):
+            raise OnceError(f"cannot be kept: {problem}")
     return Once(at, delay, timezone)
+
+
+def _rate(given: dict[str, float]) -> timedelta:
+    """Add up the parts of a rate; each is a number, and their sum is what a duration may be."""
+    rate = _sum(given)
+    if rate is None or not BOUNDS["every"].holds(rate):
+        parts = ", ".join(f"{unit}={shown(number)}" for unit, number in given.items() if number != 0)
+        raise IntervalError(f"every({parts})", f"must be {BOUNDS['every'].expected}")
+    return rate
+
+
+def _sum(given: dict[str, float]) -> timedelta | None:
+    if any(isinstance(number, bool) for number in given.values()):
+        return None
+    try:
+        return timedelta(**given)
+    except (OverflowError, ValueError, TypeError):
+        return None

@@ -12,12 +12,13 @@ from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hints
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
-from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, GandyError
-from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
+from gandy.errors import DatabaseFaultError, SetRefusedError
+from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued, RunsRecovered
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
 from gandy.store.manifests import try_lock_cycle
-from gandy.store.seeding import seed
+from gandy.store.seeding import seed_halved
+from gandy.store.service_state import CHARGED_AFTER, count_refusal, remember
 from gandy.train.hooks import HookEvent
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ SERVICE: Final = "manifest-manager"
 #: A look that stays due although nothing could be decided is not asked for without end.
 _SHORTEST_PAUSE: Final = timedelta(milliseconds=200)
 _NOW: Final = timedelta(0)
+_REFUSALS: Final = "manifest_manager.refusals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,8 @@ class ManifestManagerService:
         self._wake = parts.wakeups.event("manager")
         self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
         self._is_seeded = False
+        self._seedings = 0
+        self._was_refused = False
         self._repaired_at = monotonic()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -74,7 +78,9 @@ class ManifestManagerService:
 
     async def seed(self) -> SeedResult:
         """Write what the application declares."""
-        result = await self._parts.database.run(seed(self._parts.declarations))
+        result = await seed_halved(self._parts.database, self._parts.declarations)
+        for refused in result.refused:
+            _log.error("%s was not seeded: %s", refused.name, refused.problem)
         self._is_seeded = True
         return result
 
@@ -96,20 +102,39 @@ class ManifestManagerService:
         return self._pause(result)
 
     async def _seed_at_start(self) -> None:
-        """Seed; a declaration that is refused is no reason not to evaluate what is there already."""
+        """Seed; what is refused is no reason not to evaluate what is there already."""
         try:
             await self.seed()
-        except (DatabaseBusyError, DatabaseUnreachableError):
-            raise
-        except GandyError as error:
-            self._is_seeded = True
-            _log.error("nothing was seeded: %s", error)
+        except Exception as error:
+            if isinstance(error, DatabaseFaultError) and not isinstance(error, SetRefusedError):
+                raise
+            self._seedings += 1
+            self._is_seeded = self._seedings >= CHARGED_AFTER
+            follows = "given up" if self._is_seeded else "tried again by the next cycle"
+            _log.error("nothing was seeded, which is %s: %s", follows, error)
 
     async def _run(self, *, is_asked_for: bool) -> CycleResult | None:
+        """Run a cycle; what several cycles in a row find refused alike is charged after all."""
+        try:
+            result = await self._run_cycle(is_asked_for=is_asked_for)
+        except SetRefusedError:
+            self._was_refused = True
+            if await self._parts.database.run(count_refusal(_REFUSALS)) < CHARGED_AFTER:
+                raise
+            result = await self._run_cycle(is_asked_for=is_asked_for, charges_all=True)
+        if self._was_refused and result is not None:
+            await self._parts.database.run(remember(_REFUSALS, None))
+            self._was_refused = False
+        return result
+
+    async def _run_cycle(self, *, is_asked_for: bool, charges_all: bool = False) -> CycleResult | None:
         parts, begun = self._parts, monotonic()
         settings = parts.settings.manifest_manager
         request = CycleRequest(
-            settings=settings, retention=parts.settings.retention, trusts_leases=self._watch.is_trusted
+            settings=settings,
+            retention=parts.settings.retention,
+            trusts_leases=self._watch.is_trusted,
+            charges_all=charges_all,
         )
         record = Record(
             owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
@@ -156,6 +181,8 @@ class ManifestManagerService:
         if result.queued:
             parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
             parts.wakeups.wake("work")
+        for cause, count in result.recovered.items():
+            parts.events.emit(RunsRecovered(cause=cause, count=count))
         for letter in result.parked:
             parts.events.emit(
                 DeadLettered(

@@ -1,4 +1,4 @@
-"""The loop that writes what runs report, and hears whether somebody wants them to end."""
+"""The loop that writes what runs report, and hears whether they shall end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from gandy.errors import GandyError
+from gandy.store.report_writing import write_reports
 from gandy.store.runs import read_cancellations
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class RunReporter:
         self._database = database
         self._reports = reports
         self._every = every.total_seconds()
+        self.dropped = 0  #: reports that the database refused
 
     async def run(self) -> None:
         """Write and listen until cancelled; a database that is away costs lines, never a run."""
@@ -32,14 +33,14 @@ class RunReporter:
             await asyncio.sleep(self._every)
             try:
                 await self.run_once()
-            except GandyError as error:
+            except Exception as error:  # noqa: BLE001 the loop goes on, whatever one exchange meets
                 _log.warning("reports of running trains could not be written: %s", error)
 
     async def run_once(self) -> None:
         """Write what was gathered, then pass on requests to cancel."""
         pending = self._reports.take()
         if pending is not None:
-            await self._database.run(pending.write())
+            self.dropped += await write_reports(self._database, pending.lines, pending.progress)
         ids = self._reports.ids
         cancelled = await self._database.read(read_cancellations(ids)) if ids else {}
         for run_id, by in cancelled.items():

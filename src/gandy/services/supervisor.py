@@ -6,9 +6,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
+from gandy.events import LoopEnded, LoopRestarted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
+
+    from gandy.events import EventBus
 
 _log = logging.getLogger("gandy.services")
 
@@ -29,9 +33,13 @@ class Service(Protocol):
 class Supervisor:
     """Starts services; one that fails is made anew after a pause, and the others go on."""
 
-    def __init__(self, makers: Mapping[str, Callable[[], Service]], *, grace: timedelta) -> None:
+    def __init__(
+        self, makers: Mapping[str, Callable[[], Service]], *, grace: timedelta, events: EventBus
+    ) -> None:
         self._makers = makers
         self._grace = grace.total_seconds()
+        self._events = events
+        self._is_leaving = False
         self.restarts = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -47,25 +55,40 @@ class Supervisor:
                 for task in late:
                     _log.error("%s did not end in time and was cut off", task.get_name())
         finally:
+            self._is_leaving = True
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, name: str, make: Callable[[], Service], stop: asyncio.Event) -> None:
-        loop = asyncio.get_running_loop()
-        pause = FIRST_PAUSE
+        clock, pause = asyncio.get_running_loop(), FIRST_PAUSE
         while not stop.is_set():
-            begun = loop.time()
-            try:
-                return await make().run(stop)
-            except Exception:  # noqa: BLE001 - whatever it is, the service starts again
-                if loop.time() - begun > LONGEST_PAUSE:
-                    pause = FIRST_PAUSE
-                _log.exception("service %s failed; it starts again in %g s", name, pause)
+            begun = clock.time()
+            cause = await self._run(make, stop)
+            if cause is None:
+                return
+            pause = FIRST_PAUSE if clock.time() - begun > LONGEST_PAUSE else pause
+            _log.error("service %s failed; it starts again in %g s", name, pause, exc_info=cause)
             self.restarts += 1
+            self._events.emit(LoopEnded(service=name, loop=name, cause=type(cause).__name__))
             await _wait(stop, pause)
+            self._events.emit(LoopRestarted(service=name, loop=name))
             pause = min(2 * pause, LONGEST_PAUSE)
-        return None
+
+    async def _run(self, make: Callable[[], Service], stop: asyncio.Event) -> BaseException | None:
+        """Run a service to its end; give what ended it where it was not told to."""
+        try:
+            await make().run(stop)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self._is_leaving or task is None:
+                raise
+            while task.cancelling():  # code of a job can cancel any task of its event loop
+                task.uncancel()
+            return error
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the service starts again
+            return error
+        return None if stop.is_set() else RuntimeError("it returned")
 
 
 async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:

@@ -28,6 +28,7 @@ class Wakeups:
         self._owner = owner
         self._events: dict[str, list[asyncio.Event]] = {}
         self._callbacks: dict[str, list[Callable[[str], None]]] = {}
+        self._listeners: dict[str, list[Callable[[], None]]] = {}
 
     def event(self, *topics: Topic) -> asyncio.Event:
         """Make an event that is set whenever one of the topics is named."""
@@ -36,14 +37,23 @@ class Wakeups:
             self._events.setdefault(topic, []).append(event)
         return event
 
+    def on(self, topic: Topic, listener: Callable[[], None]) -> None:
+        """Call a listener whenever the topic is named."""
+        self._listeners.setdefault(topic, []).append(listener)
+
     def call(self, topic: Topic, callback: Callable[[str], None]) -> None:
         """Call back with what follows the topic's name."""
         self._callbacks.setdefault(topic, []).append(callback)
 
     def wake(self, topic: Topic) -> None:
         """Wake this process's own loops at once."""
+        self._wake(topic)
+
+    def _wake(self, topic: str) -> None:
         for event in self._events.get(topic, ()):
             event.set()
+        for listener in self._listeners.get(topic, ()):
+            listener()
 
     def tell(self, topic: Topic, rest: str) -> None:
         """Call back within this process at once, without a detour over the database."""
@@ -67,24 +77,26 @@ class Wakeups:
             return
         self._call_back(topic, rest)
         if rest in {self._owner, ""}:
-            for event in self._events.get(topic, ()):
-                event.set()
+            self._wake(topic)
 
     def _call_back(self, topic: str, rest: str) -> None:
         for callback in self._callbacks.get(topic, ()):
             callback(rest)
 
     def _wake_all(self) -> None:
-        for events in self._events.values():
-            for event in events:
-                event.set()
+        for topic in {*self._events, *self._listeners}:
+            self._wake(topic)
 
 
-async def wait_for_wake(event: asyncio.Event, seconds: float) -> None:
-    """Sleep until the event is set or the time is over, and clear it."""
+async def wait_for_wake(event: asyncio.Event, seconds: float) -> bool:
+    """Sleep until the event is set or the time is over, and clear it; say whether it was set."""
+    if event.is_set():
+        event.clear()
+        return True
     try:
         await asyncio.wait_for(event.wait(), max(seconds, 0.0))
     except TimeoutError:
-        return
+        return False
     finally:
         event.clear()
+    return True

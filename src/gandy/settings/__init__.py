@@ -6,11 +6,12 @@ from gandy.settings.catalogue import SettingField, list_settings
 from gandy.settings.durations import format_duration, parse_duration
 from gandy.settings.given import Origin
 from gandy.settings.loaded import LoadedSettings, ShownSetting
-from gandy.settings.loading import load_settings
+from gandy.settings.loading import load_settings, refuse_bad_values
 from gandy.settings.sections import (
     CleanupSettings,
     DatabaseSettings,
     DispatcherSettings,
+    HookSettings,
     LifecycleSettings,
     LoggingSettings,
     ManifestManagerSettings,
@@ -26,6 +27,7 @@ __all__ = [
     "CleanupSettings",
     "DatabaseSettings",
     "DispatcherSettings",
+    "HookSettings",
     "LifecycleSettings",
     "LoadedSettings",
     "LoggingSettings",
@@ -43,4 +45,5 @@ __all__ = [
     "load_settings",
     "mask_url",
     "parse_duration",
+    "refuse_bad_values",
 ]

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from gandy.errors import DurationFormatError
 
+_LONGEST_NUMBER = 20
 _MICROSECOND = timedelta(microseconds=1)
 #: From the longest to the shortest: the order in which they are written.
 _UNITS = {
@@ -54,7 +55,8 @@ def format_duration(span: timedelta) -> str:
 
 def _what_is_wrong_with(text: str) -> str:
     if re.fullmatch(r"[0-9.]+", text):
-        return f"has no unit; write {text}s or {text}m"
+        number = text if len(text) <= _LONGEST_NUMBER else "90"
+        return f"has no unit; write {number}s or {number}m"
     if text.startswith("-"):
         return "is negative; a duration is zero or more"
     return "is not a duration such as 250ms, 90s, 30m, 1h30m, 7d or 2w"

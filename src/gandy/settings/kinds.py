@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from gandy.errors import DurationFormatError
-from gandy.settings.durations import format_duration, parse_duration
+from gandy.settings import bounds
+from gandy.settings.bounds import NO_TIMEOUT, RefusedValueError, Timeout, is_storable
+from gandy.settings.durations import format_duration
 from gandy.settings.urls import anchor_sqlite_url, mask_url
 
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ _SWITCH_WORDS = {"on": True, "true": True, "1": True, "off": False, "false": Fal
 _URL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 _MASK = "***"
 _SHORTEST = timedelta(milliseconds=10)
-_LONGEST = timedelta(days=3650)
-
-
-class RefusedValueError(ValueError):
-    """A value that a setting cannot hold; without a reason, the kind's `expected` says enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +42,44 @@ class Kind(Generic[T]):
 
 def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
     """Take an integer between two bounds, both included."""
+    bound = bounds.count(minimum, maximum)
 
     def accept(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        if not isinstance(value, int) or not bound.holds(value):
             raise RefusedValueError
         return value
 
-    return Kind(f"a whole number from {minimum} to {maximum}", accept, from_text=_number_or_text)
+    return Kind(bound.expected, accept, from_text=_number_or_text)
 
 
-def span(minimum: timedelta = _SHORTEST, maximum: timedelta = _LONGEST) -> Kind[timedelta]:
+def span(minimum: timedelta = _SHORTEST, maximum: timedelta = bounds.LONGEST_SPAN) -> Kind[timedelta]:
     """Take a duration between two bounds, both included; a bare number is refused, having no unit."""
+    bound = bounds.span(minimum, maximum)
 
     def accept(value: object) -> timedelta:
-        duration = _duration_of(value) if isinstance(value, str) else value
-        if not isinstance(duration, timedelta) or not minimum <= duration <= maximum:
+        duration = bound.read(value) if isinstance(value, str) else value
+        if not isinstance(duration, timedelta) or not bound.holds(duration):
             raise RefusedValueError
         return duration
 
-    expected = f"a duration from {format_duration(minimum)} to {format_duration(maximum)}"
-    return Kind(expected, accept, write=format_duration)
+    return Kind(bound.expected, accept, write=format_duration)
+
+
+def kept_for() -> Kind[timedelta]:
+    """Take the time for which rows are kept."""
+    return span(maximum=bounds.LONGEST_RETENTION)
+
+
+def or_no_timeout(kind: Kind[timedelta]) -> Kind[Timeout]:
+    """Take what the kind takes, or `none` for no limit at all."""
+
+    def accept(value: object) -> Timeout:
+        return NO_TIMEOUT if value is NO_TIMEOUT or value == NO_TIMEOUT.value else kind.accept(value)
+
+    def write(value: Timeout) -> str:
+        return kind.write(value) if isinstance(value, timedelta) else value.value
+
+    return Kind(f"{kind.expected}, or {NO_TIMEOUT.value}", accept, write=write)
 
 
 def switch() -> Kind[bool]:
@@ -127,7 +141,9 @@ def names() -> Kind[tuple[str, ...]]:
     def accept(value: object) -> tuple[str, ...]:
         if not isinstance(value, (list, tuple)):
             raise RefusedValueError
-        return tuple(_filled_text(name) for name in value)
+        if not all(bounds.BOUNDS["name"].holds(name) for name in value):
+            raise RefusedValueError
+        return tuple(value)
 
     expected = "a list of names (in the environment with commas between)"
     return Kind(expected, accept, from_text=_split_at_commas, write=",".join)
@@ -164,16 +180,9 @@ def or_none(kind: Kind[T]) -> Kind[T | None]:
 
 
 def _filled_text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or not is_storable(value):
         raise RefusedValueError
     return value.strip()
-
-
-def _duration_of(text: str) -> timedelta:
-    try:
-        return parse_duration(text)
-    except DurationFormatError as error:
-        raise RefusedValueError(error.problem) from None
 
 
 def _number_or_text(text: str) -> object:

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gandy.errors import SettingProblem, SettingsError
+from gandy.settings.bounds import RefusedValueError, shortened, written
 from gandy.settings.catalogue import SettingField, list_settings
 from gandy.settings.checks import find_contradictions
 from gandy.settings.files import find_settings_file, read_settings_file
 from gandy.settings.given import Given, Layer, Origin, given_by_environment, given_by_file, given_by_keywords
-from gandy.settings.kinds import RefusedValueError
 from gandy.settings.loaded import LoadedSettings, show_value
 from gandy.settings.sections import Settings
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
-_LONGEST_SHOWN = 80
 
 
 def load_settings(
@@ -42,6 +41,19 @@ def load_settings(
     loaded = LoadedSettings(_build(values), MappingProxyType(origins), folder, file, _app_of(document, file))
     _refuse(tuple(_contradictions(loaded)))
     return loaded
+
+
+def refuse_bad_values(keywords: Mapping[str, object]) -> None:
+    """Raise for settings of Python that cannot be used, before anything else is read."""
+    layer = given_by_keywords(keywords)
+    problems = list(layer.problems)
+    by_key = {setting.key: setting for setting in list_settings()}
+    for key, given in layer.values.items():
+        try:
+            by_key[key].kind.accept(given.value)
+        except RefusedValueError as error:
+            problems.append(_problem(by_key[key], given, str(error)))
+    _refuse(tuple(problems))
 
 
 def _choose(layers: list[Layer], folder: Path) -> tuple[dict[str, object], dict[str, Origin]]:
@@ -76,9 +88,7 @@ def _read(setting: SettingField, given: Given, folder: Path) -> object:
 
 
 def _problem(setting: SettingField, given: Given, reason: str) -> SettingProblem:
-    shown = setting.kind.shown(repr(given.value))
-    if len(shown) > _LONGEST_SHOWN:
-        shown = f"{shown[:_LONGEST_SHOWN]}..."
+    shown = shortened(setting.kind.shown(written(given.value)))
     return SettingProblem(given.origin.source, given.key, shown, reason or f"must be {setting.kind.expected}")
 
 

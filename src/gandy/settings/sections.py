@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from gandy.settings.bounds import Timeout  # noqa: TC001 read at run time, as an input of our own trains
 from gandy.settings.kinds import (
     Kind,
     choice,
     database_url,
     file_path,
     host,
+    kept_for,
     names,
     or_auto,
+    or_no_timeout,
     or_none,
     secret,
     span,
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: A loop that pauses for longer than this looks dead to everything that watches it.
+_LONGEST_PAUSE = timedelta(days=1)
 _HIGHEST_PORT = 65_535
 
 
@@ -38,6 +43,10 @@ def _setting(kind: Kind[T], default: T, about: str) -> T:
 def _measured(kind: Kind[T], measure: Callable[[], T], about: str, *, default_is: str) -> T:
     """Declare a setting whose default depends on the machine; `default_is` says on what."""
     return field(default_factory=measure, metadata={"kind": kind, "about": about, "default_is": default_is})
+
+
+def _pause() -> Kind[timedelta]:
+    return span(maximum=_LONGEST_PAUSE)
 
 
 def _count_cpus() -> int:
@@ -61,12 +70,12 @@ class DatabaseSettings:
     )
     pool_size: int = _setting(whole_number(maximum=1_000), 10, "The most connections that one process opens.")
     connect_timeout: timedelta = _setting(
-        span(maximum=timedelta(hours=1)),
+        span(timedelta(milliseconds=100), timedelta(hours=1)),
         timedelta(seconds=5),
         "How long to wait for a connection.",
     )
     listen_check_every: timedelta = _setting(
-        span(),
+        _pause(),
         timedelta(seconds=10),
         "How often a silent LISTEN connection is asked whether it is still there.",
     )
@@ -80,7 +89,7 @@ class ManifestManagerSettings:
     """The loop that decides what is due."""
 
     poll_every: timedelta = _setting(
-        span(), timedelta(seconds=5), "The longest pause between two cycles; a due instant wakes it sooner."
+        _pause(), timedelta(seconds=5), "The longest pause between two cycles; a due instant wakes it sooner."
     )
     max_entries_per_cycle: int | None = _setting(
         or_none(whole_number()), 200, "The most entries that one cycle queues; the next follows at once."
@@ -88,8 +97,10 @@ class ManifestManagerSettings:
     advisory_lock: bool = _setting(
         switch(), True, "Off lets every server evaluate at once: more work, the same result. For tests."
     )
-    default_timeout: timedelta = _setting(
-        span(), timedelta(minutes=20), "How long a run may take where neither its job nor its manifest says."
+    default_timeout: Timeout = _setting(
+        or_no_timeout(span()),
+        timedelta(minutes=20),
+        "How long a run may take where neither its job nor its manifest says.",
     )
     stale_pending_after: timedelta = _setting(
         span(), timedelta(minutes=20), "When a pending run fails that no live worker can take."
@@ -110,12 +121,15 @@ class DispatcherSettings:
     """The loop that turns queued entries into runs."""
 
     poll_every: timedelta = _setting(
-        span(), timedelta(seconds=2), "The longest pause between two cycles; a notification wakes it sooner."
+        _pause(),
+        timedelta(seconds=2),
+        "The longest pause between two cycles; a notification wakes it sooner.",
     )
     max_active_jobs: int | Literal["auto"] | None = _setting(
         or_none(or_auto(whole_number())),
         "auto",
-        "The most runs pending or in progress. auto: twice the slots of the live workers, at least 10.",
+        "The most runs pending or in progress. auto: twice the slots of the live workers, at least 10; "
+        "no limit where a submitter hands the runs to another engine.",
     )
     max_per_group: int = _setting(whole_number(), 100, "The most entries of one group in one cycle.")
 
@@ -144,18 +158,22 @@ class WorkerSettings:
         "The most runs that a worker claims beyond its free slots; fewer where its runs take long.",
     )
     lease_for: timedelta = _setting(
-        span(minimum=timedelta(seconds=1)),
+        span(timedelta(seconds=1), _LONGEST_PAUSE),
         timedelta(seconds=9),
         "How long a worker is trusted after its last sign of life; then its runs are given to others.",
     )
     heartbeat_every: timedelta = _setting(
-        span(), timedelta(seconds=3), "How often a worker renews its lease; at most half of `lease_for`."
+        _pause(), timedelta(seconds=3), "How often a worker renews its lease; at most half of `lease_for`."
     )
     poll_every: timedelta = _setting(
-        span(), timedelta(seconds=2), "The longest pause between two claims; a notification wakes it sooner."
+        _pause(),
+        timedelta(seconds=2),
+        "The longest pause between two claims; a notification wakes it sooner.",
     )
     shutdown_grace: timedelta = _setting(
-        span(minimum=timedelta(0)), timedelta(seconds=30), "How long runs may end by themselves at shutdown."
+        span(timedelta(0), _LONGEST_PAUSE),
+        timedelta(seconds=30),
+        "How long runs may end by themselves at shutdown.",
     )
     finish_batch: int = _setting(
         whole_number(maximum=10_000), 1_000, "The most runs that are finished in one write."
@@ -168,13 +186,22 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HookSettings:
+    """The application's hooks, which are called beside the runs."""
+
+    timeout: timedelta = _setting(
+        span(), timedelta(seconds=10), "How long one call of a hook may take before it is given up."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RunLogSettings:
     """The log lines that are kept with a run."""
 
     max_lines: int = _setting(whole_number(minimum=0), 1_000, "The most lines that are kept of one run.")
     max_line_chars: int = _setting(whole_number(), 4_000, "Where a longer line is cut.")
     flush_every: timedelta = _setting(
-        span(), timedelta(milliseconds=500), "How long lines are gathered before they are written."
+        _pause(), timedelta(milliseconds=500), "How long lines are gathered before they are written."
     )
 
 
@@ -183,9 +210,9 @@ class CleanupSettings:
     """The deletion of the runs of noisy trains, Gandy's own first of all."""
 
     retention: timedelta = _setting(
-        span(), timedelta(minutes=30), "How long such a run is kept after its start."
+        kept_for(), timedelta(minutes=30), "How long such a run is kept after its start."
     )
-    interval: timedelta = _setting(span(), timedelta(minutes=1), "The pause between two passes.")
+    interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
     batch_size: int | None = _setting(
         or_none(whole_number()),
         1_000,
@@ -198,26 +225,30 @@ class CleanupSettings:
 class RetentionSettings:
     """How long the rows of Gandy's own tables are kept."""
 
-    completed: timedelta = _setting(span(), timedelta(days=7), "Completed runs, from their end.")
-    failed: timedelta = _setting(span(), timedelta(days=30), "Failed runs, from their end.")
-    cancelled: timedelta = _setting(span(), timedelta(days=30), "Cancelled runs, from their end.")
-    dead_letters: timedelta = _setting(span(), timedelta(days=30), "Dead letters, from their resolution.")
+    completed: timedelta = _setting(kept_for(), timedelta(days=7), "Completed runs, from their end.")
+    failed: timedelta = _setting(kept_for(), timedelta(days=30), "Failed runs, from their end.")
+    cancelled: timedelta = _setting(kept_for(), timedelta(days=30), "Cancelled runs, from their end.")
+    dead_letters: timedelta = _setting(kept_for(), timedelta(days=30), "Dead letters, from their resolution.")
     max_awaiting_letters_per_train: int = _setting(
         whole_number(),
         10_000,
         "Awaiting dead letters of one train's ad-hoc work; failures beyond write none.",
     )
-    skipped: timedelta = _setting(span(), timedelta(days=7), "Skipped occurrences.")
-    dispatched: timedelta = _setting(span(), timedelta(minutes=10), "Dispatched entries of the work queue.")
-    cancelled_entries: timedelta = _setting(span(), timedelta(days=7), "Cancelled entries of the work queue.")
-    once_completed: timedelta = _setting(
-        span(), timedelta(days=30), "Manifests that ran once and are no longer declared."
+    skipped: timedelta = _setting(kept_for(), timedelta(days=7), "Skipped occurrences.")
+    dispatched: timedelta = _setting(
+        kept_for(), timedelta(minutes=10), "Dispatched entries of the work queue."
     )
-    orphaned: timedelta = _setting(span(), timedelta(hours=24), "Manifests that are no longer declared.")
-    workers: timedelta = _setting(span(), timedelta(days=1), "Workers, from their last sign of life.")
-    audit: timedelta = _setting(span(), timedelta(days=90), "The trail of who did what.")
+    cancelled_entries: timedelta = _setting(
+        kept_for(), timedelta(days=7), "Cancelled entries of the work queue."
+    )
+    once_completed: timedelta = _setting(
+        kept_for(), timedelta(days=30), "Manifests that ran once and are no longer declared."
+    )
+    orphaned: timedelta = _setting(kept_for(), timedelta(hours=24), "Manifests that are no longer declared.")
+    workers: timedelta = _setting(kept_for(), timedelta(days=1), "Workers, from their last sign of life.")
+    audit: timedelta = _setting(kept_for(), timedelta(days=90), "The trail of who did what.")
     interval: timedelta = _setting(
-        span(), timedelta(minutes=1), "The pause between two passes over these tables."
+        _pause(), timedelta(minutes=1), "The pause between two passes over these tables."
     )
 
 
@@ -267,6 +298,7 @@ class Settings:
     dispatcher: DispatcherSettings = field(default_factory=DispatcherSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     run_log: RunLogSettings = field(default_factory=RunLogSettings)
+    hooks: HookSettings = field(default_factory=HookSettings)
     cleanup: CleanupSettings = field(default_factory=CleanupSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     lifecycle: LifecycleSettings = field(default_factory=LifecycleSettings)

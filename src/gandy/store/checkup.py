@@ -75,6 +75,11 @@ def count_held_trains(owner: str | None) -> Operation[Rows]:
     return (yield statement("count_held_trains", owner=owner, limit=COUNTED))
 
 
+def find_unheld_runs(owner: str | None) -> Operation[Rows]:
+    """Find the runs in progress that no living process holds."""
+    return (yield statement("find_unheld_runs", owner=owner, limit=COUNTED))
+
+
 def count_letters_by_train(owner: str | None) -> Operation[Rows]:
     """Count the dead letters that wait for a person."""
     return (yield statement("count_letters_by_train", owner=owner, limit=COUNTED))

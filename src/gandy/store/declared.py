@@ -19,11 +19,13 @@ from gandy.model.schedule import (
     ScheduleType,
     schedule_type,
 )
+from gandy.settings.bounds import NO_TIMEOUT, as_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.schedule import Schedule
+    from gandy.settings.bounds import Timeout
 
 Stored: TypeAlias = "dict[str, Any]"  # JSON, as this module wrote it
 
@@ -40,7 +42,7 @@ def shape_text(declaration: ManifestDeclaration) -> str:
             "max_retries": declaration.max_retries,
             "is_retried": declaration.is_retried,
             "retry_delay": _seconds(declaration.retry_delay),
-            "timeout": _seconds(declaration.timeout),
+            "timeout": timeout_to_json(declaration.timeout),
             "is_enabled": declaration.is_enabled,
             "variance": _seconds(declaration.variance),
             "exclusions": json.loads(exclusion_json.to_json(declaration.exclusions)),
@@ -73,12 +75,12 @@ def from_stored(external_id: str, declared: str, overrides: str = "{}") -> Manif
         max_retries=data["max_retries"],
         is_retried=data["is_retried"],
         retry_delay=_span(data["retry_delay"]),
-        timeout=_span(data["timeout"]),
+        timeout=_timeout_from_json(data["timeout"]),
         is_enabled=data["is_enabled"],
-        variance=timedelta(seconds=data["variance"]),
+        variance=as_span(data["variance"]),
         exclusions=exclusion_json.from_json(json.dumps(data["exclusions"])),
         misfire_policy=MisfirePolicy(data["misfire_policy"]),
-        misfire_threshold=timedelta(seconds=data["misfire_threshold"]),
+        misfire_threshold=as_span(data["misfire_threshold"]),
         keep_for=_span(data["keep_for"]),
         keep_last=data["keep_last"],
         batch=data["batch"],
@@ -148,9 +150,18 @@ def parent_of(schedule: Schedule) -> str | None:
     return schedule.parent if isinstance(schedule, Dependent | DormantDependent) else None
 
 
-def _seconds(span: timedelta | None) -> float | None:
+def _seconds(span: Timeout | None) -> float | None:
     return None if span is None else span.total_seconds()
 
 
 def _span(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else timedelta(seconds=seconds)
+    return None if seconds is None else as_span(seconds)
+
+
+def timeout_to_json(timeout: Timeout | None) -> float | str | None:
+    """Write a timeout; infinity has no JSON form, so that no limit is a word."""
+    return NO_TIMEOUT.value if timeout is NO_TIMEOUT else _seconds(timeout)
+
+
+def _timeout_from_json(stored: float | str | None) -> Timeout | None:
+    return NO_TIMEOUT if isinstance(stored, str) else _span(stored)

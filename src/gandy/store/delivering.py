@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from gandy.store.dispatching import started_run
@@ -36,21 +37,33 @@ class DeliveryNote:
     delay_seconds: float = 0.0
 
 
-def load_undelivered(owner: str, limit: int) -> Operation[tuple[Delivery, ...]]:
-    """Take the runs that a submitter shall be given now."""
-    rows = yield statement("load_undelivered", owner=owner, limit=limit)
-    return tuple(
-        Delivery(row.id, row.external_id, row.train, row.input, row.attempt, row.delivery_attempts)
-        for row in rows
-    )
+def exchange_deliveries(
+    notes: Sequence[DeliveryNote], *, owner: str, limit: int, reserve_seconds: float
+) -> Operation[tuple[Delivery, ...]]:
+    """Keep how deliveries went, and take the runs that the submitter shall be given now.
 
-
-def note_deliveries(notes: Sequence[DeliveryNote]) -> Operation[None]:
-    """Keep how the deliveries went."""
+    What is taken is reserved: no other process delivers it before the reservation is over.
+    """
     yield batch(
         "note_deliveries",
-        [{"id": note.run_id, "error": note.error, "delay_seconds": note.delay_seconds} for note in notes],
+        [
+            {"id": note.run_id, "error": note.error, "delay_seconds": note.delay_seconds}
+            for note in sorted(notes, key=attrgetter("run_id"))
+        ],
     )
+    if not limit:
+        return ()
+    taken = yield statement("take_undelivered", owner=owner, limit=limit, reserve_seconds=reserve_seconds)
+    return tuple(
+        Delivery(row.id, row.external_id, row.train, row.input, row.attempt, row.delivery_attempts)
+        for row in sorted(taken, key=lambda row: (-row.rank, row.id))
+    )
+
+
+def count_pending(owner: str, limit: int) -> Operation[int]:
+    """Count the runs that have not begun, up to a limit."""
+    rows = yield statement("count_pending", owner=owner, limit=limit)
+    return int(rows[0].pending)
 
 
 def claim_delivered(

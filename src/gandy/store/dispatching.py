@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import ClaimedRun
@@ -11,7 +13,7 @@ from gandy.rules.capacity import Capacity, Ready, choose
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from gandy.store.statements import Operation, Row, Rows
@@ -32,6 +34,20 @@ class DispatchRequest:
     worker_id: str | None = None  #: None: the run is pending for whoever takes it
     max_active_jobs: int | None = None
     min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
+    turn: int = 0  #: rises from claim to claim, so that small claims reach every group in turn
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyGroup:
+    """A group that has ready work for the trains of a request."""
+
+    id: int
+    priority: int
+    max_active_jobs: int | None
+    is_enabled: bool
+    trains: (
+        tuple[str, ...] | None
+    )  #: the known trains that have ready work; None: every one in there is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +55,9 @@ class ReadyWork:
     """The entries at the top of each group, and the caps that hold for them."""
 
     entries: Rows
-    groups: dict[int, Row]
+    groups: dict[int, ReadyGroup]
     capacity: Capacity
+    is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
 
 
 class Start(NamedTuple):
@@ -57,6 +74,7 @@ class Dispatched:
 
     runs: tuple[ClaimedRun, ...]
     held: int = 0
+    is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -81,24 +99,45 @@ def next_due() -> Operation[float | None]:
 def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     """Load what is ready, measure, choose, and turn the chosen into runs."""
     ready = yield from load_ready(request)
-    chosen = choose_entries(ready, request.limit) if ready.entries else []
-    return (yield from dispatch_entries(request, chosen)) if chosen else NOTHING
+    chosen = choose_entries(ready, request)
+    dispatched = (yield from dispatch_entries(request, chosen, ready.groups)) if chosen else NOTHING
+    return replace(dispatched, is_contended=True) if ready.is_contended else dispatched
 
 
 def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
     """Take the top of every group that has ready work and room for it."""
-    groups = yield from ready_groups(request.owner, request.worker_id)
+    groups = yield from ready_groups(request.owner, request.trains, request.worker_id)
     capacity = yield from measure_capacity(request, groups)
     return (yield from load_entries(request, groups, capacity))
 
 
-def ready_groups(owner: str, worker_id: str | None = None) -> Operation[Rows]:
-    """Find the groups that have ready work; for a worker that was found lost there is none."""
-    groups = yield statement("ready_groups", owner=owner, worker_id=worker_id)
-    return [group for group in groups if group.worker_state not in _GONE]
+def ready_groups(
+    owner: str, trains: Sequence[str], worker_id: str | None = None
+) -> Operation[list[ReadyGroup]]:
+    """Find the groups with ready work of these trains; for a worker that was found lost there is none."""
+    rows = yield statement("ready_groups", owner=owner, worker_id=worker_id)
+    known = frozenset(trains)
+    found: list[ReadyGroup] = []
+    for group_id, members in groupby(rows, key=attrgetter("id")):
+        pairs = list(members)
+        ready = tuple(pair.train_name for pair in pairs if pair.train_name in known)
+        if ready and pairs[0].worker_state not in _GONE:
+            first, is_mixed = pairs[0], len(ready) < len(pairs)
+            found.append(
+                ReadyGroup(
+                    group_id,
+                    first.priority,
+                    first.max_active_jobs,
+                    first.is_enabled,
+                    ready if is_mixed else None,
+                )
+            )
+    return found
 
 
-def load_entries(request: DispatchRequest, groups: Rows, capacity: Capacity) -> Operation[ReadyWork]:
+def load_entries(
+    request: DispatchRequest, groups: Sequence[ReadyGroup], capacity: Capacity
+) -> Operation[ReadyWork]:
     """Take the top of each group that has room; of a disabled one only what an operator triggered."""
     room = {group.id: _room(capacity, group.id, request.limit) for group in groups}
     open_groups = [group for group in groups if room[group.id] > 0]
@@ -110,23 +149,38 @@ def load_entries(request: DispatchRequest, groups: Rows, capacity: Capacity) -> 
         deep = [group for group in open_groups if group.id in larger]
         shallow = [entry for entry in entries if entry.manifest_group_id not in larger]
         entries = shallow + (yield from _load_shares(request, deep, larger))
-    return ReadyWork(entries, {group.id: group for group in groups}, capacity)
+    loaded = {entry.manifest_group_id for entry in entries}
+    is_contended = capacity.is_contended or any(
+        group.is_enabled and group.id not in loaded for group in open_groups
+    )
+    return ReadyWork(entries, {group.id: group for group in groups}, capacity, is_contended)
 
 
-def _load_shares(request: DispatchRequest, groups: Rows, shares: dict[int, int]) -> Operation[Rows]:
+def _load_shares(
+    request: DispatchRequest, groups: Sequence[ReadyGroup], shares: dict[int, int]
+) -> Operation[Rows]:
     entries: Rows = []
-    for name, is_enabled in (("load_ready", True), ("load_triggered", False)):
+    enabled = [group for group in groups if group.is_enabled]
+    common = {"owner": request.owner, "min_age_seconds": request.min_age_seconds}
+    for name, some in (
+        ("load_ready", [group for group in enabled if group.trains is None]),
+        ("load_triggered", [group for group in groups if not group.is_enabled]),
+    ):
         entries += yield batch(
             name,
-            [
-                {"group_id": group.id, "share": shares[group.id]}
-                for group in groups
-                if group.is_enabled is is_enabled
-            ],
-            owner=request.owner,
+            [{"group_id": group.id, "share": shares[group.id]} for group in some],
             trains=list(request.trains),
-            min_age_seconds=request.min_age_seconds,
+            **common,
         )
+    entries += yield batch(
+        "load_ready_of_trains",
+        [
+            {"group_id": group.id, "train_name": train, "share": shares[group.id]}
+            for group in enabled
+            for train in group.trains or ()
+        ],
+        **common,
+    )
     return entries
 
 
@@ -142,41 +196,50 @@ def _larger_shares(
     larger = {
         group_id: min(share + missing, room[group_id], most)
         for group_id, share in shares.items()
-        if loaded[group_id] == share
+        if loaded[group_id] >= share
     }
     return {group_id: share for group_id, share in larger.items() if share > shares[group_id]}
 
 
-def measure_capacity(request: DispatchRequest, groups: Rows) -> Operation[Capacity]:
+def measure_capacity(request: DispatchRequest, groups: Sequence[ReadyGroup]) -> Operation[Capacity]:
     """Count what is active, only under caps: who cannot lock a capped group leaves it to who has it."""
     caps = {group.id: group.max_active_jobs for group in groups if group.max_active_jobs is not None}
     group_active: dict[int, int] = {}
+    is_contended = False
     if caps:
         locked = {row.id for row in (yield statement("lock_capped_groups", ids=list(caps)))}
         counted = yield statement("count_active_by_group", ids=list(locked))
         group_active = {row.id: row.active for row in counted}
+        is_contended = len(locked) < len(caps)
         caps = {group_id: cap if group_id in locked else 0 for group_id, cap in caps.items()}
-    if request.max_active_jobs is None:
-        return Capacity(None, 0, caps, group_active)
+    if request.max_active_jobs is None or not groups:
+        return Capacity(None, 0, caps, group_active, is_contended)
     if not (yield statement("lock_global_cap", owner=request.owner))[0].is_held:
-        return Capacity(0, 0, caps, group_active)
+        return Capacity(0, 0, caps, group_active, is_contended=True)
     active = (yield statement("count_active", owner=request.owner))[0].active
-    return Capacity(request.max_active_jobs, active, caps, group_active)
+    return Capacity(request.max_active_jobs, active, caps, group_active, is_contended)
 
 
-def choose_entries(ready: ReadyWork, limit: int) -> Rows:
+def choose_entries(ready: ReadyWork, request: DispatchRequest) -> Rows:
     """Choose by the pure rule: the global cap stops, a group's cap skips only that group."""
+    if not ready.entries:
+        return []
     if len(ready.groups) == 1 and ready.capacity.free is None:
-        return ready.entries[:limit]  # one group's entries come in order, and no more than it has room for
+        (group,) = ready.groups.values()
+        if group.trains is None:  # its entries come in order, and no more than it has room for
+            return ready.entries[: request.limit]
     by_id = {entry.id: entry for entry in ready.entries}
     candidates = [
         Ready(entry.id, entry.manifest_group_id, ready.groups[entry.manifest_group_id].priority, entry.rank)
         for entry in ready.entries
     ]
-    return [by_id[chosen.entry_id] for chosen in choose(candidates, ready.capacity)[:limit]]
+    chosen = choose(candidates, ready.capacity, limit=request.limit, turn=request.turn)
+    return [by_id[each.entry_id] for each in chosen]
 
 
-def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispatched]:
+def dispatch_entries(
+    request: DispatchRequest, entries: Rows, groups: Mapping[int, ReadyGroup]
+) -> Operation[Dispatched]:
     """Turn entries into runs; one whose manifest is active or disabled waits behind its gate instead."""
     manifests = yield from _lock_manifests(entries)
     held = yield from _hold_blocked(entries, manifests)
@@ -193,8 +256,12 @@ def dispatch_entries(request: DispatchRequest, entries: Rows) -> Operation[Dispa
         has_keys=any(entry.unique_key is not None for entry in free),
     )
     start = Start(started[0].fence, started[0].started_at, request.default_timeout_seconds)
-    runs = tuple([claimed_run(entry, start, manifests.get(entry.manifest_id)) for entry in free])
-    return Dispatched(runs, len(held))
+    runs = [claimed_run(entry, start, manifests.get(entry.manifest_id)) for entry in free]
+    capped = {group.id for group in groups.values() if group.max_active_jobs is not None}
+    if capped or request.max_active_jobs is not None:
+        is_all = request.max_active_jobs is not None
+        runs = [run._replace(is_capped=True) if is_all or run.group_id in capped else run for run in runs]
+    return Dispatched(tuple(runs), len(held))
 
 
 def announce_pending(owner: str) -> Operation[None]:
@@ -222,24 +289,6 @@ def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
     """Take entries of trains that nobody alive knows out of the way, until a worker comes that does."""
     rows = yield statement("hold_unknown_trains", owner=owner, trains=list(trains), limit=_OPENED_AT_ONCE)
     return len(rows)
-
-
-def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
-    """Return what was claimed and not begun, untouched, and say that it is there again."""
-    found = yield statement("find_manifests_of_entries", ids=list(ids))
-    manifest_ids = [row.id for row in found]
-    if manifest_ids:
-        yield statement("lock_manifests", ids=manifest_ids)
-    yield statement("lock_entries", ids=list(ids))
-    rows = yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)
-    cancelled = [row.id for row in rows if row.is_cancelled]
-    if cancelled:
-        yield statement("release_keys", holder_ids=cancelled)
-    if manifest_ids:
-        yield statement("release_entries", manifest_ids=manifest_ids)
-    for owner in {row.owner for row in rows}:
-        yield statement("notify", payload=f"work:{owner}")
-    return len(rows) - len(cancelled)
 
 
 def _may_claim(worker_id: str | None) -> Operation[bool]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.model.declaration import DEFAULT_MAX_RETRIES
 from gandy.model.run import EndedBy, TrainState
 from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
+from gandy.settings.bounds import LONGEST_RETENTION, as_span
 from gandy.store.statements import batch, batch_of, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import timedelta
 
     from gandy.model.run import RetentionSpans, RunEnd
     from gandy.store.statements import Operation, Row
@@ -27,6 +28,7 @@ class FinishRules:
     owner: str
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
+    is_capped: bool = False  #: a cap over all groups holds: each end makes room under it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class FinishResult:
     parked: tuple[int, ...]  #: runs whose job waits for a person
     exhausted_manifests: tuple[int, ...]
     overruled: frozenset[int] = frozenset()  #: runs that an operator had cancelled, however they ended
+    makes_room: bool = False  #: under a cap, which is to be filled at once
 
 
 _ID = attrgetter("id")
@@ -60,7 +63,8 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     parked = yield from _park(parks, rules)
     yield from _settle_keys(settled, retried)
     yield from _activate(settled)
-    yield from _wake(rules.owner, settled, retries)
+    makes_room = bool(rows) and (rules.is_capped or any(row.is_freed for row in rows))
+    yield from _wake(rules, settled, retries)
     return FinishResult(
         finished=finished,
         refused=tuple(end.id for end in ends if end.id not in finished),
@@ -68,6 +72,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         parked=parked,
         exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
         overruled=overruled,
+        makes_room=makes_room,
     )
 
 
@@ -145,7 +150,7 @@ _CANCELLATION = {
 def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> timedelta:
     manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
     if manifest is not None and manifest.keep_for_seconds is not None:
-        return timedelta(seconds=manifest.keep_for_seconds)
+        return min(as_span(manifest.keep_for_seconds), LONGEST_RETENTION)
     return retention.of(end.state) if end.keep_for is None else end.keep_for
 
 
@@ -157,7 +162,7 @@ def _policy(end: RunEnd, manifests: Mapping[int, Row]) -> JobPolicy:
             failures=manifest.failure_count,
             max_retries=manifest.max_retries,
             is_retried=manifest.is_retried,
-            retry_delay=None if delay is None else timedelta(seconds=delay),
+            retry_delay=None if delay is None else as_span(delay),
         )
     return JobPolicy(
         failures=end.failures,
@@ -326,9 +331,12 @@ def _activations(ends: Iterable[RunEnd]) -> list[dict[str, object]]:
     ]
 
 
-def _wake(owner: str, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
+def _wake(
+    rules: FinishRules, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]
+) -> Operation[None]:
     """Say once that there is something to claim, or when there will be."""
-    if any(not retry.delay for _, retry in retries) or any(end.activations for end in settled):
-        yield statement("notify", payload=f"work:{owner}")
+    is_ready = any(not retry.delay for _, retry in retries) or any(end.activations for end in settled)
+    if is_ready or (rules.is_capped and settled):
+        yield statement("notify", payload=f"work:{rules.owner}")
     elif retries:
-        yield statement("notify", payload=f"later:{owner}")
+        yield statement("notify", payload=f"later:{rules.owner}")

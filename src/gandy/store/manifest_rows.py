@@ -15,10 +15,10 @@ from gandy.store.declared import from_stored, parent_of, shape_text, with_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
 
     from gandy.model.declaration import ManifestDeclaration
     from gandy.model.schedule import Schedule
+    from gandy.settings.bounds import Timeout
     from gandy.store.statements import Row
 
 ManifestRow: TypeAlias = "dict[str, object]"
@@ -170,5 +170,5 @@ def _shape_key(declaration: ManifestDeclaration) -> object:
     )
 
 
-def _seconds(span: timedelta | None) -> float | None:
+def _seconds(span: Timeout | None) -> float | None:
     return None if span is None else span.total_seconds()

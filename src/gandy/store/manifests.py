@@ -24,6 +24,7 @@ from gandy.model.schedule import (
     SkipReason,
 )
 from gandy.rules.fairness import Demand, share
+from gandy.settings.bounds import as_span
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
@@ -237,10 +238,18 @@ def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
     for row in rows:
         try:
             views.append(_view(row, _schedule(*row[5:11]), _exclusions(row.exclusions)))
-        except ScheduleError as error:
-            unreadable[row.id] = str(error)
-            views.append(_view(row, Manual(), ()))
+        except Exception as error:  # noqa: BLE001 whatever one row holds, the others are read
+            known = isinstance(error, ScheduleError)
+            unreadable[row.id] = str(error) if known else f"unreadable: {type(error).__name__}: {error}"
+            views.append(_view(_readable(row), Manual(), ()))
     return DueManifests(tuple(views), unreadable, left_over)
+
+
+def _readable(row: Row) -> Row:
+    """Leave out of a row what may be what cannot be read; nothing is decided by it."""
+    return row._replace(
+        misfire_policy=MisfirePolicy.FIRE_ONCE_NOW.value, variance_seconds=0, misfire_threshold_seconds=0
+    )
 
 
 def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> DispatchView:
@@ -324,4 +333,4 @@ def _exclusions(text: str) -> tuple[Exclusion, ...]:
 
 @lru_cache(maxsize=_MEMORY)
 def _span(seconds: float) -> timedelta:
-    return timedelta(seconds=seconds)
+    return as_span(seconds)

@@ -14,6 +14,7 @@ from gandy.store.statements import batch, batch_of, statement
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.settings.bounds import Timeout
     from gandy.store.statements import Batch, Operation
 
 UniqueUntil: TypeAlias = Literal["start", "success"]
@@ -47,7 +48,7 @@ class EnqueueRequest:
     max_retries: int | None = None
     is_retried: bool | None = None
     retry_delay: timedelta | None = None
-    timeout: timedelta | None = None
+    timeout: Timeout | None = None
     uniqueness: Uniqueness | None = None
 
 
@@ -141,5 +142,5 @@ def _insert_unique(
     return ids, frozenset(ids).difference(taken.values())
 
 
-def _seconds(span: timedelta | None) -> float | None:
+def _seconds(span: Timeout | None) -> float | None:
     return None if span is None else span.total_seconds()

@@ -1,41 +1,62 @@
-"""Runs that take too long, runs that nobody works on any more, and jobs that used up their attempts."""
+"""Runs that take too long, runs that no process works on any more, and jobs that used up their attempts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
+from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import settle_logs
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from gandy.errors import GandyError
+    from gandy.events import RecoveryCause
     from gandy.model.run import RetentionSpans
-    from gandy.store.statements import Operation, Row, Rows
+    from gandy.store.statements import Operation, Row
 
-_AT_ONCE: Final = 1_000
+AT_ONCE: Final = 1_000
+_FAIL_ATTEMPTS: Final = 5
+#: What a worker's row says of it, or that there is none: the cause to count, and the reason to record.
+_GONE: Final[Mapping[str, tuple[RecoveryCause, str]]] = {
+    "lost": ("worker_lost", "worker lost: it gave no sign of life until its lease ran out"),
+    "stopped": ("worker_stopped", "worker lost: it stopped and left this run in progress"),
+    "unknown": ("worker_unknown", "worker lost: the database does not know the worker that held this run"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ReapRules:
-    """What ending somebody else's runs needs to know."""
+    """What ending the runs of others needs to know."""
 
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
 
 
+class AbandonedRun(NamedTuple):
+    """A run that is to be ended for its owner, and the cause."""
+
+    owner: str
+    end: RunEnd
+    cause: RecoveryCause
+
+
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """How many runs were failed, and whose they were."""
+    """How many runs were failed, of which manifests, and why they had to be."""
 
     runs: int = 0
     manifest_ids: frozenset[int] = frozenset()
+    causes: Mapping[RecoveryCause, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +74,20 @@ class ParkedManifest:
 
 def cancel_timed_out() -> Operation[tuple[int, ...]]:
     """Ask runs past their deadline to stop, and tell their workers."""
-    rows = yield statement("cancel_timed_out", limit=_AT_ONCE)
+    rows = yield statement("cancel_timed_out", limit=AT_ONCE)
     for row in rows:
         yield statement("notify", payload=f"cancel:{row.id}")
     return tuple(row.id for row in rows)
 
 
-def reap_stale_pending(stale_after: timedelta, rules: ReapRules) -> Operation[Reaped]:
-    """Fail pending runs that nobody will start."""
-    found = yield statement("find_stale_pending", stale_seconds=stale_after.total_seconds(), limit=_AT_ONCE)
+def find_stale_pending(stale_after: timedelta, *, after: int = 0) -> Operation[list[AbandonedRun]]:
+    """Find the next pending runs that no worker will start."""
+    rows = yield statement(
+        "find_stale_pending", stale_seconds=stale_after.total_seconds(), after=after, limit=AT_ONCE
+    )
     reason = f"pending for more than {stale_after} and no live worker can take it"
-    return (yield from _fail(found, rules, by=EndedBy.AGE, failure=Failure(None, "NeverStarted", reason)))
+    failure = Failure(None, "NeverStarted", reason)
+    return [_abandoned(row, EndedBy.AGE, failure, cause="never_started") for row in rows]
 
 
 def find_silent_workers() -> Operation[tuple[str, ...]]:
@@ -71,24 +95,93 @@ def find_silent_workers() -> Operation[tuple[str, ...]]:
     return tuple(row.id for row in (yield statement("find_silent_workers")))
 
 
-def reap_lost(worker_ids: Sequence[str], rules: ReapRules) -> Operation[Reaped]:
-    """Fail the runs of workers that are gone; a worker that has just come back is left alone."""
-    lost = [row.id for row in (yield statement("mark_workers_lost", ids=list(worker_ids)))]
-    found = (yield statement("find_runs_of_workers", ids=lost)) if lost else []
-    failure = Failure(None, "WorkerLost", "worker lost: it gave no sign of life until its lease ran out")
-    return (yield from _fail(found, rules, by=EndedBy.LOST_WORKER, failure=failure))
+def mark_lost(worker_ids: Sequence[str]) -> Operation[int]:
+    """Mark silent workers as lost; one that has just come back, or comes back now, is left alone."""
+    return len((yield statement("mark_workers_lost", ids=list(worker_ids))))
 
 
-def reap_overaged(*, stale_after: timedelta, grace: timedelta, rules: ReapRules) -> Operation[Reaped]:
-    """Fail runs that are far too old, whatever their workers' leases say."""
-    found = yield statement(
+def find_abandoned(*, after: int = 0) -> Operation[list[AbandonedRun]]:
+    """Find the next runs in progress whose worker is lost, stopped or unknown, however long ago that was."""
+    rows = yield statement("find_abandoned", after=after, limit=AT_ONCE)
+    return [
+        _abandoned(row, EndedBy.LOST_WORKER, Failure(None, "WorkerLost", reason), cause=cause)
+        for row in rows
+        for cause, reason in (_GONE[row.worker_state],)
+    ]
+
+
+def find_overaged(
+    *, stale_after: timedelta, grace: timedelta, after: int = 0
+) -> Operation[list[AbandonedRun]]:
+    """Find the next runs that are far too old, whatever their workers' leases say."""
+    rows = yield statement(
         "find_overaged",
         stale_seconds=stale_after.total_seconds(),
         grace_seconds=grace.total_seconds(),
-        limit=_AT_ONCE,
+        after=after,
+        limit=AT_ONCE,
     )
     failure = Failure(None, "Stale", f"in progress for more than {stale_after} and long past its timeout")
-    return (yield from _fail(found, rules, by=EndedBy.AGE, failure=failure))
+    return [_abandoned(row, EndedBy.AGE, failure, cause="age") for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailRequest:
+    """A run that an operator ends by hand."""
+
+    run_id: int
+    reason: str
+    owner: str | None = None  #: None: of any application
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedRun:
+    """A run that was ended by hand, and what follows it."""
+
+    id: int
+    train: str
+    owner: str
+    state: str  #: cancelled where an operator had cancelled it before
+    worker_id: str | None  #: it can write nothing more, and is told to stop
+    next_attempt: int | None
+
+
+def fail_run(wanted: FailRequest, rules: ReapRules, *, is_bare: bool = False) -> Operation[FailedRun]:
+    """End a run that is not over, whatever process holds it; a claim at this very moment is read again."""
+    run_id = wanted.run_id
+    for _ in range(_FAIL_ATTEMPTS):
+        rows = yield statement("find_live_run", id=run_id, owner=wanted.owner)
+        if not rows:
+            break
+        failure = Failure(None, "FailedByOperator", wanted.reason)
+        run = _abandoned(rows[0], EndedBy.HAND, failure, cause="age")
+        ended = yield from (end_bare if is_bare else end_abandoned)([run], rules)
+        if ended.runs:
+            yield statement("notify", payload=f"cancel:{run_id}")
+            return (yield from _failed(run))
+    raise (yield from _why_not(wanted))
+
+
+def _failed(run: AbandonedRun) -> Operation[FailedRun]:
+    end = run.end
+    kept = yield statement("find_ended_job", id=end.id, owner=run.owner)
+    following = yield statement("find_next_attempt", id=end.id)
+    return FailedRun(
+        id=end.id,
+        train=end.train,
+        owner=run.owner,
+        state=kept[0].state if kept else end.state,
+        worker_id=end.worker_id,
+        next_attempt=following[0].id if following else None,
+    )
+
+
+def _why_not(wanted: FailRequest) -> Operation[GandyError]:
+    found = yield statement("find_ended_job", id=wanted.run_id, owner=wanted.owner)
+    if not found:
+        return RunNotFoundError(wanted.run_id)
+    state = found[0].state
+    return RunNotBegunError(wanted.run_id) if state == "queued" else RunOverError(wanted.run_id, state)
 
 
 def ask_database() -> Operation[None]:
@@ -112,25 +205,33 @@ def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifes
     )
 
 
-def _fail(found: Rows, rules: ReapRules, *, by: EndedBy, failure: Failure) -> Operation[Reaped]:
+def end_abandoned(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
     """End runs as their owners would have, each owner's apart."""
+    return (yield from _end_all(runs, rules, keeps_lines=True))
+
+
+def end_bare(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
+    """End runs whose usual end was refused: no computed delay, and their lines stay where they are."""
+    bare = [run._replace(end=run.end._replace(retry_after=timedelta(0), retry_delay=None)) for run in runs]
+    return (yield from _end_all(bare, rules, keeps_lines=False))
+
+
+def _end_all(runs: Sequence[AbandonedRun], rules: ReapRules, *, keeps_lines: bool) -> Operation[Reaped]:
     ended: set[int] = set()
-    manifest_ids: set[int] = set()
-    for owner, rows in groupby(sorted(found, key=attrgetter("owner")), key=attrgetter("owner")):
-        ends = [_end(row, by, failure) for row in rows]
+    for owner, part in groupby(sorted(runs, key=attrgetter("owner")), key=attrgetter("owner")):
         finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train)
-        result = yield from finish_runs(ends, finish)
-        yield from settle_logs(result.finished)
+        result = yield from finish_runs([run.end for run in part], finish)
+        if keeps_lines:
+            yield from settle_logs(result.finished)
         ended.update(result.finished)
-        manifest_ids.update(
-            end.manifest_id for end in ends if end.manifest_id is not None and end.id in result.finished
-        )
-    return Reaped(len(ended), frozenset(manifest_ids))
+    done = [run for run in runs if run.end.id in ended]
+    manifest_ids = frozenset(run.end.manifest_id for run in done if run.end.manifest_id is not None)
+    return Reaped(len(done), manifest_ids, Counter(run.cause for run in done))
 
 
-def _end(row: Row, by: EndedBy, failure: Failure) -> RunEnd:
+def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause) -> AbandonedRun:
     delay = row.retry_delay_seconds
-    return RunEnd(
+    end = RunEnd(
         id=row.id,
         train=row.train,
         worker_id=row.worker_id,
@@ -144,6 +245,7 @@ def _end(row: Row, by: EndedBy, failure: Failure) -> RunEnd:
         lone_losses=row.lone_losses or 0,
         max_retries=row.max_retries,
         is_retried=row.is_retried,
-        retry_delay=None if delay is None else timedelta(seconds=delay),
+        retry_delay=None if delay is None else as_span(delay),
         unique_key=row.unique_key,
     )
+    return AbandonedRun(row.owner, end, cause)

@@ -12,8 +12,9 @@ from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
+    from gandy.settings.bounds import Timeout
     from gandy.store.statements import Operation, Row, Rows
 
 
@@ -25,7 +26,7 @@ class RunStart:
     train: str
     input_json: str
     worker_id: str
-    timeout: timedelta
+    timeout: Timeout
     parent_id: int | None = None
 
 
@@ -81,7 +82,7 @@ def report_progress(rows: Sequence[ProgressRow]) -> Operation[None]:
 
 
 def read_cancellations(ids: Sequence[int]) -> Operation[Mapping[int, CancelledBy]]:
-    """Find which of these runs somebody wants to end, and why."""
+    """Find which of these runs shall end, and why; one that others ended meanwhile shall end too."""
     rows = (yield statement("read_cancellations", ids=list(ids))) if ids else []
     return {row.id: CancelledBy(row.cancellation_reason or CancelledBy.OPERATOR) for row in rows}
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from gandy.errors import ManifestDeclaredError, ManifestOwnedElsewhereError, ParentNotFoundError
+from gandy.errors import (
+    DatabaseFaultError,
+    GandyError,
+    ManifestDeclaredError,
+    ManifestOwnedElsewhereError,
+    ParentNotFoundError,
+    RowConflictError,
+    SetRefusedError,
+)
 from gandy.rules.dependencies import refuse_cycle
 from gandy.store.declared import parent_of
 from gandy.store.groups import ensure_groups, seed_groups
+from gandy.store.halving import HalvedResult, write_halved
 from gandy.store.manifest_rows import Change, RowMaker
 from gandy.store.statements import batch, statement
 
@@ -16,11 +26,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gandy.model.declaration import Declarations, ManifestDeclaration
+    from gandy.store.drivers.database import Database, Transaction
+    from gandy.store.halving import Refused
     from gandy.store.statements import Operation, Row
+
+_log = logging.getLogger("gandy.seeding")
 
 ManifestOrigin: TypeAlias = Literal["declared", "runtime"]
 
 _CHUNK: Final = 5_000
+_SEVERAL: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedDeclaration:
+    """A manifest, a batch or the groups, as declared, that could not be seeded."""
+
+    name: str
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +54,7 @@ class SeedResult:
     updated: int = 0
     unchanged: int = 0
     orphaned: int = 0
+    refused: tuple[RefusedDeclaration, ...] = ()
 
     def plus(self, other: SeedResult) -> SeedResult:
         """Add up two parts of one seeding."""
@@ -39,24 +63,127 @@ class SeedResult:
             self.updated + other.updated,
             self.unchanged + other.unchanged,
             self.orphaned + other.orphaned,
+            self.refused + other.refused,
         )
+
+
+async def seed_halved(database: Database, declarations: Declarations) -> SeedResult:
+    """Seed what is declared; a manifest or a batch that is refused is named, and the rest is seeded.
+
+    SetRefusedError: the database refused all of several alike, so that none of them can be told to be wrong.
+    """
+    try:
+        return await database.run(seed(declarations))
+    except DatabaseFaultError:
+        raise
+    except Exception as error:  # noqa: BLE001 whatever it is, it may concern one declaration
+        _log.warning("the declarations are seeded one by one: %s", error)
+    async with database.transaction() as transaction:
+        return await _seed_apart(transaction, declarations)
+
+
+async def _seed_apart(transaction: Transaction, declarations: Declarations) -> SeedResult:
+    await transaction.run(_lock(declarations.owner))
+    refused = await _seed_groups_apart(transaction, declarations)
+
+    async def write(units: Sequence[_Unit]) -> SeedResult:
+        manifests = [each for unit in units for each in unit.manifests]
+        async with transaction.savepoint():
+            return await transaction.run(_seed_some(declarations.owner, manifests))
+
+    units = _units(declarations.manifests)
+    result = await write_halved(units, write, charges_all=True) if units else HalvedResult([], [])
+    _refuse_alike(units, result.refused)
+    refused += [RefusedDeclaration(each.item.name, str(each.error)) for each in result.refused]
+    ended = await transaction.run(_finish_seeding(declarations, result.written))
+    return ended.plus(SeedResult(refused=tuple(refused)))
+
+
+async def _seed_groups_apart(
+    transaction: Transaction, declarations: Declarations
+) -> list[RefusedDeclaration]:
+    """Seed the groups' own settings; manifests make the groups that they name in any case."""
+    try:
+        async with transaction.savepoint():
+            await transaction.run(seed_groups(declarations))
+    except DatabaseFaultError:
+        raise
+    except Exception as error:  # noqa: BLE001 the manifests are seeded all the same
+        names = ", ".join(sorted(group.name for group in declarations.groups)) or "default"
+        return [RefusedDeclaration(f"groups {names}", str(error))]
+    return []
+
+
+class _Unit(NamedTuple):
+    """What is seeded whole or not at all: a manifest, or all of one schedule_many."""
+
+    name: str
+    manifests: Sequence[ManifestDeclaration]
+
+
+def _units(manifests: Sequence[ManifestDeclaration]) -> list[_Unit]:
+    """Order what is declared into units, parents first; what waits for itself comes last, to be refused."""
+    waves = list(parents_first(manifests))
+    ordered = {each.external_id: each for wave in waves for each in wave}
+    units: dict[tuple[str, str], list[ManifestDeclaration]] = {}
+    for each in (*ordered.values(), *(each for each in manifests if each.external_id not in ordered)):
+        key = ("manifest", each.external_id) if each.batch is None else ("batch", each.batch)
+        units.setdefault(key, []).append(each)
+    return [_Unit(f"{kind} {name}", members) for (kind, name), members in units.items()]
+
+
+def _refuse_alike(units: Sequence[_Unit], refused: Sequence[Refused[_Unit]]) -> None:
+    """Where the database refused all of several with one error, none can be told to be wrong."""
+    if len(refused) < len(units) or len(units) < _SEVERAL:
+        return
+    errors = [each.error for each in refused]
+    is_certain = any(
+        isinstance(error, GandyError) and not isinstance(error, RowConflictError) for error in errors
+    )
+    if not is_certain and len({(type(error), getattr(error, "constraint", "")) for error in errors}) == 1:
+        raise SetRefusedError(len(units), str(errors[0]))
+
+
+def _lock(owner: str) -> Operation[None]:
+    yield statement("lock_seeding", owner=owner)
+
+
+def _seed_some(owner: str, manifests: Sequence[ManifestDeclaration]) -> Operation[SeedResult]:
+    """Write some of what is declared."""
+    yield from _refuse_bad_parents(manifests)
+    groups = yield from ensure_groups(owner, [each.group for each in manifests])
+    now = (yield statement("read_clock"))[0].now
+    return (yield from _seed_waves(owner, manifests, RowMaker(now, groups)))
+
+
+def _finish_seeding(declarations: Declarations, parts: Iterable[SeedResult]) -> Operation[SeedResult]:
+    """Mark what is no longer declared, add up, and wake the managers where anything changed."""
+    result = SeedResult(orphaned=(yield from _mark_orphans(declarations)))
+    for part in parts:
+        result = result.plus(part)
+    if result.created or result.updated or result.orphaned:
+        yield statement("notify", payload=f"manager:{declarations.owner}")
+    return result
 
 
 def seed(declarations: Declarations) -> Operation[SeedResult]:
     """Write what is declared, all or nothing; what is no longer declared is marked, not removed."""
     owner = declarations.owner
-    yield statement("lock_seeding", owner=owner)
+    yield from _lock(owner)
     yield from _refuse_bad_parents(declarations.manifests)
     groups = yield from seed_groups(declarations)
     now = (yield statement("read_clock"))[0].now
-    maker = RowMaker(now, groups)
+    seeded = yield from _seed_waves(owner, declarations.manifests, RowMaker(now, groups))
+    return (yield from _finish_seeding(declarations, [seeded]))
+
+
+def _seed_waves(
+    owner: str, manifests: Sequence[ManifestDeclaration], maker: RowMaker
+) -> Operation[SeedResult]:
     result = SeedResult()
-    for wave in parents_first(declarations.manifests):
+    for wave in parents_first(manifests):
         for chunk in _chunks(wave):
             result = result.plus((yield from _seed_chunk(owner, chunk, maker, origin="declared")))
-    result = result.plus(SeedResult(orphaned=(yield from _mark_orphans(declarations))))
-    if result.created or result.updated or result.orphaned:
-        yield statement("notify", payload=f"manager:{owner}")
     return result
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from gandy.store.statements import Operation
 
+#: A set that is refused alike as often as this, in a row, is charged after all: nothing may be stuck.
+CHARGED_AFTER: Final = 3
+_LONGEST_GAP: Final = timedelta(minutes=10)
 #: What concerns every application of a database.
 EVERYBODY = ""
 
@@ -32,3 +36,13 @@ def take_turn(key: str, *, every_seconds: float, owner: str = EVERYBODY) -> Oper
     """Answer yes to one caller in so many seconds, whichever server it is on."""
     rows = yield statement("take_turn", owner=owner, key=key, every_seconds=every_seconds)
     return bool(rows)
+
+
+def count_refusal(key: str, *, owner: str = EVERYBODY) -> Operation[int]:
+    """Count that a whole set was refused alike, and give how often that was so in a row."""
+    found = yield from recall(key, owner=owner)
+    now: datetime = (yield statement("read_clock"))[0].now
+    is_same_stretch = found and now - datetime.fromisoformat(found["at"]) <= _LONGEST_GAP
+    count: int = found["count"] + 1 if is_same_stretch else 1
+    yield from remember(key, {"count": count, "at": now.isoformat()}, owner=owner)
+    return count

@@ -77,6 +77,19 @@ def _renew_late(renewal: LeaseRenewal) -> Operation[str | None]:
     return rows[0].state if rows else None
 
 
+def renew_and_list(renewal: LeaseRenewal) -> Operation[tuple[str | None, list[int]]]:
+    """Renew a lease; give the worker's state, and the runs in progress that the database gives to it."""
+    state = yield from renew_lease(renewal)
+    rows = yield statement("owned_runs", worker_id=renewal.id)
+    return state, [row.id for row in rows]
+
+
+def hold_worker(worker_id: str) -> Operation[bool]:
+    """Keep others from finding it lost until this transaction ends; False: it was found lost before."""
+    rows = yield statement("hold_worker", id=worker_id)
+    return any(row.state in {"running", "draining"} for row in rows)
+
+
 def stop_worker(worker_id: str) -> Operation[None]:
     """Record a clean end."""
     yield statement("stop_worker", id=worker_id)

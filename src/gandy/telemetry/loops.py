@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.events import CycleEnded
+from gandy.events import CycleEnded, LoopEnded, LoopRestarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,10 @@ class LoopWatch:
         self._now = now
         self._ended: dict[str, float] = {}
         self._errors: dict[str, str] = {}
+        self._gone: dict[tuple[str, str], str] = {}
         events.subscribe(CycleEnded, self._cycle_ended)
+        events.subscribe(LoopEnded, self._loop_ended)
+        events.subscribe(LoopRestarted, self._loop_restarted)
 
     def problems(self) -> tuple[str, ...]:
         """Name the loops that fail or are stuck; one that has not begun is none of them."""
@@ -34,7 +37,18 @@ class LoopWatch:
             for service, at in self._ended.items()
             if at < silent
         ]
-        return (*stuck, *(f"{service} failed: {error}" for service, error in self._errors.items()))
+        gone = [
+            f"{service} is not running: {loop} ended with {cause}"
+            for (service, loop), cause in self._gone.items()
+        ]
+        failed = [f"{service} failed: {error}" for service, error in self._errors.items()]
+        return (*gone, *stuck, *failed)
+
+    def _loop_ended(self, event: LoopEnded) -> None:
+        self._gone[event.service, event.loop] = event.cause
+
+    def _loop_restarted(self, event: LoopRestarted) -> None:
+        self._gone.pop((event.service, event.loop), None)
 
     def _cycle_ended(self, event: CycleEnded) -> None:
         self._ended[event.service] = self._now()

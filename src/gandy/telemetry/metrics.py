@@ -15,8 +15,10 @@ from gandy.events import (
     DeliveryFailed,
     HintRepaired,
     LeaseLost,
+    LoopEnded,
     OccurrencesQueued,
     RunFinished,
+    RunsRecovered,
     RunStarted,
     WriteFenced,
 )
@@ -67,7 +69,9 @@ class Metrics:
         events.subscribe(OccurrencesQueued, self._occurrences_queued)
         events.subscribe(CycleEnded, self._cycle_ended)
         events.subscribe(LeaseLost, lambda _event: self._leases_lost.inc())
+        events.subscribe(RunsRecovered, lambda event: self._recovered.labels(event.cause).inc(event.count))
         events.subscribe(WriteFenced, lambda event: self._fenced.labels(event.statement).inc(event.count))
+        events.subscribe(LoopEnded, lambda event: self._restarts.labels(event.service).inc())
         events.subscribe(HintRepaired, lambda event: self._repaired.inc(event.count))
         events.subscribe(
             DeliveryFailed, lambda event: self._undelivered.labels(self._train(event.train)).inc()
@@ -107,6 +111,12 @@ class Metrics:
             "gandy_deliveries_failed", "Runs that could not be handed over", ["train"], registry=registry
         )
         self._leases_lost = Counter("gandy_leases_lost", "Leases that workers found lost", registry=registry)
+        self._recovered = Counter(
+            "gandy_runs_recovered",
+            "Runs that no living process held and that were given to others, by cause",
+            ["cause"],
+            registry=registry,
+        )
         self._fenced = Counter(
             "gandy_writes_fenced",
             "Writes of somebody who no longer owned the run",
@@ -119,6 +129,12 @@ class Metrics:
 
     def _declare_cycles(self) -> None:
         registry = self.registry
+        self._restarts = Counter(
+            "gandy_service_restarts",
+            "Loops of services that ended without being told to and were started again",
+            ["service"],
+            registry=registry,
+        )
         self._queued = Counter(
             "gandy_occurrences_queued", "Occurrences that cycles queued", registry=registry
         )

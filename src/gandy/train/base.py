@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
+    from gandy.settings.bounds import Timeout
+
 In = TypeVar("In")
 Out = TypeVar("Out")
 OnlyOut = TypeVar("OnlyOut")
@@ -51,7 +53,7 @@ class Train(Generic[In, Out]):
     name: ClassVar[str | None] = None
     group: ClassVar[str | None] = None
     priority: ClassVar[int | None] = None
-    timeout: ClassVar[timedelta | None] = None
+    timeout: ClassVar[Timeout | None] = None
     max_retries: ClassVar[int | None] = None
     retry: ClassVar[bool] = True
     retry_delay: ClassVar[timedelta | None] = None
@@ -70,7 +72,8 @@ class Train(Generic[In, Out]):
         if getattr(cls, "route", None) is None:
             return
         # A name belongs to one class: a subclass has its own.
-        name = cls.__dict__.get("name") or cls.__name__
+        own_name = cls.__dict__.get("name")
+        name = cls.__name__ if own_name is None else own_name
         options = TrainOptions(**{option: getattr(cls, option) for option in OPTION_NAMES})
         takes, gives = _declared_types(cls)
         cls.definition = define_route(cls, _steps(cls), takes=takes, gives=gives, name=name, options=options)

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from gandy.errors import PayloadError, PayloadTooLargeError
+from gandy.train.failure import type_path, words_of
 
 Value = TypeVar("Value")
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -81,13 +82,19 @@ class PayloadCodec(Generic[Value]):
         if value is None and self._is_nothing:
             return "null"
         try:
-            raw = self._to_json(value, round_trip=True, warnings="error")
-            if self.has_secrets:
-                raw = _compact(self._revealed(value))
-            self._from_json(raw)
-        except (PydanticSerializationError, ValidationError) as error:
-            raise self._invalid(*self._problems(value, error)) from None
-        if b"null" in raw and _has_non_finite(self.adapter.dump_python(value)):
+            try:
+                raw = self._to_json(value, round_trip=True, warnings="error")
+                if self.has_secrets:
+                    raw = _compact(self._revealed(value))
+                self._from_json(raw)
+            except (PydanticSerializationError, ValidationError) as error:
+                raise self._invalid(*self._problems(value, error)) from None
+            has_non_finite = b"null" in raw and _has_non_finite(self.adapter.dump_python(value))
+        except (PayloadError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # validators and serializers are the application's code
+            raise self._broken(error) from error
+        if has_non_finite:
             raise self._invalid("NaN and infinity have no JSON form; use None or a string")
         if len(raw) > limit:
             raise PayloadTooLargeError(train=self._train, part=self._part, size=len(raw), limit=limit)
@@ -99,6 +106,10 @@ class PayloadCodec(Generic[Value]):
             return self._from_json(text)
         except ValidationError as error:
             raise self._invalid(*_messages(error)) from None
+        except (PayloadError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # the same
+            raise self._broken(error) from error
 
     def canonical(self, value: Value) -> str:
         """Return one text for equal values: keys sorted, sets in order, no spaces."""
@@ -113,6 +124,10 @@ class PayloadCodec(Generic[Value]):
             return tuple(_secret_texts(self.adapter.dump_python(value, warnings=False)))
         except PydanticSerializationError:  # not of the declared type at all: encoding it says what is wrong
             return ()
+        except (PayloadError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # the same
+            raise self._broken(error) from error
 
     def masked(self, text: str) -> str:
         """Return a stored text as it may be shown."""
@@ -142,6 +157,9 @@ class PayloadCodec(Generic[Value]):
         except PydanticSerializationError:
             pass
         return _serialization_problem(error)
+
+    def _broken(self, error: BaseException) -> PayloadError:
+        return self._invalid(f"the code of its type raised {type_path(type(error))}: {words_of(error)}")
 
     def _invalid(self, *problems: str) -> PayloadError:
         return PayloadError(train=self._train, part=self._part, problems=problems)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, fields
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from gandy.errors import TrainDefinitionError
+from gandy.settings.bounds import BOUNDS, problems_of, shown
 from gandy.train.codec import PayloadCodec
 from gandy.train.route.cargo import NOTHING, key_of, type_name
 from gandy.train.route.check import input_parameter, output_of, plan_function, plan_route
 from gandy.train.route.junction import AnyCallable, Required, read_junction
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gandy.settings.bounds import Timeout
     from gandy.train.route.plan import Need, Plan
 
 In = TypeVar("In")
 Out = TypeVar("Out")
-
-HIGHEST_PRIORITY: Final = 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class TrainOptions:
 
     group: str | None = None
     priority: int | None = None
-    timeout: timedelta | None = None
+    timeout: Timeout | None = None
     max_retries: int | None = None
     retry: bool = True
     retry_delay: timedelta | None = None
@@ -36,22 +37,7 @@ class TrainOptions:
     unique_until: Literal["start", "success"] | None = None
     process: bool = False
 
-    def problems(self) -> tuple[str, ...]:
-        """Return what is wrong with these values, in words."""
-        found = []
-        if self.group is not None and not self.group.strip():
-            found.append("group must not be empty")
-        if self.priority is not None and not 0 <= self.priority <= HIGHEST_PRIORITY:
-            found.append(f"priority must be 0 to {HIGHEST_PRIORITY}, not {self.priority}")
-        if self.max_retries is not None and self.max_retries < 0:
-            found.append(f"max_retries must not be negative, but is {self.max_retries}")
-        if self.unique_until not in {None, "start", "success"}:
-            found.append(f'unique_until must be "start" or "success", not {self.unique_until!r}')
-        found += [problem for name in _SPANS if (problem := _span_problem(name, getattr(self, name)))]
-        return tuple(found)
 
-
-_SPANS: Final = ("timeout", "retry_delay", "keep_for")
 OPTION_NAMES: Final = tuple(option.name for option in fields(TrainOptions))
 
 
@@ -95,7 +81,7 @@ def define_function(
     junction = read_junction(function)
     given = input_parameter(junction)
     return _defined(
-        name or junction.name,
+        junction.name if name is None else name,
         plan_function(junction),
         options or TrainOptions(),
         source=function,
@@ -134,11 +120,13 @@ def _defined(
     gives: object,
     default_input: object,
 ) -> TrainDefinition[object, object]:
-    problems = options.problems()
-    if not name.strip():
-        problems = ("its name must not be empty", *problems)
+    problems = problems_of(options)
+    if problem := BOUNDS["name"].problem("its name", name):
+        problems = (problem, *problems)
     if problems:
-        raise TrainDefinitionError(train=name, problem="; ".join(problems))
+        raise TrainDefinitionError(
+            train=name if BOUNDS["name"].holds(name) else shown(name), problem="; ".join(problems)
+        )
     return TrainDefinition(
         name=name,
         plan=plan,
@@ -148,11 +136,3 @@ def _defined(
         input=PayloadCodec(takes, train=name, part="input"),
         output=PayloadCodec(gives, train=name, part="output"),
     )
-
-
-def _span_problem(name: str, span: object) -> str | None:
-    if span is None or (isinstance(span, timedelta) and span > timedelta(0)):
-        return None
-    if isinstance(span, timedelta):
-        return f"{name} must be longer than zero, but is {span}"
-    return f"{name} must be a timedelta, not {span!r}"

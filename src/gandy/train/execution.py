@@ -9,20 +9,26 @@ from time import perf_counter_ns
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gandy.errors import MissingProvidedError
+from gandy.errors import MissingProvidedError, TaskCancelledError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed, JunctionTiming, Outcome
-from gandy.train.failure import failure, type_path
+from gandy.train.failure import failure, type_path, words_of
+from gandy.train.forks import end_if_forked, forked
 from gandy.train.inside.run import Cancellation, Run, enter_run, leave_run
 from gandy.train.route.cargo import type_name
 from gandy.train.route.plan import INPUT_SLOT, RUN_SLOT, Call, Cargo, Need, Plan
 from gandy.train.signals import CancelRun, End
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import Executor
 
 ProvidedValues: TypeAlias = "Mapping[Any, object]"  # by type; no annotation can say "any type expression"
 NOTHING_PROVIDED: Final[ProvidedValues] = MappingProxyType({})
+
+
+def always() -> bool:
+    """Take every cancellation of the task for the caller's own."""
+    return True
 
 
 async def execute(
@@ -32,12 +38,14 @@ async def execute(
     run: Run,
     provided: ProvidedValues = NOTHING_PROVIDED,
     threads: Executor | None = None,
+    is_leaving: Callable[[], bool] = always,
 ) -> Outcome[Any]:
-    """Run a train here and return how it ended; raise only what has to end the task itself.
+    """Run a train here and return how it ended, whatever its code raises.
 
     Sync junctions go to `threads` (None: the loop's own). A request to cancel the run interrupts an async
-    junction; a sync one is waited for, since a thread cannot be stopped. A cancellation of the task from
-    outside passes through.
+    junction; a sync one is waited for, since a thread cannot be stopped. A cancellation of the task passes
+    through where `is_leaving` says that the caller asked for it; any other is the job's own doing: the task
+    is given back as it was, and the run has failed.
     """
     task = asyncio.current_task()
     cancelling = 0 if task is None else task.cancelling()
@@ -47,21 +55,112 @@ async def execute(
     run.started_ns = perf_counter_ns()
     try:
         cargo = _load(plan, value, run=run, provided=provided)
-        return await _travel(plan, cargo, run=run, timings=timings, threads=threads)
-    except asyncio.CancelledError as exception:
+        outcome: Outcome[Any] = await _travel(plan, cargo, run=run, timings=timings, threads=threads)
+    except BaseException as exception:
+        run.interruptible(None)
         run.take_back_interrupts(task)
-        if task is not None and task.cancelling() > cancelling:
-            run.request_cancel(
-                CancelledBy.CALLER, "the task that ran it was cancelled"
-            )  # for a junction in a thread
+        is_cancelled = task is not None and task.cancelling() > cancelling
+        if _ends_the_task(exception, task, is_asked=is_cancelled and is_leaving()):
+            run.request_cancel(CancelledBy.CALLER, "the task that ran it was cancelled")  # for a thread of it
             raise
-        return _stopped(exception, run, timings)
-    except (Exception, SystemExit, CancelRun) as exception:  # noqa: BLE001 - the failure track takes whatever it is
-        return _stopped(exception, run, timings)
+        outcome = _stopped(exception, run, timings)
     finally:
         run.interruptible(None)
         run.take_back_interrupts(task)
         leave_run(token)
+    if task is not None and task.cancelling() > cancelling:
+        outcome = await _contained(task, cancelling, outcome, run=run, is_leaving=is_leaving)
+    return outcome
+
+
+async def execute_apart(
+    plan: Plan,
+    value: object,
+    *,
+    run: Run,
+    provided: ProvidedValues = NOTHING_PROVIDED,
+    threads: Executor | None = None,
+) -> Outcome[Any]:
+    """Run a train in a task of its own: what its code does to that task does not reach the caller's."""
+    caller = asyncio.current_task()
+    if caller is None:
+        return await execute(plan, value, run=run, provided=provided, threads=threads)
+    cancelling = caller.cancelling()
+    work = execute(
+        plan,
+        value,
+        run=run,
+        provided=provided,
+        threads=threads,
+        is_leaving=lambda: caller.cancelling() > cancelling,
+    )
+    return await asyncio.get_running_loop().create_task(work)
+
+
+async def contained(
+    work: Coroutine[Any, Any, Outcome[Any]], *, run: Run, is_leaving: Callable[[], bool]
+) -> Outcome[Any]:
+    """Wait for a train that runs elsewhere; a cancellation that the caller did not ask for fails the run."""
+    task = asyncio.current_task()
+    cancelling = 0 if task is None else task.cancelling()
+    try:
+        return await work
+    except asyncio.CancelledError as exception:
+        if task is None or is_leaving():
+            raise
+        outcome = failure(exception, run, junction=run.junction, timings=())
+        return await _contained(task, cancelling, outcome, run=run, is_leaving=is_leaving)
+
+
+def _ends_the_task(exception: BaseException, task: asyncio.Task[Any] | None, *, is_asked: bool) -> bool:
+    """Tell the end of the whole task from what the job's code raised."""
+    kind = type(exception)
+    if issubclass(kind, asyncio.CancelledError):
+        return is_asked
+    # Closed from outside: no loop runs this coroutine any more. A job may raise the same exception.
+    return issubclass(kind, GeneratorExit) and not _is_running(task)
+
+
+def _is_running(task: asyncio.Task[Any] | None) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:
+        return False
+
+
+async def _contained(
+    task: asyncio.Task[Any],
+    cancelling: int,
+    outcome: Outcome[Any],
+    *,
+    run: Run,
+    is_leaving: Callable[[], bool],
+) -> Outcome[Any]:
+    """Free the task from a cancellation that the job brought about, and fail the run for it."""
+    if is_leaving():  # it was asked to end while its job ended in another way
+        return outcome
+    was_pending = await free_task(task, cancelling)
+    if is_leaving():
+        raise asyncio.CancelledError
+    cause = outcome.exception if isinstance(outcome, Failed) else None
+    was_hit = cause is not None and issubclass(type(cause), asyncio.CancelledError)
+    if not was_hit and not (was_pending and isinstance(outcome, Completed)):
+        return outcome  # a timeout of its own that it dealt with, or an exception that says more
+    error = TaskCancelledError(train=run.train)
+    error.__cause__ = cause
+    return failure(error, run, junction=run.junction, timings=outcome.timings)
+
+
+async def free_task(task: asyncio.Task[Any], cancelling: int) -> bool:
+    """Take back cancellations of the current task, down to that number; say whether one had yet to arrive."""
+    was_pending = False
+    try:  # before Python 3.13 uncancel() does not stop one that is to be raised at the next await
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        was_pending = True
+    while task.cancelling() > cancelling:
+        task.uncancel()
+    return was_pending
 
 
 def _load(plan: Plan, value: object, *, run: Run, provided: ProvidedValues) -> Cargo:
@@ -94,6 +193,8 @@ async def _travel(
             else:
                 result = await step.start(cargo)
         finally:
+            if forked.at_ns:
+                end_if_forked(run)
             timings.append(JunctionTiming(step.name, begun - run.started_ns, perf_counter_ns() - begun))
         if type(result) is End:
             return Completed(result.value, tuple(timings), step.name)
@@ -109,30 +210,60 @@ async def _in_thread(call: Call, cargo: Cargo, *, run: Run, threads: Executor | 
     loop = asyncio.get_running_loop()
     task = run.interruptible(None)
     try:
-        result = await loop.run_in_executor(threads, copy_context().run, _called, call, cargo)
+        result = await loop.run_in_executor(threads, copy_context().run, _called, call, cargo, run)
     finally:
         run.interruptible(task)
+    if type(result) is _Raised:
+        raise result.exception
     return await result if inspect.iscoroutine(result) else result
 
 
-def _called(call: Call, cargo: Cargo) -> object:
+class _Raised:
+    """What a junction raised in its thread: as a value, since a future cannot carry every exception."""
+
+    __slots__ = ("exception",)
+
+    def __init__(self, exception: BaseException) -> None:
+        self.exception = exception
+
+
+def _called(call: Call, cargo: Cargo, run: Run) -> object:
     try:
-        return call(cargo)
-    except StopIteration as error:  # a future cannot carry it: the await would never end
-        raise RuntimeError("the junction raised StopIteration") from error
+        result = call(cargo)
+    except StopIteration as error:  # raised again in a coroutine it would be one's end
+        stopped = RuntimeError(f"the junction raised {type_path(type(error))}")
+        stopped.__cause__ = error
+        result = _Raised(stopped)
+    except BaseException as error:  # noqa: BLE001 - the run's failure, whatever it is
+        result = _Raised(error)
+    if forked.at_ns:
+        end_if_forked(run)
+    return result
 
 
 def _stopped(exception: BaseException, run: Run, timings: list[JunctionTiming]) -> Failed | Cancelled:
     """Tell a cancellation from a failure: once asked to stop, a run that does not complete is cancelled."""
     asked = run.cancellation
-    if isinstance(exception, CancelRun):
-        asked = asked or Cancellation(exception.by, exception.reason)
-    elif asked is not None and not isinstance(exception, asyncio.CancelledError):
+    if issubclass(type(exception), CancelRun):
+        asked = asked or _own_request(exception)
+    elif asked is not None and not issubclass(type(exception), asyncio.CancelledError):
         text = f"stopped by {type_path(type(exception))} after the request to cancel"
         run.keep_line("WARNING", "gandy.run", text)
     if asked is None:
         return failure(exception, run, junction=run.junction, timings=tuple(timings))
     return Cancelled(asked.by, run.without_secrets(asked.reason), run.junction, tuple(timings))
+
+
+def _own_request(exception: BaseException) -> Cancellation:
+    """Read a CancelRun; a class derived from it may have lost its fields."""
+    try:
+        by, reason = getattr(exception, "by", None), getattr(exception, "reason", None)
+    except BaseException:  # noqa: BLE001 - a property of the job's own
+        by, reason = None, None
+    return Cancellation(
+        by if type(by) is CancelledBy else CancelledBy.RUN,
+        reason if type(reason) is str else words_of(exception),
+    )
 
 
 def describe_need(train: str, need: Need) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
@@ -42,7 +43,7 @@ class Hooks:
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOK_NAMES}
 
     def on(self, name: HookName) -> Callable[[AnyHook], AnyHook]:
-        """Return a decorator that adds a hook; a sync one runs on the event loop and must be short."""
+        """Return a decorator that adds a hook; a sync one is called in a thread."""
         if name not in self._hooks:
             raise UnknownHookError(name=name, known=HOOK_NAMES)
 
@@ -53,17 +54,44 @@ class Hooks:
         return add
 
     def wants(self, name: HookName) -> bool:
-        """Whether anybody listens, so that nothing is built for nobody."""
+        """Whether any hook listens, so that no event is made in vain."""
         return bool(self._hooks[name])
 
+    def of(self, name: HookName) -> tuple[Hook, ...]:
+        """Give the hooks of one name, in the order in which they were added."""
+        return tuple(self._hooks[name])
+
     async def fire(self, event: HookEvent) -> None:
-        """Call every hook of that name once; what one raises is logged and goes no further."""
+        """Call every hook of that name once, here; what one raises is logged and goes no further."""
+        task = asyncio.current_task()
+        cancelling = 0 if task is None else task.cancelling()
         for hook in self._hooks[event.name]:
             try:
                 told = hook(event)
                 if inspect.isawaitable(told):
                     await told
-            except Exception:
-                logger.exception(
-                    "hook %s on %r failed for run %s of %s", hook, event.name, event.run_id, event.train
-                )
+            except BaseException as error:  # whatever a hook raises is its own affair
+                if task is not None and task.cancelling() > cancelling:
+                    raise
+                report_raised(hook, event, error)
+
+
+def is_async(hook: Hook) -> bool:
+    """Whether the call only makes a coroutine, which takes no time."""
+    return inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__)
+
+
+def name_of(hook: Hook) -> str:
+    """Name a hook for people, whatever its own text would do."""
+    name = getattr(hook, "__qualname__", None)
+    return name if isinstance(name, str) else type(hook).__qualname__
+
+
+def report_raised(hook: Hook, event: HookEvent, error: BaseException) -> None:
+    """Log what a hook raised, also where that cannot be printed."""
+    text = "hook %s on %r failed for run %s of %s"
+    told = (name_of(hook), event.name, event.run_id, event.train)
+    try:
+        logger.error(text, *told, exc_info=error)
+    except BaseException:  # noqa: BLE001 the exception's own methods run here
+        logger.error(f"{text}: a %s that cannot be printed", *told, type(error).__qualname__)  # noqa: G004, TRY400

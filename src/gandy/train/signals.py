@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Generic, TypeVar
 
 from gandy.model.outcome import CancelledBy
+from gandy.settings.bounds import check
 
 Value = TypeVar("Value")
 
@@ -24,6 +25,8 @@ class Retry(Exception):  # noqa: N818 - a signal, not an error
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         """Take the delay as a timedelta or in seconds; None leaves it to the job's own retry delay."""
         super().__init__(reason or "the run asked for a retry")
+        if after is not None:
+            check("retry_after", after, called="Retry(after=...)")
         self.after = timedelta(seconds=after) if isinstance(after, int | float) else after
 
 

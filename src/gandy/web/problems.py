@@ -15,8 +15,7 @@ from starlette.exceptions import HTTPException
 from gandy.errors import (
     AppNotOpenError,
     ContractTargetError,
-    DatabaseBusyError,
-    DatabaseUnreachableError,
+    DatabaseFaultError,
     DeclarationError,
     EnqueueError,
     ForeignOriginError,
@@ -32,12 +31,15 @@ from gandy.errors import (
     RequeueInputConflictError,
     ResolutionNoteMissingError,
     RowConflictError,
+    RunNotBegunError,
     RunNotOverError,
+    RunOverError,
     ScheduleError,
     TokenMissingError,
     TokenWrongError,
     TriggerInputConflictError,
     UnknownTrainError,
+    ValueBoundsError,
     WebClosedError,
 )
 from gandy.web.hardening import HEADERS
@@ -67,8 +69,11 @@ _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (RequeueInputConflictError, HTTPStatus.CONFLICT),
     (RowConflictError, HTTPStatus.CONFLICT),
     (RunNotOverError, HTTPStatus.CONFLICT),
+    (RunNotBegunError, HTTPStatus.CONFLICT),
+    (RunOverError, HTTPStatus.CONFLICT),
     (PayloadError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (MissingInputError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (ValueBoundsError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (OverrideError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (EnqueueError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (ScheduleError, HTTPStatus.UNPROCESSABLE_ENTITY),
@@ -77,8 +82,7 @@ _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (ContractTargetError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (UnknownTrainError, HTTPStatus.NOT_FOUND),
     (LookupError, HTTPStatus.NOT_FOUND),
-    (DatabaseBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
-    (DatabaseUnreachableError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (DatabaseFaultError, HTTPStatus.SERVICE_UNAVAILABLE),
     (AppNotOpenError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 _KIND: Final = "urn:gandy:problem:"

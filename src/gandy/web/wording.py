@@ -9,6 +9,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from gandy.settings.bounds import NoTimeout, Timeout, as_span
+
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
@@ -23,11 +25,13 @@ _DURATIONS: Final = frozenset(
 )
 
 
-def span(value: timedelta | float | None) -> str:
+def span(value: Timeout | float | None) -> str:
     """Write a duration in its two largest units."""
     if value is None:
         return NOTHING
-    length = value if isinstance(value, timedelta) else timedelta(seconds=value)
+    if isinstance(value, NoTimeout):
+        return str(value.value)
+    length = value if isinstance(value, timedelta) else as_span(value)
     if length < timedelta(0):
         return f"-{span(-length)}"
     if length < _SECOND:
@@ -115,7 +119,7 @@ def shown(value: object) -> Markup:
             return Markup("yes") if value else Markup("no")
         case datetime():
             return instant(value)
-        case timedelta():
+        case timedelta() | NoTimeout():
             return escape(span(value))
         case Mapping() | list() | tuple():
             return Markup("<code>{}</code>").format(json.dumps(value, default=_plain, ensure_ascii=False))
@@ -128,7 +132,7 @@ def set_over(overrides: Mapping[str, object]) -> list[tuple[str, object]]:
     return [
         (
             words(name),
-            timedelta(seconds=value) if name in _DURATIONS and isinstance(value, int | float) else value,
+            as_span(value) if name in _DURATIONS and isinstance(value, int | float) else value,
         )
         for name, value in overrides.items()
     ]

@@ -67,7 +67,9 @@ def fill(past: Past) -> None:
 def buffers(past: Past) -> dict[str, int]:
     found = {}
     with psycopg.connect(past.world.url) as link:
-        link.execute(load_statements("postgres")["configure_session"].encode())
+        link.execute(
+            load_statements("postgres")["configure_session"].encode(), {"backend": link.info.backend_pid}
+        )
         link.execute(load_statements("postgres")["begin_batch"].encode(), {"milliseconds": 1000})
         for search in searches(past):
             query = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + load_statements("postgres")[search.name]

@@ -16,7 +16,6 @@ from gandy.errors import (
     MissingInputError,
     OnceError,
     PayloadError,
-    PriorityRangeError,
     TrainDefinitionError,
     UnknownHookError,
     UnknownTrainError,
@@ -75,7 +74,7 @@ def test_a_decorated_function_stays_what_it_was() -> None:
 
 
 def test_an_application_needs_a_name() -> None:
-    with pytest.raises(DeclarationError, match="must not be empty"):
+    with pytest.raises(DeclarationError, match="its name must be 1 to 200 characters"):
         Gandy(" ")
 
 
@@ -200,9 +199,11 @@ def test_groups_are_declared_once(app: Gandy) -> None:
     assert app.declarations.groups == (GroupDeclaration(name="etl", max_active_jobs=4, priority=20),)
     with pytest.raises(DuplicateDeclarationError, match="etl"):
         app.group("etl")
-    with pytest.raises(DeclarationError, match="at least 1"):
+    with pytest.raises(
+        DeclarationError, match="max_active_jobs must be a whole number from 1 to 2147483647, not 0"
+    ):
         app.group("none", max_active_jobs=0)
-    with pytest.raises(PriorityRangeError):
+    with pytest.raises(DeclarationError, match="priority must be a whole number from 0 to 31, not 32"):
         app.group("high", priority=32)
 
 
@@ -233,7 +234,7 @@ def test_a_bad_input_is_refused_when_it_is_declared(app: Gandy) -> None:
     [
         ({"variance": timedelta(seconds=-1)}, "variance"),
         ({"timeout": timedelta(0)}, "timeout"),
-        ({"retry_delay": timedelta(0)}, "retry_delay"),
+        ({"retry_delay": timedelta(-1)}, "retry_delay"),
         ({"max_retries": -1}, "max_retries"),
         ({"keep_last": 0}, "keep_last"),
         ({"misfire": "sometimes"}, "misfire"),
@@ -287,7 +288,7 @@ def test_cleanup_adds_trains_by_class_or_name_to_the_settings(app: Gandy) -> Non
 
 
 async def test_enqueue_options_are_checked_before_anything_is_written(app: Gandy) -> None:
-    with pytest.raises(EnqueueError, match="delay must not be negative; priority"):
+    with pytest.raises(EnqueueError, match="delay must be a duration from 0s to 3650d, not -1d; priority"):
         await app.enqueue(tidy, delay=timedelta(-1), priority=40)
     with pytest.raises(EnqueueError, match="one key"):
         await app.enqueue_many(tidy_some, [1, 2], key="both")

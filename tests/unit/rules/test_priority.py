@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gandy.errors import PriorityRangeError
 from gandy.model.schedule import Origin
-from gandy.rules.priority import checked, entry_priority, ordering_priority
+from gandy.rules.priority import entry_priority, ordering_priority
 
 
 def test_an_entry_takes_the_manifests_priority_else_the_groups() -> None:
@@ -18,11 +17,3 @@ def test_a_dependent_is_ordered_sixteen_higher_and_at_most_at_the_top(priority: 
     assert all(
         ordering_priority(priority, origin) == priority for origin in Origin if origin != Origin.DEPENDENT
     )
-
-
-@pytest.mark.parametrize("priority", [-1, 32])
-def test_a_priority_off_the_scale_is_refused(priority: int) -> None:
-    with pytest.raises(PriorityRangeError, match=r"0 .* to 31"):
-        checked(priority)
-
-    assert checked(0) + checked(31) == 31

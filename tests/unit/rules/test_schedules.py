@@ -97,7 +97,7 @@ def test_once_says_when_in_exactly_one_way() -> None:
         once()
     with pytest.raises(OnceError, match="either at="):
         once(at=at, delay=timedelta(1))
-    with pytest.raises(OnceError, match="delayed by"):
+    with pytest.raises(OnceError, match="delay must be a duration from 0s"):
         once(delay=timedelta(seconds=-1))
     with pytest.raises(NaiveInstantError):
         once(at=at.replace(tzinfo=None))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.events import EventBus, LoopEnded
 from gandy.services import supervisor
 from gandy.services.supervisor import Supervisor
 
@@ -49,7 +50,9 @@ async def test_all_services_run_until_they_are_told_to_stop() -> None:
     first, second = Recorder(steps, "first"), Recorder(steps, "second")
     stop = asyncio.Event()
     running = asyncio.create_task(
-        Supervisor({"first": always(first), "second": always(second)}, grace=GRACE).run(stop)
+        Supervisor({"first": always(first), "second": always(second)}, grace=GRACE, events=EventBus()).run(
+            stop
+        )
     )
     await asyncio.gather(first.runs.wait(), second.runs.wait())
     stop.set()
@@ -62,7 +65,7 @@ async def test_a_service_that_fails_starts_again_while_the_others_go_on() -> Non
     steps: list[str] = []
     steady, shaky = Recorder(steps, "steady"), Recorder(steps, "shaky", fails=2)
     stop = asyncio.Event()
-    watched = Supervisor({"steady": always(steady), "shaky": always(shaky)}, grace=GRACE)
+    watched = Supervisor({"steady": always(steady), "shaky": always(shaky)}, grace=GRACE, events=EventBus())
     running = asyncio.create_task(watched.run(stop))
     await shaky.runs.wait()
     assert steps == ["steady runs", "shaky fails", "shaky fails", "shaky runs"]
@@ -85,7 +88,7 @@ async def test_a_service_that_does_not_end_is_cut_off(monkeypatch: pytest.Monkey
                 assert stop.is_set()
 
     stop = asyncio.Event()
-    running = asyncio.create_task(Supervisor({"deaf": Deaf}, grace=timedelta(0)).run(stop))
+    running = asyncio.create_task(Supervisor({"deaf": Deaf}, grace=timedelta(0), events=EventBus()).run(stop))
     await begun.wait()
     stop.set()
     await running
@@ -93,13 +96,60 @@ async def test_a_service_that_does_not_end_is_cut_off(monkeypatch: pytest.Monkey
     assert cut_off.is_set()
 
 
-async def test_services_that_all_end_by_themselves_end_the_supervisor() -> None:
+async def test_a_service_that_returns_without_being_told_to_starts_again() -> None:
+    stop, runs = asyncio.Event(), 0
+
     class Short:
         async def run(self, stop: asyncio.Event) -> None:
-            assert not stop.is_set()
+            nonlocal runs
+            runs += 1
+            if runs == 3:
+                stop.set()
 
-    await Supervisor({"short": Short}, grace=GRACE).run(asyncio.Event())
+    events, heard = EventBus(), []
+    events.subscribe(LoopEnded, lambda event: heard.append((event.service, event.cause)))
+    await Supervisor({"short": Short}, grace=GRACE, events=events).run(stop)
+
+    assert runs == 3
+    assert heard == [("short", "RuntimeError")] * 2
+
+
+@pytest.mark.parametrize("ending", [GeneratorExit("x"), SystemExit(3), KeyboardInterrupt(), OSError("x")])
+async def test_whatever_ends_a_service_it_starts_again(ending: BaseException) -> None:
+    stop, runs = asyncio.Event(), 0
+
+    class Broken:
+        async def run(self, stop: asyncio.Event) -> None:
+            nonlocal runs
+            runs += 1
+            if runs == 1:
+                raise ending
+            stop.set()
+
+    await Supervisor({"broken": Broken}, grace=GRACE, events=EventBus()).run(stop)
+
+    assert runs == 2
+
+
+async def test_a_service_whose_task_was_cancelled_by_other_code_starts_again() -> None:
+    stop, runs = asyncio.Event(), 0
+
+    class Cancelled:
+        async def run(self, stop: asyncio.Event) -> None:
+            nonlocal runs
+            runs += 1
+            if runs == 2:
+                stop.set()
+                return
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.Event().wait()
+
+    await Supervisor({"cancelled": Cancelled}, grace=GRACE, events=EventBus()).run(stop)
+
+    assert runs == 2
 
 
 async def test_no_services_are_nothing_to_wait_for() -> None:
-    await Supervisor({}, grace=GRACE).run(asyncio.Event())
+    await Supervisor({}, grace=GRACE, events=EventBus()).run(asyncio.Event())

@@ -91,4 +91,7 @@ def test_a_worker_holds_what_it_begins_in_a_moment(monkeypatch: pytest.MonkeyPat
         pace.begin()
         now += 1.01 * AHEAD_SECONDS
         pace.measure()
-    assert pace.ahead == 10, "a tenth of the slots stays, whatever the pace"
+    assert pace.ahead == 1, "as many as begin in a moment"
+
+    pace.stall()
+    assert (pace.ahead, pace.unit) == (0, 1), "what takes long is left to others"

@@ -1,9 +1,9 @@
-"""Two claims on their way at once: neither may leave the other's answer unheard."""
+"""Claiming in virtual time: for any slots, lengths and caps, slots are busy while there is work."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from collections import Counter
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,179 +11,241 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gandy.errors import DatabaseUnreachableError
-from gandy.services.worker import pace
+from gandy.services.wakeups import Wakeups
+from gandy.services.worker import claiming, pace, pool
 from gandy.services.worker.buffer import RunBuffer
-from gandy.services.worker.claiming import Claimer
+from gandy.services.worker.pool import Pool
 from gandy.settings import load_settings
 from gandy.store.dispatching import Dispatched
+from tests.unit.services.virtual_time import run_virtual
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    from collections.abc import Callable, Iterator
 
-SLOTS = 100
-
-
-class Lane:
-    """A session whose claims come back when the test says so."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    async def run(self, operation: Any) -> Dispatched:  # noqa: ANN401 an operation that nobody drives
-        operation.close()
-        self.asked.set()
-        found, self.answer = await self.answer, asyncio.get_running_loop().create_future()
-        self.asked.clear()
-        return Dispatched(tuple(claimed(found)))  # type: ignore[arg-type]
-
-    async def reply(self, found: int) -> None:
-        await self.asked.wait()
-        self.answer.set_result(found)
-
-
-class Working:
-    """A worker with all its slots taken, and nothing that could bring new work."""
-
-    id = "w"
-    is_quiet = True
-
-    def __init__(self) -> None:
-        self.running = SLOTS
-        self.idle = asyncio.Event()
-
-    def note_idle(self) -> None:
-        self.idle.set()
-
-    async def attempt(self, work: Awaitable[int]) -> int | None:
-        return await work
-
-
-def claimed(count: int) -> list[SimpleNamespace]:
-    return [SimpleNamespace(id=number, losses=0) for number in range(count)]
-
-
-class Rig:
-    """A claimer that wants two hundred runs ahead, and a claim of it on its way in each lane."""
-
-    def __init__(self, first: Lane | None = None) -> None:
-        settings = load_settings(
-            keywords={"worker": {"slots": SLOTS, "poll_every": timedelta(hours=1)}}, environ={}
-        ).settings
-        self.lanes = [first or Lane(), Lane()]
-        opened = iter(self.lanes)
-        parts = SimpleNamespace(
-            owner="me",
-            settings=settings,
-            registry=SimpleNamespace(names=["no_op"]),
-            database=SimpleNamespace(session=lambda: next(opened)),
-            wakeups=SimpleNamespace(event=lambda _: asyncio.Event()),
-        )
-        self.worker, self.ready = Working(), RunBuffer()
-        self.claimer = Claimer(parts, self.worker, ready=self.ready, suspects=RunBuffer())  # type: ignore[arg-type]
-
-    async def gather_speed(self) -> None:
-        """Go from a hundred ahead to two hundred."""
-        await self.lanes[0].reply(100)
-        await settled()
-        assert len(self.ready) == 100
-        for _ in range(200):
-            self.claimer.begin()
-        self.hold(60)
-        self.claimer.begin()
-        await self.lanes[0].reply(140)
-        await settled()
-        assert len(self.ready) == 200
-
-    async def claim_in_both_lanes(self, *, running: int, held: int) -> None:
-        self.hold(133)
-        self.claimer.begin()
-        await self.lanes[0].asked.wait()
-        self.worker.running = running
-        self.hold(held)
-        self.claimer.begin()
-        await self.lanes[1].asked.wait()
-
-    def hold(self, count: int) -> None:
-        self.ready.clear()
-        self.ready.put(claimed(count))  # type: ignore[arg-type]
-
-
-@asynccontextmanager
-async def claiming() -> AsyncIterator[Rig]:
-    rig = Rig()
-    loops = [asyncio.create_task(rig.claimer.run()), asyncio.create_task(rig.claimer.run_beside())]
-    try:
-        async with asyncio.timeout(10):
-            await rig.gather_speed()
-            yield rig
-    finally:
-        for loop in loops:
-            loop.cancel()
-        await asyncio.gather(*loops, return_exceptions=True)
+CLAIM_SECONDS = 0.004
+END_SECONDS = 0.003
 
 
 @pytest.fixture(autouse=True)
-def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "time", SimpleNamespace(monotonic=lambda: 0.0))
+def _one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time())
+    monkeypatch.setattr(pace, "time", clock)
+    monkeypatch.setattr(pool, "time", clock)
+    monkeypatch.setattr(claiming, "dispatch", lambda request: request)
+    monkeypatch.setattr(claiming, "claim_pending", lambda _: None)
 
 
-async def test_an_empty_answer_beside_another_claim_is_asked_again_when_that_is_back() -> None:
-    async with claiming() as rig:
-        await rig.claim_in_both_lanes(running=SLOTS, held=60)
-        await rig.lanes[0].reply(0)
-        await settled()
-        assert not rig.worker.idle.is_set()
-        assert not rig.lanes[0].asked.is_set()
+class Queue:
+    """The queue in the database: entries, a cap, and how claims go wrong."""
 
-        await rig.lanes[1].reply(0)
-        await rig.lanes[0].reply(0)
+    def __init__(self, entries: int, *, cap: int | None = None) -> None:
+        self.left = entries
+        self.cap = cap
+        self.active = 0
+        self.claims = 0
+        self.faults: Iterator[BaseException | None] = iter(())
+        self.contended = 0
+        self._id = 0
 
-        await rig.worker.idle.wait()
+    async def run(self, request: Any) -> Dispatched:  # noqa: ANN401 - what the stubbed operations give
+        if request is None:
+            return Dispatched(())
+        self.claims += 1
+        fault = next(self.faults, None)
+        await asyncio.sleep(CLAIM_SECONDS)
+        if fault is not None:
+            raise fault
+        if self.contended:
+            self.contended -= 1
+            return Dispatched((), is_contended=True)
+        room = request.limit if self.cap is None else max(self.cap - self.active, 0)
+        count = min(request.limit, self.left, room)
+        self.left -= count
+        self.active += count
+        return Dispatched(tuple(self._runs(count)))
 
+    def _runs(self, count: int) -> Iterator[Any]:
+        for _ in range(count):
+            self._id += 1
+            yield SimpleNamespace(id=self._id, losses=0)
 
-async def test_a_claim_that_brings_less_than_was_expected_of_it_has_the_other_lane_ask() -> None:
-    async with claiming() as rig:
-        await rig.claim_in_both_lanes(running=0, held=0)
-        await rig.lanes[0].reply(67)
-        await settled()
-        assert len(rig.ready) == 67
-        rig.hold(0)
-        rig.claimer.begin()
-        await settled()
-        assert not rig.lanes[0].asked.is_set(), "enough is expected of the other lane"
-
-        await rig.lanes[1].reply(0)
-
-        await rig.lanes[0].asked.wait()
-
-
-class FailingLane(Lane):
-    """Its first answer is two runs; then the database is away."""
-
-    async def run(self, operation: Any) -> Dispatched:  # noqa: ANN401 an operation that nobody drives
-        operation.close()
-        if self.asked.is_set():
-            await self.answer
-            raise DatabaseUnreachableError("postgresql://there", "away")
-        self.asked.set()
-        return Dispatched(tuple(claimed(2)))  # type: ignore[arg-type]
+    async def close(self) -> None:
+        """Nothing to close."""
 
 
-async def test_what_a_dispatcher_had_made_is_held_although_the_rest_of_the_claim_fails() -> None:
-    rig = Rig(FailingLane())
-    claim = asyncio.create_task(rig.claimer.run())
-    await settled()
+class Site:
+    """A pool of slots on a queue, with jobs of one length."""
 
-    assert rig.lanes[0].asked.is_set()
-    rig.lanes[0].answer.set_result(0)
-    with pytest.raises(DatabaseUnreachableError):
-        await claim
+    def __init__(
+        self, queue: Queue, *, slots: int, job_seconds: Callable[[int], float], prefetch: int
+    ) -> None:
+        settings = load_settings(keywords={"worker": {"poll_every": timedelta(hours=1)}}, environ={}).settings
+        database: Any = SimpleNamespace(session=lambda: queue)
+        self.wakeups = Wakeups(database, "me")
+        parts: Any = SimpleNamespace(
+            owner="me", settings=settings, database=database, wakeups=self.wakeups, registry=None
+        )
+        self.id, self.is_quiet = "worker", False
+        self.queue = queue
+        self.idle = 0
+        self.begun: Counter[int] = Counter()
+        self.busy_seconds = 0.0
+        self.most_held = 0
+        self._job_seconds = job_seconds
+        self.pool = Pool(parts, self, trains=["job"], slots=slots, prefetch=prefetch, suspects=RunBuffer())
 
-    assert len(rig.ready) == 2
+    def note_idle(self, _: object, *, is_idle: bool) -> None:
+        self.idle += is_idle
+
+    async def run(self, seconds: float) -> float:
+        """Work for so long; give the share of the time in which slots were busy."""
+        loops = [asyncio.create_task(self.pool.claimer.run())]
+        loops += [asyncio.create_task(self._slot()) for _ in range(self.pool.slots)]
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+        return self.busy_seconds / (seconds * self.pool.slots)
+
+    async def _slot(self) -> None:
+        while True:
+            claimed = await self.pool.take()
+            self.begun[claimed.id] += 1
+            self.most_held = max(self.most_held, len(self.pool.ready))
+            seconds = self._job_seconds(claimed.id)
+            await asyncio.sleep(seconds)
+            self.busy_seconds += seconds
+            asyncio.get_running_loop().call_later(END_SECONDS, self._written)
+            self.pool.release()
+
+    def _written(self) -> None:
+        """The end is on record: under a cap that makes room, of which the claimer is told."""
+        self.queue.active -= 1
+        if self.queue.cap is not None:
+            self.pool.claimer.look()
 
 
-async def settled() -> None:
-    """Let everything that can go on go on."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+def share(
+    queue: Queue, *, slots: int, ms: float, prefetch: int = 2_000, seconds: float | None = None
+) -> float:
+    """Work on jobs of one length; by default for some thirty jobs of each slot."""
+    seconds = seconds or 0.5 + 30 * ms / 1000
+
+    async def measured() -> float:
+        site = Site(queue, slots=slots, job_seconds=lambda _: ms / 1000, prefetch=prefetch)
+        busy = await site.run(seconds)
+        assert max(site.begun.values()) == 1, "no run is begun twice"
+        return busy
+
+    return run_virtual(measured())
+
+
+@pytest.mark.parametrize("ms", [10, 20, 50, 100, 250, 500])
+@pytest.mark.parametrize("slots", [1, 2, 3, 4, 8, 16, 64])
+def test_slots_are_busy_while_the_queue_has_work(slots: int, ms: float) -> None:
+    assert share(Queue(10**7), slots=slots, ms=ms) >= 0.95
+
+
+@pytest.mark.parametrize("ms", [20, 100, 500])
+@pytest.mark.parametrize("slots", [1, 4, 64])
+def test_without_prefetch_a_slot_waits_for_its_claim_and_no_longer(slots: int, ms: float) -> None:
+    busy = share(Queue(10**7), slots=slots, ms=ms, prefetch=0)
+
+    assert busy >= 0.95 * ms / (ms + 2 * 1000 * CLAIM_SECONDS)
+
+
+@pytest.mark.parametrize("cap", [1, 3, 8])
+def test_a_place_under_a_cap_is_filled_when_its_end_is_on_record(cap: int) -> None:
+    turnover = 50 + 1000 * (CLAIM_SECONDS + END_SECONDS)
+
+    busy = share(Queue(10**7, cap=cap), slots=16, ms=50)
+
+    assert busy >= 0.9 * (cap / 16) * 50 / turnover
+
+
+def test_after_faults_the_slots_are_busy_again() -> None:
+    queue = Queue(10**7)
+    away = DatabaseUnreachableError("postgresql://there", "away")
+    queue.faults = iter([None, *[away] * 12, RuntimeError("a bug"), away])
+
+    assert share(queue, slots=8, ms=20, seconds=40) >= 0.5
+
+
+def test_a_claim_that_met_another_ones_locks_is_repeated_soon() -> None:
+    queue = Queue(10**7)
+    queue.contended = 5
+
+    assert share(queue, slots=8, ms=100) >= 0.85
+
+
+def test_long_jobs_are_not_held_in_advance() -> None:
+    async def measured() -> int:
+        lengths = lambda number: 0.001 if number < 3_000 else 60.0  # noqa: E731
+        site = Site(Queue(10**6), slots=10, job_seconds=lengths, prefetch=2_000)
+        await asyncio.gather(site.run(30), _return_stalled(site))
+        return len(site.pool.ready)
+
+    assert run_virtual(measured()) == 0
+
+
+async def _return_stalled(site: Site) -> None:
+    for _ in range(40):
+        await asyncio.sleep(0.5)
+        site.queue.left += len(site.pool.take_stalled())
+
+
+def test_an_empty_queue_is_asked_again_only_when_it_is_told() -> None:
+    async def measured() -> tuple[int, int, int]:
+        queue = Queue(0)
+        site = Site(queue, slots=4, job_seconds=lambda _: 0.01, prefetch=100)
+        site.is_quiet = True
+        working = asyncio.create_task(site.run(20))
+        await asyncio.sleep(5)
+        before = queue.claims
+        queue.left = 3
+        site.wakeups.wake("work")
+        await asyncio.sleep(1)
+        begun = len(site.begun)
+        await working
+        return before, begun, queue.claims
+
+    before, begun, claims = run_virtual(measured())
+    assert (before, begun) == (1, 3)
+    assert claims <= 4
+
+
+def test_a_wake_up_while_a_claim_is_on_its_way_is_not_forgotten() -> None:
+    async def measured() -> int:
+        queue = Queue(0)
+        site = Site(queue, slots=4, job_seconds=lambda _: 0.01, prefetch=100)
+        asyncio.get_running_loop().call_later(CLAIM_SECONDS * 0.9, site.wakeups.wake, "work")
+        asyncio.get_running_loop().call_later(CLAIM_SECONDS * 1.5, setattr, queue, "left", 2)
+        await site.run(20)
+        return len(site.begun)
+
+    assert run_virtual(measured()) == 2
+
+
+def test_idleness_is_noted_when_a_quiet_worker_finds_nothing_and_not_before() -> None:
+    async def measured() -> tuple[int, int]:
+        queue = Queue(5)
+        site = Site(queue, slots=1, job_seconds=lambda _: 1.0, prefetch=0)
+        working = asyncio.create_task(site.run(20))
+        await asyncio.sleep(10)
+        while_busy, site.is_quiet = site.idle, True
+        site.wakeups.wake("work")
+        await working
+        return while_busy, site.idle
+
+    assert run_virtual(measured()) == (0, 1)
+
+
+def test_what_is_held_stays_below_slots_and_prefetch() -> None:
+    async def measured() -> int:
+        site = Site(Queue(10**6), slots=10, job_seconds=lambda _: 0.0001, prefetch=50)
+        await site.run(2)
+        return site.most_held
+
+    assert run_virtual(measured()) <= 60

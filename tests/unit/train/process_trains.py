@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import threading
+import time
+from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
@@ -148,3 +150,35 @@ class Host:
 
 host = Host()
 PLACE = f"{__name__}:host"
+
+
+class Step(BaseModel):
+    """What one run of a set does: end by itself, or wait for the file to be there and end the process."""
+
+    number: int
+    waits_for: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+def take_step(step: Step) -> int:
+    while step.waits_for is not None and not Path(step.waits_for).exists():
+        threading.Event().wait(0.01)
+    if step.signal is not None:
+        os.kill(os.getpid(), step.signal)
+    if step.exit_code is not None:
+        os._exit(step.exit_code)
+    return os.getpid()
+
+
+def burn(seconds: float, run: Run) -> int:
+    """Keep the interpreter busy, whoever asks to stop."""
+    run.log.info("%s", os.getpid())
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return os.getpid()
+
+
+for _function in (take_step, burn):
+    host.registry.add(define_function(_function, options=TrainOptions(process=True)))

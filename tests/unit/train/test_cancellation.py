@@ -309,12 +309,16 @@ def test_the_first_reason_stays() -> None:
     assert (run.cancellation.by, run.cancellation.reason) == (CancelledBy.TIMEOUT, "first")
 
 
-def test_a_keyboard_interrupt_is_not_swallowed() -> None:
+def test_a_keyboard_interrupt_of_a_junction_is_the_runs_failure_and_reaches_who_called_it() -> None:
     async def interrupt(number: int) -> str:
         raise KeyboardInterrupt
 
     class Interrupting(Train[int, str]):
         route = (interrupt,)
 
+    outcome = asyncio.run(Interrupting.outcome(1))
+
+    assert isinstance(outcome, Failed)
+    assert outcome.exception_type == "KeyboardInterrupt"
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(Interrupting.outcome(1))
+        asyncio.run(Interrupting.run(1))

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import AsyncIterator
+import types
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated
@@ -109,12 +110,51 @@ async def test_a_partial_and_a_bound_method_are_junctions() -> None:
     assert await Adding.run(1) == "5.0"
 
 
-def test_an_async_generator_is_refused() -> None:
-    async def each(number: int) -> AsyncIterator[int]:
+def each(number: int) -> Iterator[int]:
+    yield number
+
+
+async def each_async(number: int) -> AsyncIterator[int]:
+    yield number
+
+
+def each_of(number: int, more: int) -> Iterator[int]:
+    yield number + more
+
+
+class EachCaller:
+    def __call__(self, number: int) -> Iterator[int]:
         yield number
 
-    with pytest.raises(JunctionSignatureError, match="async generator"):
-        define_function(each)
+    def method(self, number: int) -> Iterator[int]:
+        yield number
+
+
+class EachRunner:
+    def run(self, number: int) -> Iterator[int]:
+        yield number
+
+
+GENERATORS = [
+    each,
+    each_async,
+    lambda number: (yield number),
+    functools.partial(each_of, more=1),
+    functools.partial(functools.partial(each_of, more=1)),
+    functools.partial(EachCaller().method),
+    EachCaller(),
+    EachCaller().method,
+    EachCaller,
+    EachRunner,
+]
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_generator_is_refused_where_it_is_declared(generator: Callable[..., object]) -> None:
+    with pytest.raises(JunctionSignatureError, match=r"generator function.*collect what it yields"):
+        define_function(generator)
+    with pytest.raises(JunctionSignatureError, match=r"generator function.*collect what it yields"):
+        types.new_class("Each", (Train[int, object],), exec_body=lambda body: body.update(route=(generator,)))
 
 
 async def test_sync_junctions_run_in_a_thread_of_ours_with_the_callers_context() -> None:

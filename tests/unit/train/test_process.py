@@ -3,8 +3,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,7 +18,8 @@ from gandy.train.base import Train
 from gandy.train.engine import Engine
 from gandy.train.inside.run import Run
 from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress
-from gandy.train.process.runner import ProcessRunner
+from gandy.train.process.runner import ProcessRunner, RunSet
+from tests.support.waiting import eventually
 from tests.unit.train import process_trains as trains
 from tests.unit.train.process_trains import Order, Receipt
 
@@ -180,8 +183,8 @@ async def test_a_process_is_used_again_and_makes_its_provided_values_itself(engi
 async def test_an_isolated_run_has_a_process_of_its_own_whatever_its_train_says(engine: Engine) -> None:
     definition = trains.host.registry.get("stamp_here")
     here = await engine.execute(definition, Order(number=1), run=Run())
-    one = await engine.execute(definition, Order(number=1), run=Run(), isolated=True)
-    two = await engine.execute(definition, Order(number=1), run=Run(), isolated=True)
+    one = await engine.execute(definition, Order(number=1), run=Run(), together=RunSet(1))
+    two = await engine.execute(definition, Order(number=1), run=Run(), together=RunSet(1))
 
     assert isinstance(here, Completed)
     assert isinstance(one, Completed)
@@ -217,3 +220,115 @@ async def test_a_host_that_cannot_be_imported_is_a_failure() -> None:
 
     assert isinstance(outcome, Failed)
     assert "no_such_module" in outcome.reason
+
+
+def step(number: int, **does: object) -> trains.Step:
+    return trains.Step.model_validate({"number": number, **does})
+
+
+async def test_a_set_shares_a_process_and_what_ended_before_its_death_keeps_its_end(
+    engine: Engine, tmp_path: Path
+) -> None:
+    definition, go = trains.host.registry.get("take_step"), tmp_path / "go"
+    steps = [
+        step(1),
+        step(2),
+        step(3, waits_for=str(tmp_path / "never")),
+        step(4, waits_for=str(go), exit_code=0),
+    ]
+    with engine.isolation(len(steps)) as together:
+        runs = [
+            asyncio.ensure_future(
+                engine.execute(definition, each, run=Run(train="take_step"), together=together)
+            )
+            for each in steps
+        ]
+        first, second = await asyncio.gather(*runs[:2])
+        go.touch()
+        lost = await asyncio.gather(*runs[2:])
+
+    assert isinstance(first, Completed)
+    assert isinstance(second, Completed)
+    assert first.value == second.value != os.getpid()
+    for outcome in lost:
+        assert isinstance(outcome, Failed)
+        assert isinstance(outcome.exception, TrainProcessError)
+        assert outcome.exception.process_exit_code == 0
+        assert "ended with code 0 before the train ended" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        ({"signal": signal.SIGTERM}, "SIGTERM"),
+        ({"signal": signal.SIGABRT}, "SIGABRT"),
+        ({"signal": signal.SIGRTMIN + 3}, f"signal {signal.SIGRTMIN + 3}"),
+        ({"exit_code": 0}, "code 0"),
+        ({"exit_code": 7}, "code 7"),
+    ],
+)
+async def test_every_death_of_a_process_is_that_runs_failure_with_its_evidence(
+    engine: Engine, does: dict[str, object], words: str
+) -> None:
+    outcome = await engine.execute(
+        trains.host.registry.get("take_step"), step(1, **does), run=Run(train="take_step")
+    )
+
+    assert isinstance(outcome, Failed)
+    assert words in outcome.reason
+    assert outcome.junction == "take_step"
+
+
+async def test_waiting_for_a_process_is_not_running_and_can_be_cancelled(tmp_path: Path) -> None:
+    engine, go = Engine(host=trains.PLACE, max_processes=1), tmp_path / "go"
+    definition = trains.host.registry.get("take_step")
+    runs = [Run(train="take_step") for _ in range(3)]
+    tasks = [
+        asyncio.ensure_future(engine.execute(definition, step(1, waits_for=str(go)), run=run)) for run in runs
+    ]
+    await eventually(lambda: asyncio.sleep(0, runs[0].begun_ns), "the first run has begun")
+    assert [run.is_waiting for run in runs] == [False, True, True]
+    assert (engine.places.total, engine.places.free) == (1, 0)
+
+    runs[1].request_cancel(CancelledBy.OPERATOR, "enough")
+    cancelled = await tasks[1]
+    begun_late = time.perf_counter_ns()
+    go.touch()
+    first, last = await asyncio.gather(tasks[0], tasks[2])
+    await engine.close()
+
+    assert isinstance(cancelled, Cancelled)
+    assert cancelled.junction is None
+    assert isinstance(first, Completed)
+    assert isinstance(last, Completed)
+    assert runs[2].counts_from_ns > begun_late
+    assert engine.places.free == 1
+
+
+async def test_a_run_that_hogs_the_interpreter_is_killed_and_never_completed() -> None:
+    runner = ProcessRunner(host=trains.PLACE, cancel_grace=timedelta(milliseconds=100))
+    sink = ListeningSink()
+    run = Run(train="burn", sink=sink)
+    task = asyncio.ensure_future(runner.execute(trains.host.registry.get("burn"), 60.0, run=run))
+    await sink.heard.wait()
+    run.request_cancel(CancelledBy.TIMEOUT, "too long")
+    outcome = await task
+
+    assert isinstance(outcome, Cancelled)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(sink.lines[0].message), 0)
+    await runner.close()
+
+
+async def test_an_end_that_comes_after_the_request_to_cancel_is_a_cancellation() -> None:
+    runner = ProcessRunner(host=trains.PLACE)
+    sink = ListeningSink()
+    run = Run(train="burn", sink=sink)
+    task = asyncio.ensure_future(runner.execute(trains.host.registry.get("burn"), 0.3, run=run))
+    await sink.heard.wait()
+    run.request_cancel(CancelledBy.OPERATOR, "enough")
+    outcome = await task
+    await runner.close()
+
+    assert isinstance(outcome, Cancelled)
+    assert outcome.by is CancelledBy.OPERATOR

@@ -175,11 +175,11 @@ def test_ending_early_with_another_type_than_the_output_is_refused() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("priority", 32, "priority must be 0 to 31"),
-        ("timeout", 30, "timeout must be a timedelta"),
-        ("retry_delay", timedelta(0), "retry_delay must be longer than zero"),
-        ("max_retries", -1, "max_retries must not be negative"),
-        ("group", " ", "group must not be empty"),
+        ("priority", 32, "priority must be a whole number from 0 to 31, not 32"),
+        ("timeout", 30, "timeout must be a duration from 1us to 3650d, or none, not 30"),
+        ("retry_delay", timedelta(-1), "retry_delay must be a duration from 0s to 3650d, not -1d"),
+        ("max_retries", -1, "max_retries must be a whole number from 0 to 2147483647, not -1"),
+        ("group", " ", "group must be 1 to 200 characters"),
     ],
 )
 def test_an_option_out_of_range_is_refused(option: str, value: object, problem: str) -> None:

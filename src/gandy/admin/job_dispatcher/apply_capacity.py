@@ -12,4 +12,4 @@ async def apply_capacity(
 ) -> ChosenEntries:
     """Take the top of each group with room: the global cap stops the cycle, a group's cap only that group."""
     work = await transaction.run(load_entries(ready.request, ready.groups, measured.capacity))
-    return ChosenEntries(choose_entries(work, ready.request.limit))
+    return ChosenEntries(choose_entries(work, ready.request))

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gandy.model.run import ClaimedRun
     from gandy.rules.capacity import Capacity
-    from gandy.store.dispatching import DispatchRequest
+    from gandy.store.dispatching import DispatchRequest, ReadyGroup
     from gandy.store.statements import Rows
 
 
@@ -30,9 +32,14 @@ class ReadyGroups:
     """The groups that have ready work, and how it may be taken."""
 
     request: DispatchRequest
-    groups: Rows
+    groups: Sequence[ReadyGroup]
     opened: int
     held: int
+
+    @property
+    def by_id(self) -> dict[int, ReadyGroup]:
+        """The groups by their ids."""
+        return {group.id: group for group in self.groups}
 
 
 @dataclass(frozen=True, slots=True)

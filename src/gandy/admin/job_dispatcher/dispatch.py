@@ -11,7 +11,7 @@ async def dispatch(ready: ReadyGroups, chosen: ChosenEntries, transaction: Trans
     """Create the runs, mark the entries, and tell whoever takes pending runs."""
     if not chosen.entries:
         return CycleResult(opened=ready.opened, held=ready.held)
-    dispatched = await transaction.run(dispatch_entries(ready.request, chosen.entries))
+    dispatched = await transaction.run(dispatch_entries(ready.request, chosen.entries, ready.by_id))
     if dispatched.runs:
         await transaction.run(announce_pending(ready.request.owner))
     return CycleResult(dispatched=dispatched.runs, held=ready.held + dispatched.held, opened=ready.opened)

@@ -20,7 +20,7 @@ async def load_ready(request: CycleRequest, transaction: Transaction) -> ReadyGr
     cap = request.max_active_jobs
     if request.is_cap_auto:
         cap = max(LEAST_AUTO_CAP, AUTO_CAP_PER_SLOT * sum(worker.slots for worker in workers))
-    groups = await transaction.run(ready_groups(request.owner))
+    groups = await transaction.run(ready_groups(request.owner, trains))
     dispatch_request = DispatchRequest(
         owner=request.owner,
         trains=trains,

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 
 
 def cycle_request(
-    owner: str, trains: Sequence[str], settings: Settings, *, min_age_seconds: float = 0.0
+    owner: str,
+    trains: Sequence[str],
+    settings: Settings,
+    *,
+    min_age_seconds: float = 0.0,
+    has_submitter: bool = False,
 ) -> CycleRequest:
-    """Say what a cycle may do, by the settings."""
+    """Say what a cycle may do, by the settings; with a submitter no slots of ours limit what is active."""
     cap = settings.dispatcher.max_active_jobs
     return CycleRequest(
         owner=owner,
         known_trains=tuple(trains),
         max_active_jobs=cap if isinstance(cap, int) else None,
-        is_cap_auto=cap == "auto",
+        is_cap_auto=cap == "auto" and not has_submitter,
         max_per_group=settings.dispatcher.max_per_group,
         default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
         min_age_seconds=min_age_seconds,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from gandy.errors import PayloadError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import EndedBy, Failure, TrainState
+from gandy.train.failure import type_path, words_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -59,7 +60,10 @@ def _completed(
     try:
         output = definition.output.encode(outcome.value, limit=max_output_bytes) if definition else None
     except PayloadError as error:
-        failure = Failure(outcome.ended_early_by, type(error).__name__, str(error))
+        failure = Failure(outcome.ended_early_by, type(error).__name__, words_of(error))
+        return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)
+    except KeyboardInterrupt as error:  # raised by the code of the output's type
+        failure = Failure(outcome.ended_early_by, type_path(type(error)), words_of(error))
         return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)
     return Ending(TrainState.COMPLETED, EndedBy.ITSELF, junctions, output)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from gandy.admin.job_runner.endings import Ending, describe
 from gandy.errors import TrainProcessError
 from gandy.model.outcome import Failed
 from gandy.model.run import EndedBy, RunEnd
-from gandy.rules.aftermath import is_suspect
+from gandy.settings.bounds import as_span
 
 if TYPE_CHECKING:
     from gandy.admin.job_runner.reports import RunReport
@@ -26,11 +25,15 @@ def record(
     train: AnyTrain | None,
     report: RunReport | None,
     max_output_bytes: int,
+    set_size: int = 0,
 ) -> RunEnd:
-    """Say how a claimed run ended, with everything that finishing has to know."""
-    was_alone = is_suspect(claimed.losses)
+    """Say how a claimed run ended, with everything that finishing has to know.
+
+    `set_size` counts the runs of the set that it was isolated in; 0 means that it was not isolated.
+    """
+    was_alone = set_size == 1
     ending = describe(outcome, train, max_output_bytes=max_output_bytes)
-    if was_alone:
+    if set_size:
         ending = _judged(ending, outcome)
     delay = claimed.retry_delay_seconds
     end = RunEnd(  # by position: thousands of them are made each second
@@ -52,7 +55,7 @@ def record(
         was_alone,
         claimed.max_retries,
         claimed.is_retried,
-        None if delay is None else timedelta(seconds=delay),
+        None if delay is None else as_span(delay),
         claimed.unique_key,
     )
     return end if report is None else _with_report(end, report)
@@ -69,7 +72,8 @@ def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
 
 
 def _judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
-    """The death of a process that it had to itself tells on the job; any other is an ordinary failure."""
-    if isinstance(outcome, Failed) and isinstance(outcome.exception, TrainProcessError):
+    """The death of the process that a set of suspects ran in is a loss of each run that was not over."""
+    error = outcome.exception if isinstance(outcome, Failed) else None
+    if type(error) is TrainProcessError and error.process_exit_code is not None:
         return ending._replace(ended_by=EndedBy.LOST_WORKER)
     return ending

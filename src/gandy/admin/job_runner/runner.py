@@ -1,14 +1,17 @@
-"""Load, check, run, record: what happens to one claimed run."""
+"""Begin, check, run, record: what happens to one claimed run, whoever claimed it."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gandy.admin.job_runner.record import record
-from gandy.errors import GandyError
+from gandy.events import RunStarted
+from gandy.model.outcome import Cancelled, CancelledBy
 from gandy.model.run import TrainState
-from gandy.rules.aftermath import is_suspect
+from gandy.settings import format_duration
 from gandy.store.finishing import overruled_end
 from gandy.train.failure import failure
 from gandy.train.hooks import HookEvent
@@ -16,26 +19,30 @@ from gandy.train.inside.run import Run
 from gandy.train.route.junction import Required
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gandy.admin.job_runner.reports import RunReport, RunReports
-    from gandy.model.outcome import CancelledBy, Outcome
+    from gandy.events import EventBus
+    from gandy.model.outcome import Outcome
     from gandy.model.run import ClaimedRun, RunEnd
     from gandy.store.finishing import FinishResult
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
-    from gandy.train.hooks import HookName, Hooks
+    from gandy.train.hook_delivery import HookDelivery
+    from gandy.train.hooks import HookName
     from gandy.train.inside.run import RunLimits
+    from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain, Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerParts:
-    """What the application and the worker give to every run."""
+    """What the application gives to every run."""
 
     registry: Registry
     provided: ProvidedValues
-    hooks: Hooks
+    hooks: HookDelivery
+    events: EventBus
     reports: RunReports
     limits: RunLimits
     engine: Engine
@@ -59,6 +66,29 @@ class FinishedRun(NamedTuple):
     report: RunReport | None  #: None: it said nothing
 
 
+class _Said(NamedTuple):
+    """What is known of a run beside its outcome."""
+
+    worker_id: str
+    train: AnyTrain | None
+    report: RunReport | None
+    set_size: int
+
+
+class Stored(NamedTuple):
+    """Stands for the input that the claim brought."""
+
+
+STORED: Final = Stored()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unattended:
+    """A run without an attendant: its time is watched here, and a caller who leaves has cancelled it."""
+
+    value: object = STORED  #: the input, where the caller has it at hand
+
+
 class JobRunner:
     """Takes a claimed run to its end; whatever happens inside becomes that run's own outcome."""
 
@@ -67,36 +97,56 @@ class JobRunner:
         self.running: dict[int, Run] = {}
 
     async def run(
-        self, claimed: ClaimedRun, worker_id: str, *, cancelled_by: CancelledBy | None = None
+        self,
+        claimed: ClaimedRun,
+        worker_id: str,
+        *,
+        cancelled_by: CancelledBy | None = None,
+        together: RunSet | None = None,
+        held_for: float = 0.0,
+        is_leaving: Callable[[], bool] | None = None,
+        unattended: Unattended | None = None,
     ) -> FinishedRun:
-        """Run one claimed run and return its end."""
+        """Run one claimed run and return its end.
+
+        `together` is the set that a suspect is isolated with, `held_for` how many seconds the run waited here
+        after its claim. A cancellation of this task passes through where `is_leaving` says that the caller
+        asked for it (without it: always). A caller who leaves an `unattended` run has
+        cancelled the run.
+        """
         parts = self._parts
         run = self._begin(claimed)
         if cancelled_by is not None:
             run.request_cancel(cancelled_by)
+        alarm = None if unattended is None else _set_alarm(run, claimed.timeout_seconds)
         train: AnyTrain | None = None
         outcome: Outcome[Any]
         try:
+            if parts.events.is_heard or parts.hooks.wants("started"):
+                self._tell_started(claimed, held_for)
             train = parts.registry.get(claimed.train)
-            value = check_input(train, claimed.input_json)
-            if parts.hooks.wants("started"):
-                await self._tell_started(run)
+            if unattended is None or unattended.value is STORED:
+                value = check_input(train, claimed.input_json)
+            else:
+                value = unattended.value
             outcome = await parts.engine.execute(
-                train, value, run=run, provided=parts.provided, isolated=is_suspect(claimed.losses)
+                train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
             )
-        except GandyError as error:  # it could not even begin; what it raises itself is in its outcome
-            outcome = failure(error, run, junction=None, timings=())
+        except BaseException as error:  # what the job's code raises is in its outcome; this is beside it
+            if _passes(error, is_leaving, is_kept=unattended is not None):
+                raise
+            outcome = _stopped(error, run)
         finally:
+            if alarm is not None:
+                alarm.cancel()
             del self.running[claimed.id]
             report = parts.reports.close(run)
-        end = record(
-            claimed,
-            outcome,
-            worker_id=worker_id,
-            train=train,
-            report=report,
-            max_output_bytes=parts.max_output_bytes,
-        )
+        said = _Said(worker_id, train, report, 0 if together is None else together.size)
+        try:
+            end = self._record(claimed, outcome, said)
+        except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
+            outcome = failure(error, run, junction=None, timings=outcome.timings)
+            end = self._record(claimed, outcome, said)
         return FinishedRun(claimed, outcome, end, report)
 
     def _begin(self, claimed: ClaimedRun) -> Run:
@@ -114,15 +164,37 @@ class JobRunner:
         self._parts.reports.open(run, claimed.started_at)
         return run
 
-    async def _tell_started(self, run: Run) -> None:
-        await self._parts.hooks.fire(
-            HookEvent(
-                name="started",
-                train=run.train,
-                run_id=run.id,
-                attempt=run.attempt,
-                manifest=run.manifest,
+    def _tell_started(self, claimed: ClaimedRun, held_for: float) -> None:
+        """Say that a run begins; its hooks are called beside it."""
+        self._parts.events.emit(
+            RunStarted(
+                run_id=claimed.id,
+                train=claimed.train,
+                manifest=claimed.manifest,
+                attempt=claimed.attempt,
+                waited_for=claimed.started_at - claimed.waited_since + timedelta(seconds=held_for),
             )
+        )
+        if self._parts.hooks.wants("started"):
+            self._parts.hooks.deliver(
+                HookEvent(
+                    name="started",
+                    train=claimed.train,
+                    run_id=claimed.id,
+                    attempt=claimed.attempt,
+                    manifest=claimed.manifest,
+                )
+            )
+
+    def _record(self, claimed: ClaimedRun, outcome: Outcome[Any], said: _Said) -> RunEnd:
+        return record(
+            claimed,
+            outcome,
+            worker_id=said.worker_id,
+            train=said.train,
+            report=said.report,
+            max_output_bytes=self._parts.max_output_bytes,
+            set_size=said.set_size,
         )
 
 
@@ -140,18 +212,27 @@ def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
     return finished._replace(end=overruled_end(finished.end))
 
 
-async def tell_hooks(hooks: Hooks, finished: FinishedRun) -> None:
-    """Tell the application's hooks, once, after the end is recorded."""
-    name = HOOKS_BY_STATE[finished.end.state]
-    if hooks.wants(name):
-        claimed = finished.claimed
-        await hooks.fire(
-            HookEvent(
-                name=name,
-                train=claimed.train,
-                run_id=claimed.id,
-                attempt=claimed.attempt,
-                manifest=claimed.manifest,
-                outcome=finished.outcome,
-            )
-        )
+def _set_alarm(run: Run, seconds: float) -> asyncio.TimerHandle:
+    def ring() -> None:
+        span = format_duration(timedelta(seconds=seconds))
+        run.request_cancel(CancelledBy.TIMEOUT, f"the run took longer than {span}")
+
+    return asyncio.get_running_loop().call_later(seconds, ring)
+
+
+def _passes(error: BaseException, is_leaving: Callable[[], bool] | None, *, is_kept: bool) -> bool:
+    """Whether this ends the task and not only its run."""
+    if isinstance(error, asyncio.CancelledError):
+        return not is_kept and (is_leaving is None or is_leaving())
+    if isinstance(error, GeneratorExit):
+        try:
+            asyncio.current_task()
+        except RuntimeError:  # closed from outside: no loop runs it any more
+            return True
+    return False
+
+
+def _stopped(error: BaseException, run: Run) -> Outcome[Any]:
+    if isinstance(error, asyncio.CancelledError):
+        return Cancelled(CancelledBy.CALLER, "the task that ran it was cancelled", run.junction)
+    return failure(error, run, junction=None, timings=())

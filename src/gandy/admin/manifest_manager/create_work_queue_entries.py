@@ -40,7 +40,7 @@ async def create_work_queue_entries(
 ) -> CycleResult:
     """Write what was decided, at most so many entries; a bad manifest has its own error, the others go on."""
     chosen = _within_limit(determined.decided, request.settings.max_entries_per_cycle)
-    written = await write_decisions(transaction, chosen)
+    written = await write_decisions(transaction, chosen, charges_all=request.charges_all)
     left_over = loaded.left_over + len(determined.decided) - len(chosen)
     backlog = keep_backlog(loaded.now, since=loaded.backlog_since, is_behind=left_over > 0)
     await transaction.run(backlog)
@@ -54,6 +54,7 @@ async def create_work_queue_entries(
         left_over=left_over,
         timed_out=timed_out.run_ids,
         reaped=pending.runs + in_progress.runs,
+        recovered={**pending.causes, **in_progress.causes},
         parked=fresh.parked,
         lateness=_lateness(written, loaded.now),
         silent_workers=in_progress.silent_workers,

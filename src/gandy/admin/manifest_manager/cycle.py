@@ -13,6 +13,7 @@ from gandy.store.reaping import ReapRules
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gandy.events import RecoveryCause
     from gandy.model.manifest import Decision, DispatchView
     from gandy.store.reaping import ParkedManifest
 
@@ -24,6 +25,9 @@ class CycleRequest:
     settings: ManifestManagerSettings
     retention: RetentionSettings
     trusts_leases: bool = False  #: the database has answered for long enough to believe in expired leases
+    charges_all: bool = (
+        False  #: all items were refused alike in the cycles before: they are charged after all
+    )
 
     @property
     def reap_rules(self) -> ReapRules:
@@ -52,10 +56,11 @@ class TimedOutRuns:
 
 @dataclass(frozen=True, slots=True)
 class ReapedPending:
-    """Runs that nobody would have started."""
+    """Runs that no worker would have started."""
 
     runs: int
     manifest_ids: frozenset[int]
+    causes: Mapping[RecoveryCause, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class ReapedInProgress:
 
     runs: int
     manifest_ids: frozenset[int]
+    causes: Mapping[RecoveryCause, int]
     silent_workers: int  #: with expired leases that are not believed yet
     next_lease_end: timedelta | None
 
@@ -91,11 +97,12 @@ class CycleResult:
     looked_at: int = 0
     queued: int = 0
     skipped: int = 0
-    contended: int = 0  #: changed by somebody else meanwhile; decided anew in the next cycle
+    contended: int = 0  #: changed by another writer meanwhile; decided again in the next cycle
     errors: int = 0
     left_over: int = 0
     timed_out: tuple[int, ...] = ()
     reaped: int = 0
+    recovered: Mapping[RecoveryCause, int] = field(default_factory=dict)  #: what was reaped, by cause
     parked: tuple[ParkedManifest, ...] = ()
     lateness: timedelta = field(default=timedelta(0))  #: of the latest entry
     silent_workers: int = 0

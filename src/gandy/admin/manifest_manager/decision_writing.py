@@ -10,6 +10,7 @@ from gandy.errors import RowConflictError
 from gandy.model.manifest import Decision, DispatchView, Skipped
 from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
 from gandy.rules.verdicts import as_error
+from gandy.store.halving import write_halved
 from gandy.store.manifests import (
     advance,
     advance_without_entry,
@@ -21,7 +22,7 @@ from gandy.store.manifests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from gandy.store.drivers.database import Transaction
     from gandy.store.manifests import SkipRow
@@ -46,54 +47,54 @@ class Written:
         return {view.id for view, _ in self.moved} | self.errors.keys()
 
 
-async def write_decisions(transaction: Transaction, decided: Sequence[Decided]) -> Written:
-    """Write entries and verdicts."""
+async def write_decisions(
+    transaction: Transaction, decided: Sequence[Decided], *, charges_all: bool = False
+) -> Written:
+    """Write entries and verdicts; what is refused alone has its own error, and the others go on.
+
+    SetRefusedError: all of several were refused alike, so that none is charged, unless `charges_all` says
+    that this has gone on for long enough.
+    """
     written = Written()
-    await _write(transaction, decided, written)
-    await _write_verdicts(transaction, written)
+    if decided:
+        result = await write_halved(decided, _writing(transaction, written), charges_all=charges_all)
+        for refused in result.refused:
+            await _write_as_error(transaction, written, pair=refused.item, error=refused.error)
+    await _write_verdicts(transaction, written, charges_all=charges_all)
     return written
 
 
-async def _write(transaction: Transaction, decided: Sequence[Decided], written: Written) -> None:
-    if not decided:
-        return
-    try:
-        async with transaction.savepoint():
-            advanced = await transaction.run(advance(decided))
-    except RowConflictError as error:
-        if len(decided) == 1:
-            await _write_alone(transaction, written, pair=decided[0], error=error)
-            return
-        middle = len(decided) // 2
-        await _write(transaction, decided[:middle], written)
-        await _write(transaction, decided[middle:], written)
-        return
-    written.moved += [pair for pair in decided if pair[0].id in advanced.moved]
-    written.queued |= advanced.queued
+def _writing(transaction: Transaction, written: Written) -> Callable[[Sequence[Decided]], Awaitable[None]]:
+    async def write(part: Sequence[Decided]) -> None:
+        try:
+            async with transaction.savepoint():
+                advanced = await transaction.run(advance(part))
+        except RowConflictError as error:
+            if len(part) > 1 or not is_met_entry(error):
+                raise
+            async with transaction.savepoint():
+                advanced = await transaction.run(advance_without_entry(*part[0]))
+        written.moved += [pair for pair in part if pair[0].id in advanced.moved]
+        written.queued |= advanced.queued
 
-
-async def _write_alone(
-    transaction: Transaction, written: Written, *, pair: Decided, error: RowConflictError
-) -> None:
-    if not is_met_entry(error):
-        await _write_as_error(transaction, written, pair=pair, error=error)
-        return
-    advanced = await transaction.run(advance_without_entry(*pair))
-    written.moved += [pair] if advanced.moved else []
+    return write
 
 
 async def _write_as_error(
-    transaction: Transaction, written: Written, *, pair: Decided, error: RowConflictError
+    transaction: Transaction, written: Written, *, pair: Decided, error: Exception
 ) -> None:
     """Give the manifest its error verdict, so that it moves on; if even that is refused, it stays due."""
     view, decision = pair
     _log.error("manifest %s could not be queued: %s", view.external_id, error)
     written.errors[view.id] = str(error)
     if decision.occurrence is not None:
-        await _write(transaction, [(view, as_error(decision))], written)
+        settled = [(view, as_error(decision))]
+        result = await write_halved(settled, _writing(transaction, written), charges_all=True)
+        for refused in result.refused:
+            _log.error("manifest %s stays due: %s", view.external_id, refused.error)
 
 
-async def _write_verdicts(transaction: Transaction, written: Written) -> None:
+async def _write_verdicts(transaction: Transaction, written: Written, *, charges_all: bool) -> None:
     """Record what was not queued and why, and let waiting retries go where an instant coalesced with them."""
     crossed = [
         pair for pair in written.moved if pair[1].occurrence is not None and pair[0].id not in written.queued
@@ -103,12 +104,32 @@ async def _write_verdicts(transaction: Transaction, written: Written) -> None:
         *(skip for pair in written.moved for skip in _skips_of(pair, written)),
         *(_settled_by_crossing(*pair) for pair in crossed if not _is_only_deferred(pair[0])),
     ]
-    await transaction.run(record_skips(skips))
+    await _record(transaction, skips, charges_all=charges_all)
     written.skipped = sum(skip.occurrences for _, skip, _ in skips)
     forward = [view.id for view, decision in written.moved if decision.brings_retry_forward]
     retried = await transaction.run(bring_retries_forward(forward))
     owners = {view.owner for view, _ in written.moved if view.id in written.queued}
     await transaction.run(announce_work(owners | retried))
+
+
+async def _record(transaction: Transaction, skips: Sequence[SkipRow], *, charges_all: bool) -> None:
+    """Write the verdicts that are no entries; one that is refused is told, for its manifest moved on."""
+    if not skips:
+        return
+
+    by_manifest: dict[int, list[SkipRow]] = {}
+    for skip in skips:
+        by_manifest.setdefault(skip[0], []).append(skip)
+
+    async def write(part: Sequence[list[SkipRow]]) -> int:
+        async with transaction.savepoint():
+            return await transaction.run(record_skips([skip for rows in part for skip in rows]))
+
+    result = await write_halved(list(by_manifest.values()), write, charges_all=charges_all)
+    for refused in result.refused:
+        _log.error(
+            "%s verdicts of manifest %s are lost: %s", len(refused.item), refused.item[0][0], refused.error
+        )
 
 
 def _skips_of(pair: Decided, written: Written) -> Iterator[SkipRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from gandy.rules.deciding import Decider
 
 if TYPE_CHECKING:
     from typing import Final
+
+_log = logging.getLogger("gandy.manifest_manager")
 
 #: A schedule that cannot be read here may be readable after the next deploy.
 _UNREADABLE_RETRY_AFTER: Final = timedelta(hours=1)
@@ -30,7 +33,11 @@ def determine_jobs_to_queue(loaded: LoadedManifests, fresh: FreshManifests) -> D
 
 def _decide(view: DispatchView, decider: Decider, problem: str | None) -> Decision:
     if problem is None:
-        return decider.determine(view)
+        try:
+            return decider.determine(view)
+        except Exception as error:  # noqa: BLE001 whatever one schedule raises, the others are decided
+            problem = f"it cannot be evaluated: {type(error).__name__}: {error}"
+            _log.error("manifest %s: %s", view.external_id, problem)
     look_again = decider.now + _UNREADABLE_RETRY_AFTER
     return Decision(view.id, view.next_scheduled_run, next_look_at=look_again, problem=problem)
 

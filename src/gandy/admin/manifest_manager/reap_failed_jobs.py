@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from gandy.admin.manifest_manager.cycle import (
@@ -12,11 +13,17 @@ from gandy.admin.manifest_manager.cycle import (
 )
 from gandy.rules.retry import is_exhausted
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
+from gandy.store.halving import write_halved
 from gandy.store.manifests import load_views
 from gandy.store.reaping import park_manifests
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gandy.model.manifest import DispatchView
+    from gandy.store.reaping import ParkedManifest
+
+_log = logging.getLogger("gandy.manifest_manager")
 
 
 async def reap_failed_jobs(
@@ -30,10 +37,25 @@ async def reap_failed_jobs(
     fresh = await transaction.run(load_views(pending.manifest_ids | in_progress.manifest_ids))
     views = {view.id: view for view in (*loaded.views, *fresh.views)}
     exhausted = [view.id for view in views.values() if _is_to_be_parked(view)]
-    parked = await transaction.run(park_manifests(exhausted))
+    parked = await _park(transaction, exhausted)
     for letter in parked:
         views[letter.manifest_id] = views[letter.manifest_id]._replace(is_dead_lettered_now=True)
     return FreshManifests(tuple(views.values()), {**loaded.unreadable, **fresh.unreadable}, parked)
+
+
+async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[ParkedManifest, ...]:
+    """Write the letters; a manifest whose letter is refused is told, and tried again by the next cycle."""
+    if not manifest_ids:
+        return ()
+
+    async def write(part: Sequence[int]) -> tuple[ParkedManifest, ...]:
+        async with transaction.savepoint():
+            return await transaction.run(park_manifests(part))
+
+    result = await write_halved(manifest_ids, write, charges_all=True)
+    for refused in result.refused:
+        _log.error("the dead letter of manifest %s cannot be written: %s", refused.item, refused.error)
+    return tuple(letter for part in result.written for letter in part)
 
 
 def _is_to_be_parked(view: DispatchView) -> bool:

@@ -11,6 +11,9 @@ from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.service_state import recall, remember, take_turn
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gandy.model.manifest import DispatchView
     from gandy.store.drivers.database import Runner
     from gandy.store.statements import Operation
 
@@ -39,10 +42,18 @@ def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
     place = yield from recall(_PLACE)
     found = yield from load_page(place or 0, page)
     now = yield from read_now()
-    wrong = [(view, look) for view in found.views if (look := missing_look(view, now)) is not None]
+    wrong = [(view, look) for view in found.views if (look := _missing_look(view, now)) is not None]
     for view, look in wrong:
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
     is_end = len(found.views) < page
     yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
     return RepairResult(len(found.views), repaired)
+
+
+def _missing_look(view: DispatchView, now: datetime) -> datetime | None:
+    """Say when to look at a manifest that cannot be evaluated: now, so that a cycle gives it its verdict."""
+    try:
+        return missing_look(view, now)
+    except Exception:  # noqa: BLE001 whatever one schedule raises, the others are set right
+        return None if view.next_look_at is not None else now

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gandy.admin.table_maintenance.cycle import DroppedDays, MadeDays
 from gandy.admin.upkeep.declaration import ByDay, PrunedBy, upkeep_of
 from gandy.admin.upkeep.pruning import PATIENCE, Shift
-from gandy.errors import DatabaseBusyError
+from gandy.errors import DatabaseBusyError, DatabaseRefusedError
 from gandy.store.drivers.database import KeepsDays
 from gandy.store.partitions import (
     close_past_days,
@@ -53,7 +53,7 @@ async def _drop_all(commands: Commands, shift: Shift) -> DroppedDays:
         held = await commands.run(count_rows(leaf))
         try:
             await _drop(commands, leaf)
-        except DatabaseBusyError as error:
+        except (DatabaseBusyError, DatabaseRefusedError) as error:
             _log.warning("%s could not be dropped now: %s", leaf.name, error)
             continue
         leaves += 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gandy.admin.table_maintenance.cycle import MadeDays
 from gandy.admin.upkeep.declaration import UpkeepRequest  # noqa: TC001 the engine reads it at run time
 from gandy.admin.upkeep.pruning import PATIENCE, Shift
-from gandy.errors import DatabaseBusyError, RowConflictError
+from gandy.errors import DatabaseBusyError, DatabaseRefusedError, RowConflictError
 from gandy.rules.retention import days_ahead
 from gandy.store.drivers.database import KeepsDays
 from gandy.store.partitions import add_day, close_past_days, lock_history, read_horizon
@@ -44,7 +44,7 @@ async def _make(shift: Shift, today: date, end: date) -> MadeDays:
     while day < end and not shift.is_stopping():
         try:
             await shift.database.run(add_day(day, PATIENCE))
-        except (DatabaseBusyError, RowConflictError) as error:
+        except (DatabaseBusyError, DatabaseRefusedError, RowConflictError) as error:
             _log.warning("the partitions of %s could not be made now: %s", day, error)
             break
         made, day = made + 1, day + timedelta(days=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from gandy.errors import TimezoneNotFoundError
+from gandy.settings.bounds import shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +45,19 @@ class Stretch:
         return self.end + self.offset
 
 
-@lru_cache(maxsize=1024)
 def zone(name: str) -> ZoneInfo:
     """Find an IANA zone; whatever else the name leads to is an error with that name."""
+    if not isinstance(name, str):
+        raise TimezoneNotFoundError(shown(name))
+    return _zone(name)
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ValueError, KeyError, OSError, TypeError, AttributeError) as error:
-        raise TimezoneNotFoundError(str(name)) from error
+        raise TimezoneNotFoundError(shortened(name)) from error
 
 
 def seconds_of(instant: datetime) -> int:

@@ -8,8 +8,9 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from gandy.errors import GandyError
+from gandy.errors import DatabaseFaultError, GandyError
 from gandy.model.outcome import CancelledBy
+from gandy.store.report_writing import write_reports
 from gandy.store.runs import ProgressRow, read_cancellations, report_progress
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _log = logging.getLogger("gandy.worker")
 
 LOOK_EVERY: Final = 0.5
 IGNORED_AFTER: Final = 10.0
+NANOSECONDS: Final = 1_000_000_000
 
 
 class Attendant:
@@ -78,30 +80,46 @@ class Attendant:
                     await self._exchange()
                 except GandyError as error:
                     _log.warning("running runs were not looked after: %s", error)
+                    await asyncio.sleep(
+                        LOOK_EVERY
+                    )  # it was woken for a run: the database is not asked at once
 
     def cancel_all(self, by: CancelledBy, reason: str) -> None:
         """Ask every run to stop."""
         for run_id in list(self._claims):
-            self._cancel(run_id, by, reason)
+            self.cancel(run_id, by, reason)
 
     def _stop_overdue(self) -> None:
-        now = time.monotonic()
-        for run_id, (claimed, begun) in list(self._claims.items()):
-            if now - begun > claimed.timeout_seconds:
-                self._cancel(
-                    run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s"
-                )
+        """Stop what has taken too long; the time of a run that waits for its process does not count."""
+        now = time.perf_counter_ns()
+        for run_id, (claimed, _) in list(self._claims.items()):
+            run = self._runner.running.get(run_id)
+            if run is None or run.is_waiting:
+                continue
+            if now - run.counts_from_ns > claimed.timeout_seconds * NANOSECONDS:
+                self.cancel(run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s")
 
     async def _exchange(self) -> None:
         """One transaction: read who shall stop, write what the runs report."""
         pending = self._reports.take()
         with self._finisher.holding_back({line.run_id for line in pending.lines} if pending else ()):
             ids = [*self._claims, *self._held()]
-            asked = await self._database.run(_exchange(ids, pending, self._ignoring()))
+            asked = await self._ask_and_report(ids, pending)
         held = set(self._held())
         self._asked_early = {run_id: by for run_id, by in asked.items() if run_id in held}
         for run_id, by in asked.items():
-            self._cancel(run_id, by, "")
+            self.cancel(run_id, by, "")
+
+    async def _ask_and_report(self, ids: list[int], pending: Pending | None) -> Mapping[int, CancelledBy]:
+        try:
+            return await self._database.run(_exchange(ids, pending, self._ignoring()))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one report is refused: it is found, the others are written
+            _log.warning("reports of runs are written one by one: %s", error)
+        if pending is not None:
+            await write_reports(self._database, pending.lines, pending.progress)
+        return await self._database.read(read_cancellations(ids))
 
     def _ignoring(self) -> list[ProgressRow]:
         """Mark the runs that were asked to stop some time ago and go on all the same."""
@@ -116,7 +134,8 @@ class Attendant:
             )
         return rows
 
-    def _cancel(self, run_id: int, by: CancelledBy, reason: str) -> None:
+    def cancel(self, run_id: int, by: CancelledBy, reason: str) -> None:
+        """Ask a run to stop, once."""
         run = self._runner.running.get(run_id)
         if run is not None and run_id not in self._asked:
             self._asked[run_id] = time.monotonic()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gandy.model.run import ClaimedRun
 
@@ -28,6 +29,7 @@ class RunBuffer:
         self._left = RUNS_A_TURN
         self._width = 1
         self._is_turn_coming = False
+        self.arrived = asyncio.Event()  #: set by each `put`; whoever waits for it clears it
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -35,6 +37,7 @@ class RunBuffer:
     def put(self, runs: Sequence[ClaimedRun]) -> None:
         """Add runs; waiting slots are woken with the next turn."""
         self._runs.extend(runs)
+        self.arrived.set()
         self._plan_turn()
 
     async def get(self) -> ClaimedRun:
@@ -46,6 +49,18 @@ class RunBuffer:
             await waiting
         self._left -= 1
         return self._runs.popleft()
+
+    def find(self, fits: Callable[[ClaimedRun], bool]) -> ClaimedRun | None:
+        """Return the oldest run that fits, which stays held."""
+        return next((run for run in self._runs if fits(run)), None)
+
+    def take(self, most: int, fits: Callable[[ClaimedRun], bool]) -> list[ClaimedRun]:
+        """Take the oldest runs that fit, at once and at most that many."""
+        taken = list(islice((run for run in self._runs if fits(run)), most))
+        if taken:
+            ids = {run.id for run in taken}
+            self._runs = deque(run for run in self._runs if run.id not in ids)
+        return taken
 
     def _plan_turn(self) -> None:
         if self._runs and self._waiting and not self._is_turn_coming:
@@ -67,6 +82,11 @@ class RunBuffer:
     def ids(self) -> list[int]:
         """The runs that are held."""
         return [run.id for run in self._runs]
+
+    @property
+    def has_free_slot(self) -> bool:
+        """Whether a slot waits for a run."""
+        return bool(self._waiting)
 
     def clear(self) -> list[int]:
         """Give up everything that was not begun."""

@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from gandy.errors import DatabaseFaultError, GandyError, SetRefusedError
 from gandy.rules.aftermath import is_suspect
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.pace import Pace
 from gandy.services.worker.parts import dispatch_request
-from gandy.store.dispatching import claim_pending, dispatch
+from gandy.store.dispatching import (
+    NOTHING,
+    Dispatched,
+    choose_entries,
+    claim_pending,
+    dispatch,
+    dispatch_entries,
+    load_ready,
+)
+from gandy.store.halving import write_halved
+from gandy.store.returning import Refusal, refuse_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Callable, Sequence
 
     from gandy.services.worker.buffer import RunBuffer
     from gandy.services.worker.parts import WorkerParts
-    from gandy.store.dispatching import Dispatched
-    from gandy.store.drivers.database import Session
+    from gandy.store.dispatching import DispatchRequest
+    from gandy.store.drivers.database import Session, Transaction
+    from gandy.store.statements import Row
+
+_log = logging.getLogger("gandy.worker")
 
 LANES: Final = 2  # a claim may set out before the one before it is back
+FIRST_RETRY_SECONDS: Final = 0.05  # a connection that was cut is mostly back at once
+LONGEST_RETRY_SECONDS: Final = 1.0
+FIRST_CONTENDED_SECONDS: Final = 0.005  # another claim is about to commit
+LONGEST_CONTENDED_SECONDS: Final = 0.5
+MOST_DOUBLINGS: Final = 10
+CHARGED_AFTER: Final = 3  # claims in a row that were refused as a whole
 
 
 class Claiming(Protocol):
@@ -31,96 +53,135 @@ class Claiming(Protocol):
         ...
 
     @property
-    def running(self) -> int:
-        """How many slots are taken."""
-        ...
-
-    @property
     def is_quiet(self) -> bool:
         """Whether nothing runs and every end is on record, so that nothing new comes from here."""
         ...
 
-    def note_idle(self) -> None:
-        """Nothing was there to claim, asked while all was quiet."""
+    def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
+        """Say whether a claim made while all was quiet found nothing."""
         ...
 
-    async def attempt(self, work: Awaitable[int]) -> int | None:
-        """Do it, or say why not and let the loop go on."""
-        ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The slots that a claimer fills: how many, for which trains, and how many of them are taken."""
+
+    slots: int
+    prefetch: int
+    trains: Sequence[str]
+    running: Callable[[], int]
+
+
+class Ticket(NamedTuple):
+    """A claim that another transaction makes: with the end that frees the place, in one commit."""
+
+    claimer: Claimer
+    request: DispatchRequest
+    serial: int
+
+    def land(self, found: Dispatched | None) -> None:
+        """Hand over what was claimed; None: nothing was committed."""
+        self.claimer.land(self, found)
 
 
 class Claimer:
-    """Keeps the buffers of one worker filled, by as much as it runs in a moment."""
+    """Keeps the slots of one kind busy: asks whenever a slot, or enough of what is held ahead, is free.
+
+    Three numbers decide: what runs, what is held, and what claims on their way may still bring. Together they
+    are kept at the number of slots plus what the pace says is worth holding ahead. A claim that brings less
+    than it asked for means that the queue has no more: the next one waits for a wake-up (work was queued, an
+    end made room under a cap) or for the poll. A claim that met another one's locks is soon repeated.
+    """
 
     def __init__(
-        self, parts: WorkerParts, worker: Claiming, *, ready: RunBuffer, suspects: RunBuffer
+        self, parts: WorkerParts, worker: Claiming, places: Places, *, ready: RunBuffer, suspects: RunBuffer
     ) -> None:
+        settings = parts.settings.worker
         self._parts = parts
         self._worker = worker
+        self._places = places
         self._ready = ready
         self._suspects = suspects
-        self._settings = parts.settings.worker
-        self._pace = Pace(slots=self._settings.slots, most=self._settings.prefetch)
+        self._poll = settings.poll_every.total_seconds()
+        self._pace = Pace(slots=places.slots, most=places.prefetch)
         self._sessions = [parts.database.session() for _ in range(LANES)]
-        self._low = [asyncio.Event() for _ in range(LANES)]
-        self._wake = parts.wakeups.event("work")
-        self._pending = parts.wakeups.event("pending")
-        self._flying: set[asyncio.Future[int]] = set()
+        self._free_sessions = list(self._sessions)
+        self._changed = asyncio.Event()
+        parts.wakeups.on("work", self.look)
+        parts.wakeups.on("pending", self.look_for_pending)
+        self._flights: dict[int, int] = {}  # claims on their way: what each asked for, by its serial
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._serial = 0
         self._coming = 0
-        self._is_dry = True
-        self._low_mark = 0
+        self._is_resting = False
+        self._rests_until = 0.0
+        self._last_wake = 0
+        self._last_full = -1
+        self._has_pending = True
+        self._contended = 0
+        self._faults = 0
+        self._refused_alike = 0
+        self._turn = 0
         self.is_open = True
-        self.look_for_pending()
+
+    # What others tell
 
     def look(self) -> None:
-        """Ask the queue again at once."""
-        self._wake.set()
+        """Ask the queue again at once: there may be work, or room under a cap."""
+        self._last_wake = self._serial
+        if not self._faults:  # a database that failed is not asked more often for that
+            self._is_resting = False
+            self._changed.set()
 
     def look_for_pending(self) -> None:
         """Let the next claim begin with what a dispatcher has made."""
-        self._pending.set()
+        self._has_pending = True
+        self.look()
 
     def begin(self) -> None:
         """Count a run that begins, and claim before the slots run dry."""
         self._pace.begin()
-        self._notice()
+        self.notice()
+
+    def notice(self) -> None:
+        """See whether enough is free for a claim; called whenever a run begins or ends."""
+        if not self._is_resting and self._free() >= self._pace.unit:
+            self._changed.set()
+
+    def stall(self) -> None:
+        """Hold nothing in advance until jobs begin again."""
+        self._pace.stall()
+
+    @property
+    def oldest_flight(self) -> int:
+        """The serial of the oldest claim on its way; the next one's where none is."""
+        return min(self._flights, default=self._serial)
+
+    @property
+    def next_flight(self) -> int:
+        """The serial that the next claim will have."""
+        return self._serial
+
+    # The loop
 
     async def run(self) -> None:
-        """Claim for ever; sleep only when the queue has nothing more."""
-        poll = self._settings.poll_every.total_seconds()
+        """Claim without end; sleep only while nothing is free or the queue has nothing more."""
         while True:
-            wanted, was_quiet = self._wanted(), self._worker.is_quiet
-            claimed = await self._claim_whole(wanted) if wanted else None
-            if wanted and claimed is None:
-                continue  # it failed, and has rested for that
-            if claimed is None or claimed >= wanted:
-                await wait_for_wake(self._low[0], poll)
-                continue
-            if claimed == 0 and was_quiet:
-                if self._flying:  # the other lane may bring something: only then is it known
-                    await asyncio.wait(self._flying)
-                    continue
-                self._worker.note_idle()
-            await wait_for_wake(self._wake, poll)
-
-    async def run_beside(self) -> None:
-        """Claim too while a claim is on its way, as long as the queue has more."""
-        while True:
-            await self._low[1].wait()
-            self._low[1].clear()
-            wanted = self._wanted() if self._flying else 0
+            wanted = self._wanted()
             if wanted:
-                await self._claim_whole(wanted, lane=1)
+                self._set_out(wanted)
+            else:
+                await self._rest()
 
     async def settle(self, seconds: float) -> None:
         """Claim nothing more, and wait for what is on its way."""
         self.is_open = False
-        if self._flying:
-            await asyncio.wait(self._flying, timeout=seconds)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
 
     @property
     def session(self) -> Session:
-        """The connection that put what was not begun back."""
+        """The connection that puts back what was not begun."""
         return self._sessions[0]
 
     async def close(self) -> None:
@@ -128,54 +189,173 @@ class Claimer:
         for session in self._sessions:
             await session.close()
 
+    def _free(self) -> int:
+        """How many more could be held, run or be on their way."""
+        taken = self._places.running() + len(self._ready) + self._coming
+        return self._places.slots + self._pace.ahead - taken
+
     def _wanted(self) -> int:
-        """How many to claim: the free slots and a batch beyond, once a part of that is used up."""
-        self._pace.measure()
-        held = len(self._ready) + self._coming
-        self._mark()
-        if not self.is_open or held + self._pace.unit > self._pace.ahead:
+        """How many to ask for now; 0: too few to be worth a claim, or no claim may set out."""
+        if not self.is_open or self._is_resting or not self._free_sessions:
             return 0
-        return max(0, self._settings.slots - self._worker.running + self._pace.ahead - held)
+        self._pace.measure()
+        free = self._free()
+        return free if free >= self._pace.unit else 0
 
-    def _mark(self) -> None:
-        """Say below how many held runs the next claim is worth its while."""
-        self._low_mark = self._pace.ahead - self._pace.unit - self._coming
+    async def _rest(self) -> None:
+        """Sleep until something changes; when a rest is over, the queue is asked whatever was known of it."""
+        seconds = self._poll
+        if self._is_resting:
+            seconds = self._rests_until - asyncio.get_running_loop().time()
+        if not await wait_for_wake(self._changed, seconds):
+            self._is_resting = False
 
-    def _notice(self) -> None:
-        """Wake the lanes when too little is held; where the queue has no more, one of them is enough."""
-        if len(self._ready) < self._low_mark:
-            for low in self._low[:1] if self._is_dry else self._low:
-                low.set()
+    def _rest_for(self, seconds: float) -> None:
+        self._is_resting = True
+        self._rests_until = asyncio.get_running_loop().time() + seconds
 
-    async def _claim_whole(self, limit: int, *, lane: int = 0) -> int | None:
-        """A claim that has begun comes to its end: what it committed must be known to somebody."""
-        flight = asyncio.ensure_future(self._claim(limit, self._sessions[lane]))
-        self._flying.add(flight)
+    # One claim
+
+    def _set_out(self, limit: int) -> None:
+        """Send a claim on its way; once begun it comes to its end, for what it committed must be known."""
+        session, serial = self._free_sessions.pop(), self._depart(limit)
+        flight = asyncio.create_task(self._fly(limit, session, serial), name="gandy-claim")
+        self._tasks.add(flight)
+
+        def land(_: object) -> None:
+            self._tasks.discard(flight)
+            self._free_sessions.append(session)
+            self._arrive(serial)
+
+        flight.add_done_callback(land)
+
+    def _depart(self, limit: int) -> int:
+        """Expect up to `limit` runs; the serial stands for the claim that is to bring them."""
+        serial = self._serial
+        self._serial += 1
         self._coming += limit
-        flight.add_done_callback(lambda _: self._land(flight, limit))
-        return await self._worker.attempt(asyncio.shield(flight))
+        self._flights[serial] = limit
+        return serial
 
-    def _land(self, flight: asyncio.Future[int], limit: int) -> None:
-        self._flying.discard(flight)
-        self._coming -= limit
-        self._mark()
-        is_known = not flight.cancelled() and flight.exception() is None
-        self._is_dry = not is_known or flight.result() < limit
-        self._notice()  # what was expected of it may not have come
+    def _arrive(self, serial: int) -> None:
+        self._coming -= self._flights.pop(serial)
+        self._changed.set()
 
-    async def _claim(self, limit: int, session: Session) -> int:
-        request = dispatch_request(self._parts, limit, self._worker.id)
+    async def _fly(self, limit: int, session: Session, serial: int) -> None:
+        was_quiet = self._worker.is_quiet and len(self._flights) == 1
+        try:
+            claimed, is_contended = await self._claim(limit, session)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next claim tries again
+            self._note_fault(error)
+            return
+        self._note_answer(serial, claimed, is_contended=is_contended)
+        is_alone = was_quiet and len(self._flights) == 1
+        self._worker.note_idle(self, is_idle=is_alone and not claimed and not is_contended)
+
+    def _note_answer(self, serial: int, claimed: int, *, is_contended: bool) -> None:
+        """Learn from what a claim brought whether the queue has more."""
+        self._faults = 0
+        if claimed >= self._flights[serial]:
+            self._last_full = max(self._last_full, serial)
+        elif is_contended:
+            self._note_contention(claimed)
+        elif serial >= self._last_wake and serial > self._last_full:
+            # The queue has no more: ask again when it is told, or at the poll.
+            self._contended = 0
+            self._rest_for(self._poll)
+
+    def _note_fault(self, error: Exception) -> None:
+        if isinstance(error, GandyError):
+            _log.warning("nothing claimed: %s", error)
+        else:
+            _log.error("nothing claimed", exc_info=error)
+        self._rest_for(min(FIRST_RETRY_SECONDS * 2**self._faults, LONGEST_RETRY_SECONDS))
+        self._faults = min(self._faults + 1, MOST_DOUBLINGS)
+        self._has_pending = True
+
+    def _note_contention(self, claimed: int) -> None:
+        """Ask again soon where another claim held what this one was after, later while that goes on."""
+        self._contended = 0 if claimed else min(self._contended + 1, MOST_DOUBLINGS)
+        self._rest_for(min(FIRST_CONTENDED_SECONDS * 2**self._contended, LONGEST_CONTENDED_SECONDS))
+
+    def board(self) -> Ticket | None:
+        """Let another transaction claim for the slots that are free: an end under a cap makes room."""
+        free = self._places.slots - self._places.running() - len(self._ready) - self._coming
+        if not self.is_open or free <= 0 or self._faults:
+            return None
+        return Ticket(self, self._request(free), self._depart(free))
+
+    def land(self, ticket: Ticket, found: Dispatched | None) -> None:
+        """Take what a ticket's transaction has claimed; None: it was not committed."""
+        if found is not None:
+            claimed = self._hold(found, ticket.request)
+            self._note_answer(ticket.serial, claimed, is_contended=found.is_contended or found.held > 0)
+        self._arrive(ticket.serial)
+
+    def _request(self, limit: int) -> DispatchRequest:
+        self._turn += 1
+        return dispatch_request(
+            self._parts, limit, worker_id=self._worker.id, trains=self._places.trains, turn=self._turn
+        )
+
+    async def _claim(self, limit: int, session: Session) -> tuple[int, bool]:
+        request = self._request(limit)
         claimed = 0
-        if self._pending.is_set():
-            self._pending.clear()
-            claimed = self._hold(await session.run(claim_pending(request)))
-        if claimed < limit:
-            claimed += self._hold(await session.run(dispatch(request)))
-        return claimed
+        if self._has_pending:
+            self._has_pending = False
+            claimed = self._hold(await session.run(claim_pending(request)), request)
+        if claimed >= limit:
+            self._has_pending = True
+            return claimed, False
+        found = await self._dispatch(replace(request, limit=limit - claimed), session)
+        return claimed + self._hold(found, request), found.is_contended or found.held > 0
 
-    def _hold(self, claimed: Dispatched) -> int:
-        """Keep what is committed at once: were it lost, nobody would miss it while this worker lives."""
+    async def _dispatch(self, request: DispatchRequest, session: Session) -> Dispatched:
+        try:
+            return await session.run(dispatch(request))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one entry that cannot become a run is found by halving
+            _log.warning("a claim was refused and is taken apart: %s", error)
+            return await self._dispatch_apart(request)
+
+    async def _dispatch_apart(self, request: DispatchRequest) -> Dispatched:
+        """Claim in savepoints: an entry that the database refuses is parked with the evidence."""
+        charges_all = self._refused_alike >= CHARGED_AFTER
+        try:
+            async with self._parts.database.transaction() as transaction:
+                dispatched = await self._dispatch_in(transaction, request, charges_all=charges_all)
+        except SetRefusedError:
+            self._refused_alike += 1
+            raise
+        self._refused_alike = 0
+        return dispatched
+
+    async def _dispatch_in(
+        self, transaction: Transaction, request: DispatchRequest, *, charges_all: bool
+    ) -> Dispatched:
+        work = await transaction.run(load_ready(request))
+        chosen = choose_entries(work, request)
+        if not chosen:
+            return NOTHING
+
+        async def start(entries: Sequence[Row]) -> Dispatched:
+            async with transaction.savepoint():
+                return await transaction.run(dispatch_entries(request, list(entries), work.groups))
+
+        result = await write_halved(chosen, start, charges_all=charges_all)
+        for entry, error in result.refused:
+            _log.error("entry %d of %s cannot become a run: %s", entry.id, entry.train_name, error)
+        refusals = [Refusal(entry.id, str(error)) for entry, error in result.refused]
+        await transaction.run(refuse_entries(refusals))
+        runs = [run for part in result.written for run in part.runs]
+        return Dispatched(tuple(runs), sum(part.held for part in result.written))
+
+    def _hold(self, claimed: Dispatched, request: DispatchRequest) -> int:
+        """Keep what is committed at once: while this worker lives, no other one would miss it."""
         runs = claimed.runs
+        if request.worker_id != self._worker.id:  # the lease was lost meanwhile: others are given these runs
+            return 0
         suspects = [run for run in runs if is_suspect(run.losses)]
         self._suspects.put(suspects)
         self._ready.put([run for run in runs if not is_suspect(run.losses)] if suspects else runs)

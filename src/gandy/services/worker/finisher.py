@@ -1,41 +1,43 @@
-"""Finishing in batches: ends gather while the last batch is written; nobody runs far ahead of the record."""
+"""Finishing in batches: ends gather while the last batch is written; a fault or a bad end loses no other."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from contextlib import contextmanager, suppress
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from gandy.admin.job_runner.runner import as_recorded, tell_hooks
-from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, GandyError, RowConflictError
-from gandy.events import DeadLettered, RunFinished, WriteFenced
-from gandy.model.run import Failure, TrainState
-from gandy.store.finishing import finish_runs
-from gandy.store.logs import keep_logs, settle_logs
-from gandy.train.hooks import HookEvent
+from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
+from gandy.errors import DatabaseFaultError, SetRefusedError
+from gandy.store.dispatching import dispatch
+from gandy.store.halving import write_halved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
-    from gandy.model.run import RunEnd
+    from gandy.services.worker.claiming import Ticket
+    from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import Session
     from gandy.store.finishing import FinishResult, FinishRules
     from gandy.store.statements import Operation
-    from gandy.train.hooks import Hooks
+    from gandy.train.hook_delivery import HookDelivery
 
 _log = logging.getLogger("gandy.worker")
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
 GATHER_SECONDS: Final = 0.01
+CHARGED_AFTER: Final = 3  # rounds in which every end of a set was refused alike
 
 
 class Finisher:
-    """Writes ends as fast as the database takes them; a fault of the database only delays them."""
+    """Writes ends as fast as the database takes them; a fault of the database only delays them.
+
+    An end is held here until the database has it. One that the database refuses is stripped step by step,
+    down to the bare fact that the run failed; where even that is refused, it is tried again later.
+    """
 
     def __init__(
         self,
@@ -43,23 +45,31 @@ class Finisher:
         rules: FinishRules,
         *,
         batch: int,
-        hooks: Hooks,
+        hooks: HookDelivery,
         events: EventBus,
         on_drained: Callable[[], None],
+        on_room: Callable[[], None],
+        board: Callable[[], Ticket | None],
         is_busy: Callable[[], bool],
     ) -> None:
-        """Take `is_busy`, which says whether more ends are about to come: they are then written together."""
+        """Take `is_busy`, which says whether more ends are about to come: they are then written together.
+
+        `board` gives a claim that is made in the transaction of an end under a cap, for the place it frees.
+        """
         self._session = session
         self._rules = rules
         self._batch = batch
         self._hooks = hooks
         self._events = events
         self._waiting: list[FinishedRun] = []
-        self._writing = 0
+        self._writing: list[FinishedRun] = []
+        self._stubborn: list[FinishedRun] = []
         self._on_drained = on_drained
+        self._on_room = on_room
+        self._board = board
         self._is_busy = is_busy
+        self._is_urgent = False
         self._full = asyncio.Event()
-        self._has_hooks = any(hooks.wants(name) for name in ("completed", "failed", "cancelled"))
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -71,6 +81,9 @@ class Finisher:
     def add(self, finished: FinishedRun) -> None:
         """Take an end; it is written soon."""
         self._waiting.append(finished)
+        if finished.claimed.is_capped:  # others wait for its place: it does not wait for company
+            self._is_urgent = True
+            self._full.set()
         if len(self._waiting) == 1:  # with more of them there, it is awake
             self._wake.set()
         if len(self._waiting) >= self._batch:
@@ -100,143 +113,113 @@ class Finisher:
     @property
     def unwritten(self) -> int:
         """How many ends are not on record yet."""
-        return len(self._waiting) + self._writing
+        return len(self._waiting) + len(self._writing) + len(self._stubborn)
+
+    @property
+    def ids(self) -> list[int]:
+        """The runs whose ends are not on record yet."""
+        return [finished.claimed.id for finished in (*self._waiting, *self._writing, *self._stubborn)]
 
     async def run(self) -> None:
-        """Write for ever."""
+        """Write without end; what was being written when a loop before this one broke comes first."""
+        self._waiting, self._writing = [*self._writing, *self._waiting], []
+        if self._waiting:
+            self._wake.set()
         while True:
             await self._wake.wait()
             self._wake.clear()
             while self._waiting:
                 await self._gather()
-                taken, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
-                self._writing = len(taken)
-                await self._write_persistently(taken)
-                self._writing = 0
+                self._is_urgent = False
+                self._writing, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+                await self._write_persistently()
                 self._room.set()
             self._on_drained()
 
     async def _gather(self) -> None:
         """Let a full set come together while more ends are about to come, for a moment at most."""
-        if len(self._waiting) < self._batch and self._is_busy():
+        if len(self._waiting) < self._batch and self._is_busy() and not self._is_urgent:
             self._full.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), GATHER_SECONDS)
 
-    async def _write_persistently(self, taken: Sequence[FinishedRun]) -> None:
-        pause = FIRST_PAUSE
-        while True:
+    async def _write_persistently(self) -> None:
+        """Write what was taken, through every fault of the database; each end leaves once it is on record."""
+        pause, refused_alike = FIRST_PAUSE, 0
+        while self._writing:
             try:
-                return await self._write(taken)
-            except (DatabaseUnreachableError, DatabaseBusyError) as error:
-                _log.warning("%d ends not written yet: %s", len(taken), error)
+                result = await write_halved(
+                    self._writing, self._write, charges_all=refused_alike >= CHARGED_AFTER
+                )
+            except DatabaseFaultError as error:
+                refused_alike += isinstance(error, SetRefusedError)
+                _log.warning("%d ends not written yet: %s", len(self._writing), error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                for refused in result.refused:
+                    self._strip(refused.item, refused.error)
 
     async def _write(self, taken: Sequence[FinishedRun]) -> None:
-        """Write a set; one that is refused is halved until the bad end stands alone."""
+        """Write a set, and take note of what is on record now."""
         while self._held_back and any(finished.claimed.id in self._held_back for finished in taken):
             self._released.clear()
             await self._released.wait()
+        result = await self._write_and_claim(taken)
+        if len(taken) == len(self._writing):
+            self._writing = []
+        else:
+            written = {finished.claimed.id for finished in taken}
+            self._writing = [each for each in self._writing if each.claimed.id not in written]
         try:
-            result = await self._session.run(self._finish(taken))
-        except RowConflictError as error:
-            if len(taken) == 1:
-                return await self._write_as_failed(taken[0], error)
-            middle = len(taken) // 2
-            await self._write_persistently(taken[:middle])
-            return await self._write_persistently(taken[middle:])
-        await self._tell(taken, result)
-        return None
+            self._tell(taken, result)
+        except Exception:  # noqa: BLE001 - what is on record is not written again for that
+            _log.exception("not everybody was told of %d ends", len(taken))
 
-    async def _write_as_failed(self, finished: FinishedRun, error: GandyError) -> None:
-        """The end itself cannot be stored: the run fails with what the database said."""
-        end = finished.end
-        if end.state is TrainState.FAILED and end.output_json is None and end.junctions_json is None:
-            _log.error("the end of run %d cannot be stored: %s", end.id, error)
-            return
-        failure = Failure(None, type(error).__name__, f"its end could not be stored: {error}")
-        bare = finished._replace(end=_bare(end, failure))
-        await self._write_persistently([bare])
-
-    def _finish(self, taken: Sequence[FinishedRun]) -> Operation[FinishResult]:
-        """Record the ends together with the last lines of their logs."""
-        result = yield from finish_runs([finished.end for finished in taken], self._rules)
-        reports = [finished.report for finished in taken if finished.report is not None]
-        lines = [line for report in reports for line in report.lines]
-        if lines:
-            yield from keep_logs(lines, result.finished)
-        early = {
-            report.run.id: result.finished[report.run.id]
-            for report in reports
-            if report.has_written_lines and report.run.id in result.finished
-        }
-        if early:
-            yield from settle_logs(early)
+    async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
+        """Write a set; where it frees places under a cap, fill them in the same transaction."""
+        ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
+        if ticket is None:
+            return await self._session.run(write_ends(taken, self._rules))
+        found: Dispatched | None = None
+        try:
+            result, found = await self._session.run(self._finish_and_claim(taken, ticket))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the claim is to blame, or the end alone will show it
+            _log.warning("a claim beside ends was refused: %s", error)
+            return await self._session.run(write_ends(taken, self._rules))
+        finally:
+            ticket.land(found)
         return result
 
-    async def _tell(self, taken: Sequence[FinishedRun], result: FinishResult) -> None:
-        """Tell everybody what is on record now; the ends that were refused are somebody else's to tell."""
+    def _finish_and_claim(
+        self, taken: Sequence[FinishedRun], ticket: Ticket
+    ) -> Operation[tuple[FinishResult, Dispatched]]:
+        result = yield from write_ends(taken, self._rules)
+        return result, (yield from dispatch(ticket.request))
+
+    def _strip(self, finished: FinishedRun, error: Exception) -> None:
+        """Replace an end that cannot be stored by one that says less."""
+        _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
+        barer = barer_end(finished, error)
+        if barer is not finished:
+            self._writing = [barer if each is finished else each for each in self._writing]
+            return
+        self._writing = [each for each in self._writing if each is not finished]
+        self._stubborn.append(finished)
+        asyncio.get_running_loop().call_later(LONGEST_PAUSE, self._try_again, finished)
+
+    def _try_again(self, finished: FinishedRun) -> None:
+        self._stubborn.remove(finished)
+        self.add(finished)
+
+    def _tell(self, taken: Sequence[FinishedRun], result: FinishResult) -> None:
+        """Tell everybody what is on record now."""
         self.retried += result.retried
         self.parked += len(result.parked)
+        if result.makes_room:
+            self._on_room()
         if result.refused:
             _log.warning("%d ends refused: their runs were given to others", len(result.refused))
-            self._events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
-        if self._events.is_heard or self._has_hooks:
-            for finished in taken:
-                if finished.claimed.id in result.finished:
-                    on_record = as_recorded(finished, result)
-                    self._events.emit(_finished_event(on_record))
-                    await tell_hooks(self._hooks, on_record)
-        if result.parked:
-            parked = set(result.parked)
-            for finished in taken:
-                if finished.claimed.id in parked:
-                    await self._tell_parked(finished)
-
-    async def _tell_parked(self, finished: FinishedRun) -> None:
-        claimed, failure = finished.claimed, finished.end.failure
-        reason = failure.reason if failure else ""
-        self._events.emit(
-            DeadLettered(run_id=claimed.id, train=claimed.train, manifest=claimed.manifest, reason=reason)
-        )
-        if self._hooks.wants("dead_lettered"):
-            await self._hooks.fire(
-                HookEvent(
-                    name="dead_lettered",
-                    train=claimed.train,
-                    run_id=claimed.id,
-                    attempt=claimed.attempt,
-                    manifest=claimed.manifest,
-                    outcome=finished.outcome,
-                    reason=reason,
-                )
-            )
-
-
-def _finished_event(finished: FinishedRun) -> RunFinished:
-    claimed, end = finished.claimed, finished.end
-    timings = finished.outcome.timings
-    last = timings[-1] if timings else None
-    return RunFinished(
-        run_id=claimed.id,
-        train=claimed.train,
-        manifest=claimed.manifest,
-        attempt=claimed.attempt,
-        state=_STATE_WORDS[end.state],
-        took=timedelta(microseconds=(last.started_ns + last.duration_ns) // 1000 if last else 0),
-        failure=end.failure.exception if end.failure else None,
-    )
-
-
-_STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
-    TrainState.COMPLETED: "completed",
-    TrainState.FAILED: "failed",
-    TrainState.CANCELLED: "cancelled",
-}
-
-
-def _bare(end: RunEnd, failure: Failure) -> RunEnd:
-    return end._replace(
-        state=TrainState.FAILED, failure=failure, output_json=None, junctions_json=None, activations=()
-    )
+        tell_ends(taken, result, events=self._events, hooks=self._hooks)

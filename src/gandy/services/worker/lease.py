@@ -7,11 +7,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from gandy.store.workers import LeaseRenewal, renew_lease
+from gandy.store.workers import LeaseRenewal, renew_and_list
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gandy.settings import WorkerSettings
     from gandy.store.drivers.link import ThreadLink
@@ -31,14 +31,19 @@ class LeaseKeeper:
         busy: Callable[[], tuple[int, str | None]],
         on_lost: Callable[[str], None],
         on_drain: Callable[[], None],
+        on_owned: Callable[[str, Sequence[int]], None] | None = None,
     ) -> None:
-        """Take the callbacks, called on the loop; `busy` says how many run, and one junction of them."""
+        """Take the callbacks, called on the loop; `busy` says how many run, and one junction of them.
+
+        With `on_owned`, each renewal also reads which runs the database gives to the worker.
+        """
         self._link = link
         self._settings = settings
         self._loop = loop
         self._busy = busy
         self._on_lost = on_lost
         self._on_drain = on_drain
+        self._on_owned = on_owned
         self._stop = threading.Event()
         self._answered = threading.Event()
         self._asked_at = 0.0
@@ -61,7 +66,7 @@ class LeaseKeeper:
         worker_id = self._worker_id
         while not self._stop.wait(every):
             try:
-                state = self._link.run(renew_lease(self._renewal(worker_id)))
+                state, owned = self._link.run(renew_and_list(self._renewal(worker_id)))
             except Exception as error:  # noqa: BLE001 whatever the driver raises, the next beat tries again
                 _log.warning("lease of %s not renewed: %s", worker_id, error)
                 self._link.close()
@@ -71,6 +76,8 @@ class LeaseKeeper:
                 break
             if state == "draining":
                 self._loop.call_soon_threadsafe(self._on_drain)
+            if self._on_owned is not None and state is not None:
+                self._loop.call_soon_threadsafe(self._on_owned, worker_id, owned)
         self._link.close()
 
     def _renewal(self, worker_id: str) -> LeaseRenewal:

@@ -1,4 +1,4 @@
-"""How far ahead a worker claims: as much as it finishes in a moment, so that long jobs are left to others."""
+"""How far ahead a worker claims: as much as it begins in a moment, so that long jobs are left to others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 AHEAD_SECONDS: Final = 0.1
 SMOOTHING: Final = 0.5
-GROWTH: Final = 2  # at most, from one claim to the next
+GROWTH: Final = 2  # at most, from one measure to the next
 SHORTEST: Final = 0.001
 PARTS: Final = 3
 
@@ -17,27 +17,31 @@ class Pace:
 
     def __init__(self, *, slots: int, most: int) -> None:
         self._most = most
-        self._least = min(most, max(1, slots // 10))
+        self._slots = slots
         self._begun = 0
         self._counted_at = time.monotonic()
         self.ahead = min(most, slots)
+        self.unit = max(1, self.ahead // PARTS)  #: how many are worth a claim of their own
 
     def begin(self) -> None:
         """Count a job that begins."""
         self._begun += 1
 
     def measure(self) -> None:
-        """Take the measure anew, before a claim; who runs through all it holds need not wait for that."""
+        """Take the measure again, before a claim; a worker that runs through all it holds need not wait."""
         now = time.monotonic()
         elapsed = now - self._counted_at
-        if elapsed < AHEAD_SECONDS and self._begun < self.ahead:
+        if elapsed < AHEAD_SECONDS and self._begun < max(self.ahead, 1):
             return
-        wanted = min(self._begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, GROWTH * self.ahead)
+        # Jobs that take longer than the moment are not held in advance: another worker may be free for them.
+        most = max(GROWTH * self.ahead, self._slots)
+        wanted = min(self._begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, most)
         smoothed = wanted if wanted > self.ahead else SMOOTHING * (wanted + self.ahead)
-        self.ahead = max(self._least, min(self._most, round(smoothed)))
+        self.ahead = min(self._most, round(smoothed))
+        self.unit = max(1, self.ahead // PARTS)
         self._begun, self._counted_at = 0, now
 
-    @property
-    def unit(self) -> int:
-        """How many are worth a claim of their own: one part runs while two may be on their way."""
-        return max(1, self.ahead // PARTS)
+    def stall(self) -> None:
+        """Hold nothing in advance until jobs begin again: what is held waits for jobs that take long."""
+        self.ahead, self.unit = 0, 1
+        self._begun, self._counted_at = 0, time.monotonic()

@@ -12,6 +12,8 @@ from gandy.store.finishing import FinishRules
 from gandy.train.inside.run import RunLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gandy.admin.job_runner.reports import RunReports
     from gandy.clock import ManualClock
     from gandy.events import EventBus
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
+    from gandy.train.hook_delivery import HookDelivery
     from gandy.train.hooks import Hooks
     from gandy.train.registry import Registry
 
@@ -36,34 +39,39 @@ class WorkerParts:
     hooks: Hooks
     events: EventBus
     wakeups: Wakeups
+    engine: Engine  #: the application's own: one for each process
     host: str | None = None  #: where a child process finds the application, "module:name"
     clock: ManualClock | None = None
 
 
-def dispatch_request(parts: WorkerParts, limit: int, worker_id: str) -> DispatchRequest:
-    """Ask for so many runs; a cap that the user set holds here too."""
+def dispatch_request(
+    parts: WorkerParts, limit: int, *, worker_id: str, trains: Sequence[str], turn: int
+) -> DispatchRequest:
+    """Ask for up to `limit` runs; a cap that the user set holds here too."""
     settings, cap = parts.settings, parts.settings.dispatcher.max_active_jobs
     return DispatchRequest(
         owner=parts.owner,
-        trains=parts.registry.names,
+        trains=trains,
         limit=limit,
         per_group=settings.dispatcher.max_per_group,
         default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
         worker_id=worker_id,
         max_active_jobs=cap if isinstance(cap, int) else None,
+        turn=turn,
     )
 
 
-def runner_parts(parts: WorkerParts, engine: Engine, reports: RunReports) -> RunnerParts:
+def runner_parts(parts: WorkerParts, reports: RunReports, hooks: HookDelivery) -> RunnerParts:
     """Give the runner what every run needs."""
     log = parts.settings.run_log
     return RunnerParts(
         registry=parts.registry,
         provided=parts.provided,
-        hooks=parts.hooks,
+        hooks=hooks,
+        events=parts.events,
         reports=reports,
         limits=RunLimits(log.max_lines, log.max_line_chars),
-        engine=engine,
+        engine=parts.engine,
         max_output_bytes=parts.settings.worker.max_output_bytes,
     )
 
@@ -75,4 +83,5 @@ def finish_rules(parts: WorkerParts) -> FinishRules:
         owner=parts.owner,
         retention=RetentionSpans(retention.completed, retention.failed, retention.cancelled),
         max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
+        is_capped=isinstance(parts.settings.dispatcher.max_active_jobs, int),
     )

@@ -7,41 +7,48 @@ import logging
 import os
 import platform
 import uuid
-from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_runner.reports import RunReports
 from gandy.admin.job_runner.runner import JobRunner
 from gandy.errors import GandyError
-from gandy.events import LeaseLost
+from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
+from gandy.services.guarding import LoopGuard
+from gandy.services.leaving import until_quiet, within
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
 from gandy.services.worker.buffer import RunBuffer
-from gandy.services.worker.claiming import Claimer
 from gandy.services.worker.finisher import Finisher
 from gandy.services.worker.lease import LeaseKeeper
 from gandy.services.worker.parts import finish_rules, runner_parts
-from gandy.store.dispatching import next_due, open_due, put_back
+from gandy.services.worker.pool import Pool
+from gandy.services.worker.reconciling import Comparison
+from gandy.services.worker.suspects import Suspects
+from gandy.store.dispatching import next_due, open_due
 from gandy.store.drivers.link import open_link
+from gandy.store.halving import write_halved
+from gandy.store.returning import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
-from gandy.train.engine import Engine
+from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
+    from gandy.model.run import ClaimedRun
+    from gandy.services.worker.claiming import Claimer
     from gandy.services.worker.parts import WorkerParts
+    from gandy.train.process.runner import RunSet
 
-T = TypeVar("T")
 _log = logging.getLogger("gandy.worker")
 
+SERVICE: Final = "worker"
 INTERRUPT_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 2.0
 RETRY_AFTER_SECONDS: Final = 1.0
-FIRST_RETRY_SECONDS: Final = 0.05  # a connection that was cut is mostly back at once
-MOST_DOUBLINGS: Final = 5
-CLAIMING_LOOPS: Final = 3  # the first ones: they bring new work
+RETURN_EVERY_SECONDS: Final = 0.5
 
 
 class Worker:
@@ -51,48 +58,64 @@ class Worker:
         settings = parts.settings
         self._parts = parts
         self._settings = settings.worker
+        self._guard = LoopGuard(SERVICE, parts.events)
         self._reports = RunReports()
-        self._engine = Engine(
-            host=parts.host, max_threads=settings.worker.threads, max_processes=settings.worker.processes
-        )
-        self._runner = JobRunner(runner_parts(parts, self._engine, self._reports))
+        self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
+        self._runner = JobRunner(runner_parts(parts, self._reports, self._hooks))
         self._ends = parts.database.session()
+        self._suspects = RunBuffer()
+        self._isolated = Suspects(
+            self._suspects,
+            parts.engine,
+            parts.registry,
+            run_one=self._run,
+            slots=settings.worker.slots,
+            processes=settings.worker.processes,
+        )
+        self._pools = list(self._make_pools())
+        self._comparison = Comparison([pool.claimer for pool in self._pools])
         self._finisher = Finisher(
             self._ends,
             finish_rules(parts),
             batch=settings.worker.finish_batch,
-            hooks=parts.hooks,
+            hooks=self._hooks,
             events=parts.events,
             on_drained=self._look_for_idleness,
-            is_busy=lambda: len(self._ready) > 0,
+            on_room=self._look,
+            board=self._pools[0].claimer.board,
+            is_busy=lambda: any(pool.ready for pool in self._pools),
         )
         self._attendant = Attendant(
             parts.database,
             self._runner,
             reports=self._reports,
             finisher=self._finisher,
-            held=lambda: [*self._ready.ids, *self._suspects.ids],
+            held=lambda: [*self._held()],
         )
-        self._ready = RunBuffer()
-        self._suspects = RunBuffer()
-        self._claimer = Claimer(parts, self, ready=self._ready, suspects=self._suspects)
         self._later = parts.wakeups.event("later")
         self._id = ""
         self._is_until_idle = False
-        self._faults = 0
         self._idle = asyncio.Event()
+        self._idle_claimers: set[Claimer] = set()
         self._lease: LeaseKeeper | None = None
-        self._reborn: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    def _make_pools(self) -> Iterator[Pool]:
+        """Make the slots of the event loop and its threads, and those of processes where trains need them."""
+        settings, trains = self._settings, list(self._parts.registry)
+        here = [train.name for train in trains if not train.options.process]
+        apart = [train.name for train in trains if train.options.process]
+        processes = min(settings.processes, settings.slots)
+        for names, slots, prefetch in ((here, settings.slots, settings.prefetch), (apart, processes, 0)):
+            if names or not trains:
+                yield Pool(
+                    self._parts, self, trains=names, slots=slots, prefetch=prefetch, suspects=self._suspects
+                )
 
     @property
     def id(self) -> str:
         """The worker's identity; a new one after its lease was lost."""
         return self._id
-
-    @property
-    def running(self) -> int:
-        """How many runs go on."""
-        return len(self._runner.running)
 
     @property
     def parked(self) -> int:
@@ -104,76 +127,121 @@ class Worker:
         self._is_until_idle = until_idle
         await self._persistently(self._register)
         self._parts.wakeups.call("cancel", self._attendant.look)
-        loops = [asyncio.create_task(loop) for loop in self._loops()]
+        claiming = [self._guard.keep(name, loop) for name, loop in self._claiming_loops()]
+        working = [self._guard.keep(name, loop) for name, loop in self._working_loops()]
         try:
-            await self._until(stop, loops, until_idle=until_idle)
+            await self._until(stop, until_idle=until_idle)
         finally:
-            await self._shut_down(loops)
+            await self._shut_down(claiming, working)
 
-    def _loops(self) -> list[Coroutine[object, object, None]]:
-        slots = [self._slot(self._ready) for _ in range(self._settings.slots)]
-        return [
-            self._claimer.run(),
-            self._claimer.run_beside(),
-            self._open_for_ever(),
-            self._finisher.run(),
-            self._attendant.run(),
-            self._slot(self._suspects),
-            *slots,
-        ]
+    def _claiming_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        """The loops that bring new work, and give back what cannot begin."""
+        for pool in self._pools:
+            yield "claimer", pool.claimer.run
+        yield "opener", self._open_due
+        yield "returner", self._return_stalled
 
-    async def _until(
-        self, stop: asyncio.Event, loops: Sequence[asyncio.Task[None]], *, until_idle: bool
-    ) -> None:
-        """Wait for the stop, for idleness where asked, or for a loop that broke."""
-        ways: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
-        if until_idle:
-            ways.append(asyncio.create_task(self._idle.wait()))
-        try:
-            await asyncio.wait([*ways, *loops], return_when=asyncio.FIRST_COMPLETED)
-            for loop in loops:
-                if loop.done():
-                    loop.result()
-        finally:
-            for way in ways:
-                way.cancel()
+    def _working_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        yield "finisher", self._finisher.run
+        yield "attendant", self._attendant.run
+        yield "suspects", self._isolated.run
+        for pool in self._pools:
+            for _ in range(pool.slots):
+                yield "slot", partial(self._slot, pool)
+
+    async def _until(self, stop: asyncio.Event, *, until_idle: bool) -> None:
+        """Wait for the stop, or for idleness where asked."""
+        events = (stop, self._idle) if until_idle else (stop,)
+        while not any(event.is_set() for event in events):
+            ways = [asyncio.create_task(event.wait()) for event in events]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
 
     # The loops
 
-    async def _slot(self, buffer: RunBuffer) -> None:
+    async def _slot(self, pool: Pool) -> None:
         while True:
-            claimed = await buffer.get()
-            self._claimer.begin()
-            cancelled_by = self._attendant.begin(claimed)
-            finished = await self._runner.run(claimed, self._id, cancelled_by=cancelled_by)
-            self._attendant.end(claimed.id)
-            self._finisher.add(finished)
+            claimed = await pool.take()
+            try:
+                await self._run(claimed)
+            finally:
+                pool.release()
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
+
+    async def _run(self, claimed: ClaimedRun, together: RunSet | None = None) -> None:
+        cancelled_by = self._attendant.begin(claimed)
+        try:
+            finished = await self._runner.run(
+                claimed,
+                self._id,
+                cancelled_by=cancelled_by,
+                together=together,
+                is_leaving=self._is_leaving,
+            )
+        finally:
+            self._attendant.end(claimed.id)
+        self._finisher.add(finished)
+
+    def _is_leaving(self) -> bool:
+        """Whether a cancellation of a slot's task is meant; a job can cancel the task that it runs in."""
+        return self._guard.is_leaving
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is held or runs, and every end is on record."""
-        return not (self._runner.running or self._ready or self._suspects or self._finisher.unwritten)
+        return not (self._runner.running or self._finisher.unwritten or any(self._held()))
 
-    def note_idle(self) -> None:
-        """Take it that nothing is left: the queue was empty after the last end was on record."""
-        self._idle.set()
+    def _held(self) -> Iterator[int]:
+        """The runs that are claimed and not begun."""
+        for buffer in (*(pool.ready for pool in self._pools), self._suspects):
+            yield from buffer.ids
+
+    def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
+        """Take it that nothing is left once every claimer found nothing after the last end was on record."""
+        if not is_idle:
+            self._idle_claimers.clear()
+            return
+        self._idle_claimers.add(claimer)
+        if len(self._idle_claimers) == len(self._pools):
+            self._idle.set()
+
+    def _look(self) -> None:
+        for pool in self._pools:
+            pool.claimer.look()
 
     def _look_for_idleness(self) -> None:
         """Ask the queue once more when all ends are written: it may be the last question."""
         if self._is_until_idle:
-            self._claimer.look()
+            self._idle_claimers.clear()
+            self._look()
 
-    async def _open_for_ever(self) -> None:
+    async def _open_due(self) -> None:
         """Let in what comes due, at its instant."""
+        poll = self._settings.poll_every.total_seconds()
         while True:
-            poll = self._settings.poll_every.total_seconds()
-            if await self.attempt(self._parts.database.run(open_due())):
-                self._claimer.look()
-            seconds = await self.attempt(self._parts.database.read(next_due()))
-            self._claimer.look_for_pending()
+            seconds = await self._let_in()
+            for pool in self._pools:
+                pool.claimer.look_for_pending()
             await wait_for_wake(self._later, poll if seconds is None else min(seconds, poll))
+
+    async def _let_in(self) -> float | None:
+        try:
+            await self._parts.database.run(open_due())
+            return await self._parts.database.read(next_due())
+        except GandyError as error:
+            _log.warning("what came due was not let in: %s", error)
+            return RETRY_AFTER_SECONDS
+
+    async def _return_stalled(self) -> None:
+        """Give back what is held while every slot is busy with long jobs."""
+        while True:
+            await asyncio.sleep(RETURN_EVERY_SECONDS)
+            for pool in self._pools:
+                await self._put_back(pool.take_stalled())
 
     # Beginning and end
 
@@ -197,6 +265,7 @@ class Worker:
             busy=self._busy,
             on_lost=self._lose_lease,
             on_drain=self._drain,
+            on_owned=self._compare,
         )
         self._lease.start(self._id)
 
@@ -205,77 +274,96 @@ class Worker:
         return len(running), next((run.junction for run in running), None)
 
     def _lose_lease(self, worker_id: str) -> None:
-        """Others may have the runs by now: stop them, and come back as somebody new."""
+        """Others may have the runs by now: stop them, and come back under a new identity."""
         if worker_id != self._id:
             return
         _log.error("worker %s lost its lease; its runs are stopped", worker_id)
         self._parts.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._runner.running)))
         self._take_unbegun()
         self._attendant.cancel_all(CancelledBy.LEASE_LOST, "the worker lost its lease")
-        self._reborn = asyncio.ensure_future(self._persistently(self._register))
+        self._start(self._persistently(self._register))
+
+    def _compare(self, worker_id: str, owned: Sequence[int]) -> None:
+        """Put back what the database gives to this worker and the worker does not hold, and the reverse."""
+        if worker_id != self._id or self._guard.is_leaving:
+            return
+        running = [*self._runner.running]
+        held = {*running, *self._held(), *self._finisher.ids}
+        found = self._comparison.compare(owned, held=held, running=running)
+        if found.unknown:
+            self._start(self._recover(found.unknown))
+        for run_id in found.gone:
+            self._attendant.cancel(run_id, CancelledBy.LEASE_LOST, "the run was ended or given to another")
+
+    async def _recover(self, run_ids: Sequence[int]) -> None:
+        count = await self._put_back(run_ids)
+        if count:
+            _log.warning("%d runs were put back: the answer of the claim that brought them was lost", count)
+            self._parts.events.emit(RunsRecovered(cause="answer_lost", count=count))
+
+    async def _put_back(self, run_ids: Sequence[int]) -> int:
+        """Return what was not begun; what cannot be returned is found again at the next renewal."""
+        if not run_ids:
+            return 0
+        try:
+            result = await write_halved(
+                run_ids, lambda part: self._parts.database.run(put_back(part, self._id))
+            )
+        except GandyError as error:
+            _log.warning("%d runs not put back yet: %s", len(run_ids), error)
+            return 0
+        for refused in result.refused:
+            _log.error("run %d cannot be put back: %s", refused.item, refused.error)
+        return sum(result.written)
 
     def _drain(self) -> None:
-        self._claimer.is_open = False
+        for pool in self._pools:
+            pool.claimer.is_open = False
 
     def _take_unbegun(self) -> list[int]:
         """Empty the buffers."""
-        return [*self._ready.clear(), *self._suspects.clear()]
+        return [run_id for pool in self._pools for run_id in pool.ready.clear()] + self._suspects.clear()
 
-    async def _shut_down(self, loops: Sequence[asyncio.Task[None]]) -> None:
-        """Stop claiming, let runs end, interrupt the rest, write what is left; wait for no dead database."""
-        await self._claimer.settle(FLUSH_SECONDS)
-        for loop in loops[:CLAIMING_LOOPS]:
-            loop.cancel()
-        unbegun = self._take_unbegun()
-        is_clean = not unbegun or await self._within(
-            FLUSH_SECONDS, self._claimer.session.run(put_back(unbegun, self._id))
-        )
-        await self._until_quiet(self._settings.shutdown_grace.total_seconds())
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _shut_down(
+        self, claiming: Sequence[asyncio.Task[None]], working: Sequence[asyncio.Task[None]]
+    ) -> None:
+        """Stop claiming, let runs end, interrupt the rest, write every end; wait for no dead database.
+
+        Ends come before everything else: they have the whole grace, whatever the runs needed of it.
+        """
+        clock = asyncio.get_running_loop()
+        ends_at = clock.time() + self._settings.shutdown_grace.total_seconds()
+        await asyncio.gather(*(pool.claimer.settle(FLUSH_SECONDS) for pool in self._pools))
+        self._guard.leave()
+        for task in claiming:
+            task.cancel()
+        self._start(self._give_back(self._take_unbegun()))
+        await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
-        await self._until_quiet(INTERRUPT_SECONDS)
-        await self._until_quiet(FLUSH_SECONDS, is_quiet=lambda: not self._finisher.unwritten)
+        await until_quiet(INTERRUPT_SECONDS, lambda: not self._runner.running)
+        seconds = max(ends_at - clock.time(), FLUSH_SECONDS)
+        await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
         if self._lease is not None:
             self._lease.stop()
-        if is_clean and not self._runner.running and not self._finisher.unwritten:
-            # else the lease runs out, and whoever finds that gives the rest to others
-            await self._within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
-        for loop in loops:
-            loop.cancel()
-        await asyncio.wait(loops, timeout=FLUSH_SECONDS)
-        await self._within(FLUSH_SECONDS, self._close())
+        await within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
+        for task in working:
+            task.cancel()
+        await asyncio.wait([*claiming, *working, *self._tasks], timeout=FLUSH_SECONDS)
+        await self._hooks.close(max(ends_at - clock.time(), 0.0))
+        await within(FLUSH_SECONDS, self._close())
+
+    async def _give_back(self, run_ids: Sequence[int]) -> None:
+        await self._put_back(run_ids)
 
     async def _close(self) -> None:
-        await self._engine.close()
-        await self._claimer.close()
+        for pool in self._pools:
+            await pool.claimer.close()
         await self._ends.close()
-
-    async def _until_quiet(self, seconds: float, is_quiet: Callable[[], bool] | None = None) -> None:
-        quiet = is_quiet or (lambda: not self._runner.running)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while not quiet():  # noqa: ASYNC110 runs and ends come and go by many ways; this is the end anyway
-                    await asyncio.sleep(0.01)
-
-    async def _within(self, seconds: float, work: Coroutine[object, object, object]) -> bool:
-        """Do it if the database answers in time, and say whether it did."""
-        try:
-            await asyncio.wait_for(work, seconds)
-        except (TimeoutError, GandyError) as error:
-            _log.warning("not done before the end: %s", str(error) or "the database did not answer in time")
-            return False
-        return True
-
-    async def attempt(self, work: Awaitable[T]) -> T | None:
-        """Do it, or say why not and let the loop go on."""
-        try:
-            answer = await work
-        except GandyError as error:
-            _log.warning("%s", error)
-            await asyncio.sleep(min(FIRST_RETRY_SECONDS * 2**self._faults, RETRY_AFTER_SECONDS))
-            self._faults = min(self._faults + 1, MOST_DOUBLINGS)
-            return None
-        self._faults = 0
-        return answer
 
     async def _persistently(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:

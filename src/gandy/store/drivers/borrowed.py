@@ -16,12 +16,12 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
 
 from gandy.errors import BorrowedConnectionError
+from gandy.store.drivers import postgres_errors, sqlite_errors
 from gandy.store.drivers.driving import drive, drive_async
 from gandy.store.drivers.lenders import AnyConnection, SyncConnection, find_any, find_sync
-from gandy.store.drivers.postgres import sql
-from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
+from gandy.store.drivers.postgres_binding import keep_json_as_text, run_step, run_step_async
 from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
-from gandy.store.statements import Batch, Dialect, Operation, Rows, Step, statement
+from gandy.store.statements import Dialect, Operation, statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,16 +53,11 @@ class BorrowedConnection:
         self._check(connection)
         cursor = psycopg.AsyncCursor(connection, row_factory=namedtuple_row)
         keep_json_as_text(cursor)
-
-        async def execute(step: Step) -> Rows:
-            if isinstance(step, Batch) and not step.rows:
-                return []
-            await cursor.execute(sql(step.name), bind(step))
-            return await cursor.fetchall() if cursor.description else []
-
         with self._explained():
             async with _own_transaction_async(connection):
-                return await drive_async(_clocked(operation, self._clock), execute)
+                return await drive_async(
+                    _clocked(operation, self._clock), lambda step: run_step_async(cursor, step)
+                )
 
     def _run_sync(self, connection: SyncConnection, operation: Operation[T]) -> T:
         self._check(connection)
@@ -85,13 +80,20 @@ class BorrowedConnection:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
+        """Translate what concerns the item; a fault stays the driver's own, which the caller's code knows."""
         try:
             yield
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
             raise self._without_tables() from error
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if "no such table" in str(error):
                 raise self._without_tables() from error
+            if sqlite_errors.is_refusal(error):
+                raise sqlite_errors.refused(error) from error
+            raise
+        except (psycopg.Error, UnicodeEncodeError, OverflowError) as error:
+            if postgres_errors.is_refusal(error):
+                raise postgres_errors.refused(error) from error
             raise
 
     def _without_tables(self) -> BorrowedConnectionError:
@@ -106,15 +108,8 @@ def _on_postgres(connection: psycopg.Connection[Any], operation: Operation[T]) -
     # A cursor of our own: the caller's row factory, cursor class and JSON loaders stay as they are.
     cursor = psycopg.Cursor(connection, row_factory=namedtuple_row)
     keep_json_as_text(cursor)
-
-    def execute(step: Step) -> Rows:
-        if isinstance(step, Batch) and not step.rows:
-            return []
-        cursor.execute(sql(step.name), bind(step))
-        return cursor.fetchall() if cursor.description else []
-
     with _own_transaction(connection):
-        return drive(operation, execute)
+        return drive(operation, lambda step: run_step(cursor, step))
 
 
 def _on_sqlite(connection: sqlite3.Connection, operation: Operation[T], clock: ManualClock | None) -> T:

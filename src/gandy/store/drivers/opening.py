@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from gandy.errors import DatabaseUnreachableError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.driving import drive
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, apply_pending, read_state
-from gandy.store.drivers.postgres import PostgresDatabase, first_line, sql
-from gandy.store.drivers.postgres_binding import bind
+from gandy.store.drivers.postgres import PostgresDatabase
+from gandy.store.drivers.postgres_binding import run_step, sql
+from gandy.store.drivers.postgres_errors import translated
 from gandy.store.drivers.sqlite import SqliteDatabase
+from gandy.store.drivers.sqlite_errors import translated as translated_sqlite
 from gandy.store.drivers.urls import dialect_of, sqlite_path
 
 if TYPE_CHECKING:
@@ -57,16 +58,17 @@ def schema_state(url: str) -> SchemaState:
 
 def _on_sqlite(url: str, work: Callable[[sqlite.Connection], T]) -> T:
     path = sqlite_path(url)
-    with sqlite.translated(path), closing(sqlite.connect(path)) as connection:
+    with translated_sqlite(path), closing(sqlite.connect(path)) as connection:
         return work(connection)
 
 
 def _on_postgres(url: str, work: Callable[[Link], T]) -> T:
-    try:
-        with psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, autocommit=True) as connection:
-            return work(connection)
-    except psycopg.OperationalError as error:
-        raise DatabaseUnreachableError(mask_url(url), first_line(error)) from error
+    options: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+    with (
+        translated(mask_url(url)),
+        psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, **options) as connection,
+    ):
+        return work(connection)
 
 
 def _apply_on_postgres(connection: Link) -> MigrationResult:
@@ -79,8 +81,4 @@ def _apply_on_postgres(connection: Link) -> MigrationResult:
 
 
 def _executor(connection: Link) -> Callable[[Step], Rows]:
-    def execute(step: Step) -> Rows:
-        cursor = connection.cursor(row_factory=namedtuple_row).execute(sql(step.name), bind(step))
-        return cursor.fetchall() if cursor.description else []
-
-    return execute
+    return lambda step: run_step(connection.cursor(row_factory=namedtuple_row), step)

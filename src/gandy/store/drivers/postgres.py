@@ -4,43 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import AsyncConnectionPool
 
-from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflictError
+from gandy.errors import DatabaseBusyError, DatabaseFaultError, DatabaseReadOnlyError
 from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
-from gandy.store.drivers.postgres_binding import bind, keep_json_as_text
-from gandy.store.drivers.postgres_pool import Liveness
-from gandy.store.statements import (
-    Affected,
-    Batch,
-    Counted,
-    Dialect,
-    Operation,
-    Rows,
-    Step,
-    load_statements,
-)
+from gandy.store.drivers.pooler import name_statements, pooler_of
+from gandy.store.drivers.postgres_binding import keep_json_as_text, read_any_instant, run_step_async, sql
+from gandy.store.drivers.postgres_errors import LOST_STATEMENT, translate, translated
+from gandy.store.drivers.postgres_pool import Liveness, Primary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
+    from gandy.store.statements import Dialect, Operation, Rows, Step
 
 T = TypeVar("T")
 Link = AsyncConnection[Any]
 
-# transaction rollback (deadlock, serialisation), object not available (lock timeout)
-_BUSY_CLASSES = frozenset({"40", "55"})
-# what a constraint refuses, or a trigger
-_CONFLICTS = (psycopg.errors.IntegrityError, psycopg.errors.DataError, psycopg.errors.RaiseException)
+_LISTENS_NOWHERE: Final = (
+    "LISTEN does not work through a pooler: work is noticed by polling; set database.notify_url to a direct "
+    "connection"
+)
+_LISTENS_BY_SESSION: Final = (
+    "database.notify_url leads through a pooler: notifications arrive only if it is in session mode"
+)
 
 
 class PostgresDatabase:
@@ -51,8 +47,9 @@ class PostgresDatabase:
 
     def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:
         self.address = mask_url(settings.url)
+        self.clock = clock  #: that a test set, if any
+        self.pooler = pooler_of(settings.url)
         self._settings = settings
-        self._clock = clock
         self._pool = AsyncConnectionPool(
             settings.url,
             open=False,
@@ -60,16 +57,18 @@ class PostgresDatabase:
             max_size=settings.pool_size,
             timeout=settings.connect_timeout.total_seconds(),
             kwargs=self._connect_options(),
-            configure=_configure,
+            configure=self._configure,
             check=Liveness().check,
             name="gandy",
         )
+        self._primary = Primary(self._pool)
 
     async def open(self) -> None:
         """Connect and verify the schema; nothing is written."""
-        async with await self._connect(self._settings.url) as connection:
-            verify(await PostgresTransaction(connection).run(read_state()), self.dialect)
-        await self._pool.open()
+        with translated(self.address):
+            async with await self.connect() as connection:
+                verify(await PostgresTransaction(connection, self).run(read_state()), self.dialect)
+            await self._pool.open()
 
     async def close(self) -> None:
         """Close every connection of the pool."""
@@ -82,11 +81,11 @@ class PostgresDatabase:
 
     async def run_apart(self, operation: Operation[T]) -> T:
         """Run an operation whose statements may each stand for itself: nothing is opened around them."""
-        if self._clock is not None:  # it is set for a transaction
+        if self.clock is not None or self.pooler.is_found:  # what they need is set for a transaction
             return await self.run(operation)
-        with _translated(self.address):
-            async with self._pool.connection() as connection:
-                return await PostgresTransaction(connection).run(operation)
+        with translated(self.address):
+            async with self._lent_connection() as connection:
+                return await PostgresTransaction(connection, self).run(operation)
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that writes nothing."""
@@ -95,19 +94,19 @@ class PostgresDatabase:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[PostgresTransaction]:
         """Open a transaction for several operations."""
-        with _translated(self.address):
-            async with self._pool.connection() as connection, connection.transaction():
-                await _set_clock(connection, self._clock)
-                yield PostgresTransaction(connection)
+        with translated(self.address):
+            async with self._lent_connection() as connection, connection.transaction():
+                await self.begin(connection)
+                yield PostgresTransaction(connection, self)
 
     @asynccontextmanager
     async def outside_transactions(self) -> AsyncIterator[PostgresCommands]:
-        """Open a connection for commands that no transaction may hold."""
-        with _translated(self.address):
-            async with await self.connect() as connection:
-                if self._clock is not None:
-                    await connection.execute(sql("set_session_clock"), {"now": self._clock.now.isoformat()})
-                yield PostgresCommands(connection, self.address)
+        """Open a connection for commands that no transaction may hold, past a pooler if there is a way."""
+        with translated(self.address):
+            async with await self.connect(is_direct=self.pooler.is_found) as connection:
+                if self.clock is not None:
+                    await connection.execute(sql("set_session_clock"), {"now": self.clock.now.isoformat()})
+                yield PostgresCommands(connection, self)
 
     def session(self) -> PostgresSession:
         """Keep a connection for one loop."""
@@ -115,30 +114,84 @@ class PostgresDatabase:
 
     async def notifications(self) -> AsyncIterator[str]:
         """Listen on a connection of its own, over a URL of its own where a pooler stands between."""
-        check_every = self._settings.listen_check_every.total_seconds()
-        give_up_after = self._settings.connect_timeout.total_seconds()
-        with _translated(self.address):
+        with translated(self.address):
             async with await self._connect(self._settings.notify_url or self._settings.url) as connection:
-                await connection.execute(sql("listen"))
-                while True:
-                    async for notification in connection.notifies(timeout=check_every):
-                        yield notification.payload
-                    # A silent peer is found out by asking, not by waiting.
-                    await asyncio.wait_for(connection.execute(sql("ping")), give_up_after)
+                if await self._can_listen(connection):
+                    async for payload in self._heard(connection):
+                        yield payload
+        await asyncio.Event().wait()  # there is nothing to hear: the caller polls
 
-    async def connect(self) -> Link:
-        """Open a configured connection outside the pool."""
-        connection = await self._connect(self._settings.url)
-        await _configure(connection)
+    async def connect(self, *, is_direct: bool = False) -> Link:
+        """Open a configured connection outside the pool; a direct one by the URL of LISTEN if it is set."""
+        direct = self._settings.notify_url if is_direct else None
+        connection = await self._connect(direct or self._settings.url)
+        try:
+            await self._configure(connection)
+        except BaseException:
+            await connection.close()
+            raise
         return connection
 
-    @property
-    def clock(self) -> ManualClock | None:
-        """The manual clock that a test set, if any."""
-        return self._clock
+    async def begin(self, connection: Link) -> None:
+        """Set what the statements of a transaction rely on, where no session can hold it."""
+        if self.pooler.is_found:
+            await connection.execute(sql("configure_transaction"))
+        if self.clock is not None:
+            await connection.execute(sql("set_clock"), {"now": self.clock.now.isoformat()}, prepare=False)
+
+    @asynccontextmanager
+    async def _lent_connection(self) -> AsyncIterator[Link]:
+        """Take a connection of the pool; after a fault it is closed, since it may lead to an old primary."""
+        async with self._pool.connection() as connection:
+            try:
+                yield connection
+            except Exception as error:
+                fault = translate(error, self.address) or error
+                if isinstance(fault, DatabaseReadOnlyError):
+                    await self._primary.leave(connection)
+                if is_spoilt(fault):
+                    await connection.close()
+                raise
+
+    async def _configure(self, connection: Link) -> None:
+        self._primary.note_opened(connection)
+        keep_json_as_text(connection)
+        read_any_instant(connection)
+        name_statements(connection, self.pooler)
+        promised = {"backend": connection.info.backend_pid}
+        cursor = await connection.execute(sql("configure_session"), promised)
+        for row in await cursor.fetchall():
+            self.pooler.look_at(connection, row[0])
+
+    async def _can_listen(self, connection: Link) -> bool:
+        """Tell whether what is heard on a connection comes back on it."""
+        if await self._ask_listener(connection) == connection.info.backend_pid:
+            return True
+        is_told = self._settings.notify_url is not None
+        self.pooler.say_once(_LISTENS_BY_SESSION if is_told else _LISTENS_NOWHERE)
+        return is_told
+
+    async def _heard(self, connection: Link) -> AsyncIterator[str]:
+        check_every = self._settings.listen_check_every.total_seconds()
+        give_up_after = self._settings.connect_timeout.total_seconds()
+        await connection.execute(sql("listen"))
+        while True:
+            async for notification in connection.notifies(timeout=check_every):
+                yield notification.payload
+            # A silent peer is found out by asking, not by waiting.
+            await asyncio.wait_for(self._ask_listener(connection), give_up_after)
+
+    async def _ask_listener(self, connection: Link) -> int:
+        """Ask for the backend that listens; a primary that a failover has made read-only is left."""
+        backend: int
+        cursor = await connection.execute(sql("ask_listener"))
+        [(backend, is_read_only)] = await cursor.fetchall()
+        if is_read_only:
+            raise DatabaseReadOnlyError("the listener looks for a primary")
+        return backend
 
     async def _connect(self, url: str) -> Link:
-        with _translated(self.address):
+        with translated(self.address):
             return await AsyncConnection.connect(url, **self._connect_options())
 
     def _connect_options(self) -> dict[str, Any]:
@@ -156,9 +209,11 @@ class PostgresDatabase:
 class PostgresTransaction:
     """Several operations in one transaction of one connection."""
 
-    def __init__(self, connection: Link) -> None:
+    def __init__(self, connection: Link, database: PostgresDatabase) -> None:
         self._connection = connection
+        self._database = database
         self._cursor = connection.cursor(row_factory=namedtuple_row, binary=True)
+        self._has_begun = False
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""
@@ -167,31 +222,40 @@ class PostgresTransaction:
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
         """Undo only what happens inside when it raises."""
-        try:
+        self._has_begun = True
+        with translated(self._database.address):
             async with self._connection.transaction():
                 yield
-        except _CONFLICTS as error:
-            raise _conflict(error) from error
 
     async def _execute(self, step: Step) -> Rows:
-        if isinstance(step, Batch) and not step.rows:
-            return []
-        await self._cursor.execute(sql(step.name), bind(step))
-        if self._cursor.description:
-            return await self._cursor.fetchall()
-        return [Affected(self._cursor.rowcount)] if isinstance(step, Counted) else []
+        try:
+            rows = await run_step_async(self._cursor, step)
+        except LOST_STATEMENT:
+            self._database.pooler.find(is_prepared=True)
+            if not await self._starts_again():
+                raise
+            rows = await run_step_async(self._cursor, step)
+        self._has_begun = True
+        return rows
+
+    async def _starts_again(self) -> bool:
+        """Begin once more where nothing was done yet."""
+        if self._connection.info.transaction_status == TransactionStatus.IDLE:
+            return True  # each statement stands for itself
+        if self._has_begun:
+            return False
+        await self._connection.execute(b"ROLLBACK", prepare=False)
+        await self._connection.execute(b"BEGIN", prepare=False)
+        await self._database.begin(self._connection)
+        return True
 
 
 class PostgresCommands(PostgresTransaction):
     """A connection in no transaction: every statement is committed by itself."""
 
-    def __init__(self, connection: Link, address: str) -> None:
-        super().__init__(connection)
-        self._address = address
-
     async def execute(self, command: str) -> None:
         """Run a command that one of the package's own statements has written."""
-        with _translated(self._address):
+        with translated(self._database.address):
             await self._connection.execute(command.encode(), prepare=False)
 
 
@@ -204,11 +268,13 @@ class PostgresSession:
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation in a transaction of its own."""
-        with _translated(self._database.address):
-            connection = await self._live_connection()
-            async with connection.transaction():
-                await _set_clock(connection, self._database.clock)
-                return await PostgresTransaction(connection).run(operation)
+        try:
+            with translated(self._database.address):
+                return await self._run(operation)
+        except DatabaseFaultError as fault:
+            if is_spoilt(fault):
+                await self.close()
+            raise
 
     async def close(self) -> None:
         """Give the connection up."""
@@ -216,49 +282,18 @@ class PostgresSession:
             await self._connection.close()
             self._connection = None
 
+    async def _run(self, operation: Operation[T]) -> T:
+        connection = await self._live_connection()
+        async with connection.transaction():
+            await self._database.begin(connection)
+            return await PostgresTransaction(connection, self._database).run(operation)
+
     async def _live_connection(self) -> Link:
         if self._connection is None or self._connection.closed or self._connection.broken:
             self._connection = await self._database.connect()
         return self._connection
 
 
-class _translated:  # noqa: N801 - reads as a statement where it is used
-    """Turns the driver's errors into Gandy's."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "")[:2] in _BUSY_CLASSES:
-            raise DatabaseBusyError(first_line(error)) from error
-        if isinstance(error, (psycopg.OperationalError, PoolTimeout, TimeoutError)):
-            raise DatabaseUnreachableError(self._address, first_line(error)) from error
-        if isinstance(error, _CONFLICTS):
-            raise _conflict(error) from error
-
-
-def _conflict(error: psycopg.Error) -> RowConflictError:
-    return RowConflictError(error.diag.constraint_name or type(error).__name__, first_line(error))
-
-
-def first_line(error: BaseException) -> str:
-    """Keep what a person needs of a driver's message."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-async def _configure(connection: Link) -> None:
-    keep_json_as_text(connection)
-    await connection.execute(sql("configure_session"))
-
-
-async def _set_clock(connection: Link, clock: ManualClock | None) -> None:
-    if clock is not None:
-        await connection.execute(sql("set_clock"), {"now": clock.now.isoformat()})
-
-
-def sql(name: str) -> bytes:
-    """Find a statement in the package's files, the only source of these texts."""
-    return load_statements("postgres")[name].encode()
+def is_spoilt(error: BaseException) -> bool:
+    """Tell whether a connection is of no more use after an error: broken, or to an old primary."""
+    return isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError)

@@ -1,4 +1,4 @@
-"""Which connections of the pool are asked whether they live before they are handed out."""
+"""Which connections of the pool are handed out: neither the dead, nor those to a primary that was."""
 
 from __future__ import annotations
 
@@ -28,6 +28,28 @@ class Liveness:
         self._used[connection] = now
         if rested > RESTED_SECONDS or _is_spoken_to(connection):
             await AsyncConnectionPool.check_connection(connection)
+
+
+class Primary:
+    """Has a pool leave a primary that takes no writes any more: its idle connections lead there, too."""
+
+    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
+        self._pool = pool
+        self._left_at = 0.0
+        self._opened: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
+
+    def note_opened(self, connection: AsyncConnection[Any]) -> None:
+        """Remember when a connection was made."""
+        self._opened[connection] = monotonic()
+
+    async def leave(self, connection: AsyncConnection[Any]) -> None:
+        """Open all connections again, unless that was done since this one was made."""
+        if self._opened.get(connection, 0.0) < self._left_at:
+            return
+        self._left_at = monotonic()
+        drain = getattr(self._pool, "drain", None)  # older pools lose them one by one, each by its own fault
+        if drain is not None:
+            await drain()
 
 
 def _is_spoken_to(connection: AsyncConnection[Any]) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from gandy.errors import DatabaseBusyError, DatabaseUnreachableError, RowConflictError
+from gandy.errors import DatabaseBusyError, DatabaseFaultError
 from gandy.store.drivers.driving import drive
 from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_state, verify
 from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
+from gandy.store.drivers.sqlite_errors import translated
 from gandy.store.drivers.urls import sqlite_path
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ class SqliteDatabase:
         self.address = settings.url
         path = sqlite_path(settings.url)
         self._writer = _Lane(path, clock, "gandy-sqlite-writer")
-        self._reader = _Lane(path, clock, "gandy-sqlite-reader")
+        self._reader = _Lane(path, clock, "gandy-sqlite-reader", is_reader=True)
 
     async def open(self) -> None:
         """Open the file, and bring its schema up to date: an embedded database has no other operator."""
         await self._writer.call(migrate)
-        await self._reader.call(lambda connection: connection.execute("PRAGMA query_only = on"))
+        await self._reader.call(_data_version)
 
     async def close(self) -> None:
         """Close both connections."""
@@ -70,8 +71,9 @@ class SqliteDatabase:
             try:  # also around the beginning: who is cancelled there may have begun all the same
                 await self._writer.call_unlocked(begin_immediate)
                 yield SqliteTransaction(self._writer)
-            except BaseException:
+            except BaseException as error:
                 await asyncio.shield(self._writer.call_unlocked(Connection.rollback))
+                await self._writer.give_up_after(error)
                 raise
             await asyncio.shield(self._writer.call_unlocked(Connection.commit))
 
@@ -124,10 +126,9 @@ class SqliteTransaction:
         try:
             yield
         except BaseException:
-            await self._lane.call_unlocked(lambda connection: connection.execute("ROLLBACK TO part"))
+            await self._lane.call_unlocked(_undo_part)
             raise
-        finally:
-            await self._lane.call_unlocked(lambda connection: connection.execute("RELEASE part"))
+        await self._lane.call_unlocked(lambda connection: connection.execute("RELEASE part"))
 
 
 class Connection(sqlite3.Connection):
@@ -137,11 +138,12 @@ class Connection(sqlite3.Connection):
 
 
 class _Lane:
-    """A thread and the connection that lives in it."""
+    """A thread and the connection that lives in it; after a fault the next call opens a new one."""
 
-    def __init__(self, path: Path, clock: ManualClock | None, name: str) -> None:
+    def __init__(self, path: Path, clock: ManualClock | None, name: str, *, is_reader: bool = False) -> None:
         self._path = path
         self._clock = clock
+        self._is_reader = is_reader
         self._connection: Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self.turn = asyncio.Lock()
@@ -153,11 +155,20 @@ class _Lane:
     async def call(self, work: Callable[[Connection], T]) -> T:
         """Wait for a turn, then call in the thread."""
         async with self.turn:
-            return await self.call_unlocked(work)
+            try:
+                return await self.call_unlocked(work)
+            except DatabaseFaultError as fault:
+                await self.give_up_after(fault)
+                raise
 
     async def call_unlocked(self, work: Callable[[Connection], T]) -> T:
         """Call in the thread; the caller holds the turn."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, work)
+
+    async def give_up_after(self, error: BaseException) -> None:
+        """Drop the connection after a fault: the file may have been moved, or replaced."""
+        if isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError):
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._give_up)
 
     async def close(self) -> None:
         """End the thread, then close the connection here: while Python exits no thread takes new work."""
@@ -169,8 +180,20 @@ class _Lane:
     def _call(self, work: Callable[[Connection], T]) -> T:
         with translated(self._path):
             if self._connection is None:
-                self._connection = connect(self._path, self._clock)
+                self._connection = self._connect()
             return work(self._connection)
+
+    def _connect(self) -> Connection:
+        connection = connect(self._path, self._clock)
+        if self._is_reader:
+            connection.execute("PRAGMA query_only = on")
+        return connection
+
+    def _give_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
 
 
 def connect(path: Path, clock: ManualClock | None = None) -> Connection:
@@ -238,6 +261,13 @@ def _committed(connection: Connection) -> Iterator[None]:
         raise
 
 
+def _undo_part(connection: Connection) -> None:
+    """Undo a savepoint; a full disk has ended it, with its transaction."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK TO part")
+        connection.execute("RELEASE part")
+
+
 def _execute_script(connection: Connection, script: str) -> None:
     """Run a script statement by statement: executescript would commit the open transaction."""
     pending = ""
@@ -251,23 +281,6 @@ def _execute_script(connection: Connection, script: str) -> None:
 def _data_version(connection: Connection) -> int:
     version: int = connection.execute("PRAGMA data_version").fetchone()[0]
     return version
-
-
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn the driver's errors into Gandy's."""
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        raise RowConflictError(str(error).partition(": ")[2] or str(error), str(error)) from error
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error) or "busy" in str(error):
-            raise DatabaseBusyError(str(error)) from error
-        raise DatabaseUnreachableError(f"sqlite:///{path}", str(error)) from error
-    except sqlite3.DatabaseError as error:
-        if type(error) is not sqlite3.DatabaseError:  # a mistake of ours
-            raise
-        raise DatabaseUnreachableError(f"sqlite:///{path}", str(error)) from error  # no database, or damaged
 
 
 if sqlite3.sqlite_version_info < _OLDEST:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
+from gandy.errors import RowConflictError
+from gandy.store.drivers.storable import storable
 from gandy.store.statements import (
     Affected,
     Batch,
@@ -37,13 +39,16 @@ _INSTANTS = frozenset(
         "deferred_since",
     }
 )
+_FIRST = "0001-01-01T00:00:00.000000Z"
+_LAST = "9999-12-31T23:59:59.999999Z"
 _FLAGS = frozenset({"cancellation_requested"})
 _LISTS = frozenset({"trains"})
+_LARGEST = 2**63 - 1
 
 
 def to_text(instant: datetime) -> str:
     """Write an instant the way that every SQLite column holds it."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 class StatementClock:
@@ -73,7 +78,13 @@ class StatementClock:
 
 
 def _later(now: datetime, seconds: float | None) -> str | None:
-    return None if seconds is None else to_text(now + timedelta(seconds=seconds))
+    """Add seconds; the calendar's own ends stand for what lies beyond them."""
+    if seconds is None:
+        return None
+    try:
+        return to_text(now + timedelta(seconds=seconds))
+    except (OverflowError, ValueError):
+        return _LAST if seconds > 0 else _FIRST
 
 
 def _seconds_until(now: datetime, text: str | None) -> float | None:
@@ -121,17 +132,36 @@ def _execute_parts(
     connection: sqlite3.Connection | sqlite3.Cursor, parts: tuple[str, ...], values: dict[str, object]
 ) -> Rows:
     for part in parts[:-1]:
-        connection.execute(part, values)
-    return _named_rows(connection.execute(parts[-1], values))
+        _execute(connection, part, values)
+    return _named_rows(_execute(connection, parts[-1], values))
 
 
 def _count_parts(
     connection: sqlite3.Connection | sqlite3.Cursor, parts: tuple[str, ...], values: dict[str, object]
 ) -> Rows:
     for part in parts[:-1]:
-        connection.execute(part, values)
-    cursor = connection.execute(parts[-1], values)
+        _execute(connection, part, values)
+    cursor = _execute(connection, parts[-1], values)
     return _named_rows(cursor) if cursor.description else [Affected(cursor.rowcount)]
+
+
+def _execute(
+    connection: sqlite3.Connection | sqlite3.Cursor, part: str, values: dict[str, object]
+) -> sqlite3.Cursor:
+    """Run one statement; what cannot be bound is found out before it does anything."""
+    try:
+        return connection.execute(part, values)
+    except UnicodeEncodeError:
+        return connection.execute(part, storable(values))
+    except OverflowError as error:
+        raise _too_large(values) from error
+
+
+def _too_large(values: dict[str, object]) -> RowConflictError:
+    for name, value in values.items():
+        if isinstance(value, int) and abs(value) > _LARGEST:
+            return RowConflictError(name, f"{value} does not fit into 64 bits")
+    return RowConflictError("a value", "is too large")
 
 
 def _named_rows(cursor: sqlite3.Cursor) -> Rows:
@@ -190,5 +220,6 @@ def _adapt(value: object) -> object:
     if isinstance(value, datetime):
         return to_text(value)
     if isinstance(value, (list, tuple)):
-        return json.dumps([_adapt(item) for item in value])
+        # As it is: an escaped surrogate would pass the driver, and be found when it is read.
+        return json.dumps([_adapt(item) for item in value], ensure_ascii=False)
     return value

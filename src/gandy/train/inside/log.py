@@ -53,9 +53,7 @@ class RunLog:
             text = f"{text}\n{traceback.format_exc().rstrip()}"
         self._run.keep_line(logging.getLevelName(level), RUN_LOGGER, text)
         if _forward.isEnabledFor(level):
-            _forward.log(
-                level, "%s", self._run.without_secrets(text), extra={_ALREADY_KEPT: True}, stacklevel=3
-            )
+            _forward.log(level, "%s", self._run.shown_line(text), extra={_ALREADY_KEPT: True}, stacklevel=3)
 
 
 class RunLogHandler(logging.Handler):
@@ -77,6 +75,7 @@ class RunLogHandler(logging.Handler):
 
 
 def _formatted(message: str, args: tuple[object, ...]) -> str:
+    message = str(message)  # like logging, which takes any object
     if not args:
         return message
     try:

@@ -10,6 +10,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import NoCurrentRunError
+from gandy.settings.bounds import HIGHEST_NUMBER, LONGEST_NAME, check
 from gandy.train.codec import encode_any
 from gandy.train.inside.log import RunLog
 from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress, RunSink
@@ -63,6 +64,12 @@ class Run:
     limits: RunLimits = field(default=DEFAULT_LIMITS, repr=False)
     junction: str | None = None  # the one that runs now
     started_ns: int = field(default_factory=perf_counter_ns, repr=False)
+    is_waiting: bool = field(
+        default=False, init=False, repr=False
+    )  # for a process: its time does not count yet
+    begun_ns: int = field(
+        default=0, init=False, repr=False
+    )  # when its code began in a process; 0: at its start
     cancellation: Cancellation | None = field(default=None, init=False, repr=False)
     _log: RunLog | None = field(default=None, init=False, repr=False)
     _lines: int = field(default=0, init=False, repr=False)
@@ -78,6 +85,11 @@ class Run:
         return self._log
 
     @property
+    def counts_from_ns(self) -> int:
+        """Since when its time counts, on the clock of perf_counter_ns; while it waits, it does not."""
+        return self.begun_ns or self.started_ns
+
+    @property
     def cancel_requested(self) -> bool:
         """Whether somebody asked this run to stop."""
         return self.cancellation is not None
@@ -89,10 +101,15 @@ class Run:
 
     def progress(self, done: int, total: int | None = None) -> None:
         """Say how far the run has come."""
+        if type(done) is not int or not 0 <= done <= HIGHEST_NUMBER:  # often called: the table only says why
+            check("done", done, called="progress(done=...)")
+        if total is not None:
+            check("total", total, called="progress(total=...)")
         self.sink.report_progress(self, Progress(done, total))
 
     def activate(self, external_id: str, input: object = DECLARED_INPUT) -> None:
         """Queue a dormant dependent of this run's manifest once the run has completed."""
+        check("external_id", external_id, called="activate(external_id=...)")
         input_json = None if isinstance(input, DeclaredInput) else encode_any(input)
         self.sink.activate(self, Activation(external_id, input_json))
 
@@ -107,8 +124,11 @@ class Run:
             level, logger = "WARNING", "gandy.run"
             message = f"this run has written {self.limits.max_lines} lines; the following ones are not kept"
         offset_ns = perf_counter_ns() - self.started_ns
-        text = _shortened(self.without_secrets(message), self.limits.max_line_chars)
-        self.sink.write_log(self, LogLine(offset_ns, level, logger, text))
+        self.sink.write_log(self, LogLine(offset_ns, level, logger[:LONGEST_NAME], self.shown_line(message)))
+
+    def shown_line(self, message: str) -> str:
+        """Return a log line as it may leave the run: without secrets, and no longer than the limit."""
+        return _shortened(self.without_secrets(message), self.limits.max_line_chars)
 
     def hide(self, secrets: tuple[str, ...]) -> None:
         """Mask these texts in everything that is kept of this run."""

@@ -7,10 +7,13 @@ import logging
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Final, assert_never
 
+from gandy.train.contained import run_contained
 from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues, execute
 from gandy.train.failure import failure
 from gandy.train.inside.log import RunLogHandler
@@ -18,6 +21,7 @@ from gandy.train.inside.run import Run, running_now
 from gandy.train.process.host import load_host
 from gandy.train.process.messages import (
     Activated,
+    Began,
     Ended,
     Entered,
     Leave,
@@ -34,18 +38,27 @@ from gandy.train.process.outcomes import failed_message, to_message
 from gandy.train.route.plan import step_calling
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
     from gandy.train.inside.sink import Activation, LogLine, Progress
     from gandy.train.process.host import TrainHost
     from gandy.train.route.plan import Cargo, Plan, Step
 
+MOST_THREADS: Final = 128  # as many as the largest set of suspects
 
-def main(connection: Connection, place: str) -> None:
+
+def main(fileno: int, place: str) -> None:
     """Serve the parent until its end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then asks us to stop
+    os.set_inheritable(fileno, False)  # a program that a job starts must not keep the pipe open
+    connection = Connection(fileno)
+    os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor a process that it forks
     logging.getLogger().addHandler(RunLogHandler(running_now))
-    asyncio.run(_Child(connection, place).serve())
+    with asyncio.Runner() as runner:
+        run_contained(runner, _Child(connection, place).serve())
+
+
+def _close(fileno: int) -> None:
+    with suppress(OSError):
+        os.close(fileno)
 
 
 class _Child:
@@ -55,32 +68,44 @@ class _Child:
         self._parent = _Parent(connection)
         self._connection = connection
         self._place = place
-        self._run: Run | None = None
+        self._runs: dict[int, Run] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._requests: asyncio.Queue[tuple[Start, Run] | None] = asyncio.Queue()
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="gandy-junction")
         self._host: TrainHost | None = None
         self._provided: ProvidedValues | None = None
+        self._preparing = asyncio.Lock()
 
     async def serve(self) -> None:
         listener = threading.Thread(target=self._listen, args=(asyncio.get_running_loop(),), daemon=True)
         listener.start()
         async with AsyncExitStack() as stack:
             while (request := await self._requests.get()) is not None:
-                ended = await self._perform(*request, stack)
-                self._run = None
-                self._parent.send(ended)
+                task = asyncio.create_task(self._run_one(*request, stack))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _run_one(self, start: Start, run: Run, stack: AsyncExitStack) -> None:
+        ended = await self._perform(start, run, stack)
+        del self._runs[start.ticket]
+        self._parent.send(ended)
 
     async def _perform(self, start: Start, run: Run, stack: AsyncExitStack) -> Ended:
         try:
-            if self._host is None:
-                self._host = load_host(self._place)
-            definition = self._host.registry.get(start.train)
-            value = definition.input.decode(start.input_json)
-            run.hide(definition.input.secrets(value))
-            provided = await self._provided_values(stack) if definition.plan.needs else NOTHING_PROVIDED
-        except Exception as error:  # noqa: BLE001 - whatever an import raises is this run's failure
-            return failed_message(failure(error, run, junction=None, timings=()))
-        plan = _announcing(definition.plan, self._parent)
-        return to_message(await execute(plan, value, run=run, provided=provided), definition, run)
+            async with self._preparing:
+                host = self._host = self._host or load_host(self._place)
+                definition = host.registry.get(start.train)
+                value = definition.input.decode(start.input_json)
+                run.hide(definition.input.secrets(value))
+                provided = await self._provided_values(stack) if definition.plan.needs else NOTHING_PROVIDED
+        except BaseException as error:  # noqa: BLE001 - whatever an import raises is this run's failure
+            return failed_message(failure(error, run, junction=None, timings=()), start.ticket)
+        self._parent.send(Began(ticket=start.ticket))
+        plan = _announcing(definition.plan, self._parent, start.ticket)
+        outcome = await execute(
+            plan, value, run=run, provided=provided, threads=self._threads, is_leaving=_never
+        )
+        return to_message(outcome, definition, run, ticket=start.ticket)
 
     async def _provided_values(self, stack: AsyncExitStack) -> ProvidedValues:
         if self._provided is None and self._host is not None:
@@ -92,19 +117,21 @@ class _Child:
             while True:
                 self._take(decode_to_child(self._connection.recv_bytes()), loop)
         except (EOFError, OSError):  # the parent has closed the pipe, or died
-            if self._run is not None:
-                os._exit(1)  # nobody is left to tell how it ended
+            if self._runs:
+                os._exit(1)  # nothing is left to tell how they ended
             with suppress(RuntimeError):  # we were about to end anyway
                 loop.call_soon_threadsafe(self._requests.put_nowait, None)
 
     def _take(self, message: ToChild, loop: asyncio.AbstractEventLoop) -> None:
         match message:
             case Start():
-                self._run = _run_of(message, self._parent)  # made here: a request to stop may follow at once
-                loop.call_soon_threadsafe(self._requests.put_nowait, (message, self._run))
+                run = _run_of(message, self._parent)
+                self._runs[message.ticket] = run  # here: a request to stop may follow at once
+                loop.call_soon_threadsafe(self._requests.put_nowait, (message, run))
             case Stop():
-                if self._run is not None:
-                    self._run.request_cancel(message.by, message.reason)
+                found = self._runs.get(message.ticket)
+                if found is not None:
+                    found.request_cancel(message.by, message.reason)
             case Leave():
                 loop.call_soon_threadsafe(self._requests.put_nowait, None)
             case _:
@@ -112,24 +139,44 @@ class _Child:
 
 
 class _Parent:
-    """The sink of a run in a child: everything is told to the parent, which keeps it."""
+    """The way back: one message at a time, from any thread."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._sending = threading.Lock()
 
     def send(self, message: ToParent) -> None:
+        raw = encode_to_parent(message)
         with self._sending:
-            self._connection.send_bytes(encode_to_parent(message))
+            self._connection.send_bytes(raw)
 
-    def write_log(self, run: Run, line: LogLine) -> None:  # noqa: ARG002 - one run at a time
-        self.send(Logged(level=line.level, logger=line.logger, message=line.message))
 
-    def report_progress(self, run: Run, progress: Progress) -> None:  # noqa: ARG002 - one run at a time
-        self.send(Progressed(done=progress.done, total=progress.total))
+class _ParentSink:
+    """The sink of one run in a child: everything is told to the parent, which keeps it."""
 
-    def activate(self, run: Run, activation: Activation) -> None:  # noqa: ARG002 - one run at a time
-        self.send(Activated(external_id=activation.external_id, input_json=activation.input_json))
+    def __init__(self, parent: _Parent, ticket: int) -> None:
+        self._parent = parent
+        self._ticket = ticket
+
+    def write_log(self, run: Run, line: LogLine) -> None:  # noqa: ARG002 - one run only
+        self._parent.send(
+            Logged(ticket=self._ticket, level=line.level, logger=line.logger, message=line.message)
+        )
+
+    def report_progress(self, run: Run, progress: Progress) -> None:  # noqa: ARG002 - one run only
+        self._parent.send(Progressed(ticket=self._ticket, done=progress.done, total=progress.total))
+
+    def activate(self, run: Run, activation: Activation) -> None:  # noqa: ARG002 - one run only
+        self._parent.send(
+            Activated(
+                ticket=self._ticket, external_id=activation.external_id, input_json=activation.input_json
+            )
+        )
+
+
+def _never() -> bool:
+    """No task of a child is cancelled from outside: the parent asks the run."""
+    return False
 
 
 def _run_of(start: Start, parent: _Parent) -> Run:
@@ -140,18 +187,18 @@ def _run_of(start: Start, parent: _Parent) -> Run:
         due_at=start.due_at,
         attempt=start.attempt,
         fence=start.fence,
-        sink=parent,
+        sink=_ParentSink(parent, start.ticket),
     )
 
 
-def _announcing(plan: Plan, parent: _Parent) -> Plan:
+def _announcing(plan: Plan, parent: _Parent, ticket: int) -> Plan:
     """Tell the parent which junction begins, so that it knows where a killed child was."""
-    return replace(plan, steps=tuple(_announced(step, parent) for step in plan.steps))
+    return replace(plan, steps=tuple(_announced(step, parent, ticket) for step in plan.steps))
 
 
-def _announced(step: Step, parent: _Parent) -> Step:
+def _announced(step: Step, parent: _Parent, ticket: int) -> Step:
     def call(cargo: Cargo) -> object:
-        parent.send(Entered(junction=step.name))
+        parent.send(Entered(ticket=ticket, junction=step.name))
         return step.call(cargo)
 
     return step_calling(step, call)

@@ -38,6 +38,12 @@ def host_of(definition: TrainDefinition[Any, Any]) -> str:
     if "<locals>" in name:
         problem = "a train with process=True must be importable: define it at the top level of a module"
         raise TrainProcessError(train=definition.name, problem=problem)
+    if module == "__main__":
+        problem = (
+            "a train with process=True must be importable, and this one is defined in the script that is "
+            "being run (__main__), which a process would have to run again: move it to a module and import it"
+        )
+        raise TrainProcessError(train=definition.name, problem=problem)
     return f"{module}:{name}"
 
 

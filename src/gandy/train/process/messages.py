@@ -1,7 +1,11 @@
-"""What a parent and the process of a train say to each other: JSON over a pipe, nothing pickled."""
+"""What a parent and the process of a train say to each other: JSON over a pipe, nothing pickled.
+
+A process may run several trains at once: a ticket, given by the parent, names the run of a message.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta  # noqa: TC003 - pydantic reads the fields
 from typing import Annotated, Final, Literal, TypeAlias
@@ -16,6 +20,7 @@ class Start:
     """Run this train with this input."""
 
     kind: Literal["start"] = "start"
+    ticket: int
     train: str
     input_json: str
     id: int
@@ -30,6 +35,7 @@ class Stop:
     """Cancel the run."""
 
     kind: Literal["stop"] = "stop"
+    ticket: int
     by: CancelledBy
     reason: str
 
@@ -42,10 +48,19 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Began:
+    """The application is imported and its values are made: the code of the train begins."""
+
+    kind: Literal["began"] = "began"
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
     """A junction begins."""
 
     kind: Literal["entered"] = "entered"
+    ticket: int
     junction: str
 
 
@@ -54,6 +69,7 @@ class Logged:
     """The run wrote a line."""
 
     kind: Literal["logged"] = "logged"
+    ticket: int
     level: str
     logger: str
     message: str
@@ -64,6 +80,7 @@ class Progressed:
     """The run reports how far it is."""
 
     kind: Literal["progressed"] = "progressed"
+    ticket: int
     done: int
     total: int | None
 
@@ -73,6 +90,7 @@ class Activated:
     """The run activates a dormant dependent."""
 
     kind: Literal["activated"] = "activated"
+    ticket: int
     external_id: str
     input_json: str | None
 
@@ -82,6 +100,7 @@ class EndedWell:
     """The train completed."""
 
     kind: Literal["completed"] = "completed"
+    ticket: int
     output_json: str
     ended_early_by: str | None
     timings: tuple[JunctionTiming, ...]
@@ -92,6 +111,7 @@ class EndedBadly:
     """The train failed; the exception travels as texts, and as arguments where these are plain."""
 
     kind: Literal["failed"] = "failed"
+    ticket: int
     junction: str | None
     exception_type: str
     arguments: tuple[str | int | float | bool | None, ...] | None
@@ -107,6 +127,7 @@ class EndedStopped:
     """The train was cancelled."""
 
     kind: Literal["cancelled"] = "cancelled"
+    ticket: int
     by: CancelledBy
     reason: str
     junction: str | None
@@ -114,13 +135,28 @@ class EndedStopped:
 
 
 Ended: TypeAlias = EndedWell | EndedBadly | EndedStopped
+Report: TypeAlias = Began | Entered | Logged | Progressed | Activated
 ToChild: TypeAlias = Start | Stop | Leave
-ToParent: TypeAlias = Entered | Logged | Progressed | Activated | EndedWell | EndedBadly | EndedStopped
+ToParent: TypeAlias = Report | Ended
 
 _to_child: Final[TypeAdapter[ToChild]] = TypeAdapter(Annotated[ToChild, Field(discriminator="kind")])
 _to_parent: Final[TypeAdapter[ToParent]] = TypeAdapter(Annotated[ToParent, Field(discriminator="kind")])
 
 encode_to_child = _to_child.dump_json
 decode_to_child = _to_child.validate_json
-encode_to_parent = _to_parent.dump_json
-decode_to_parent = _to_parent.validate_json
+
+
+def encode_to_parent(message: ToParent) -> bytes:
+    """Write a message; texts of a job may hold what UTF-8 cannot, which only escapes carry."""
+    try:
+        return _to_parent.dump_json(message)
+    except ValueError:
+        return json.dumps(_to_parent.dump_python(message, mode="json")).encode()
+
+
+def decode_to_parent(raw: bytes) -> ToParent:
+    """Read a message, also one with escapes that stand for no character."""
+    try:
+        return _to_parent.validate_json(raw)
+    except ValueError:
+        return _to_parent.validate_python(json.loads(raw))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from gandy.errors import GandyError, RemoteJunctionError
+from gandy.errors import RemoteJunctionError
 from gandy.model.outcome import Cancelled, Completed, Failed, Outcome, RetryRequest
 from gandy.train.failure import failure
 from gandy.train.process.messages import Ended, EndedBadly, EndedStopped, EndedWell
@@ -14,25 +14,36 @@ if TYPE_CHECKING:
     from gandy.train.definition import TrainDefinition
     from gandy.train.inside.run import Run
 
+MAX_ARGUMENT_CHARS: Final = 10_000
+MAX_ARGUMENT_BITS: Final = 63
+_arguments_of = BaseException.__dict__["args"].__get__  # a subclass may hide them behind code of its own
 
-def to_message(outcome: Outcome[Any], definition: TrainDefinition[Any, Any], run: Run) -> Ended:
+
+def to_message(
+    outcome: Outcome[Any], definition: TrainDefinition[Any, Any], run: Run, *, ticket: int
+) -> Ended:
     """Put an outcome into a message; an output that has no JSON form is a failure."""
     match outcome:
         case Completed():
-            return _completed(outcome, definition, run)
+            return _completed(outcome, definition, run, ticket=ticket)
         case Failed():
-            return failed_message(outcome)
+            return failed_message(outcome, ticket)
         case Cancelled():
             return EndedStopped(
-                by=outcome.by, reason=outcome.reason, junction=outcome.junction, timings=outcome.timings
+                ticket=ticket,
+                by=outcome.by,
+                reason=outcome.reason,
+                junction=outcome.junction,
+                timings=outcome.timings,
             )
         case _:
             assert_never(outcome)
 
 
-def failed_message(failed: Failed) -> EndedBadly:
+def failed_message(failed: Failed, ticket: int) -> EndedBadly:
     """Put a failure into a message."""
     return EndedBadly(
+        ticket=ticket,
         junction=failed.junction,
         exception_type=failed.exception_type,
         arguments=_plain_arguments(failed.exception),
@@ -66,17 +77,33 @@ def from_message(ended: Ended, definition: TrainDefinition[Any, Any], run: Run) 
             assert_never(ended)
 
 
-def _completed(outcome: Completed[Any], definition: TrainDefinition[Any, Any], run: Run) -> Ended:
+def _completed(
+    outcome: Completed[Any], definition: TrainDefinition[Any, Any], run: Run, *, ticket: int
+) -> Ended:
     try:
         output_json = definition.output.encode(outcome.value)
-    except GandyError as error:
-        return failed_message(failure(error, run, junction=run.junction, timings=outcome.timings))
-    return EndedWell(output_json=output_json, ended_early_by=outcome.ended_early_by, timings=outcome.timings)
+    except BaseException as error:  # noqa: BLE001 - the output's type has code of its own
+        failed = failure(error, run, junction=run.junction, timings=outcome.timings)
+        return failed_message(failed, ticket)
+    return EndedWell(
+        ticket=ticket,
+        output_json=output_json,
+        ended_early_by=outcome.ended_early_by,
+        timings=outcome.timings,
+    )
 
 
 def _plain_arguments(exception: BaseException) -> tuple[str | int | float | bool | None, ...] | None:
-    arguments = exception.args
-    return arguments if all(isinstance(each, str | int | float | bool | None) for each in arguments) else None
+    arguments = _arguments_of(exception)
+    return tuple(arguments) if all(map(_is_plain, arguments)) else None
+
+
+def _is_plain(argument: object) -> bool:
+    if type(argument) is str:
+        return len(argument) <= MAX_ARGUMENT_CHARS
+    if type(argument) is int:
+        return argument.bit_length() <= MAX_ARGUMENT_BITS
+    return argument is None or type(argument) in {float, bool}
 
 
 def _rebuilt(ended: EndedBadly) -> BaseException:
@@ -85,9 +112,9 @@ def _rebuilt(ended: EndedBadly) -> BaseException:
     if kind is not None and ended.arguments is not None:
         try:
             exception = kind(*ended.arguments)
-        except Exception:  # noqa: BLE001 - the constructor asks for more: the stand-in tells the same
+            exception.add_note(ended.stack_trace)
+        except BaseException:  # noqa: BLE001 - the constructor asks for more: the stand-in tells the same
             return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
-        exception.add_note(ended.stack_trace)
         return exception
     return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import itertools
 import logging
-import multiprocessing
+import subprocess
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from datetime import timedelta
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from gandy.train.inside.sink import Activation
-from gandy.train.process import child
 from gandy.train.process.messages import (
     Activated,
+    Began,
     Ended,
     EndedBadly,
     EndedStopped,
@@ -22,101 +25,132 @@ from gandy.train.process.messages import (
     Leave,
     Logged,
     Progressed,
+    Report,
+    Stop,
     ToChild,
     ToParent,
     decode_to_parent,
     encode_to_child,
 )
+from gandy.train.process.starting import start_process
 
 if TYPE_CHECKING:
-    from gandy.train.inside.run import Run
+    from gandy.train.inside.run import Cancellation, Run
     from gandy.train.process.messages import Start
 
 EndFuture: TypeAlias = "asyncio.Future[Ended | None]"  # None: the child died before it could say
 
-_spawn = multiprocessing.get_context("spawn")
+LEAVE_GRACE: Final = timedelta(seconds=5)
+CLOSING_SECONDS: Final = 2.0
 logger = logging.getLogger("gandy.process")
 
 
 class ChildProcess:
-    """A process that runs one train at a time. A thread reads what it says, whatever the event loop does."""
+    """A process that runs trains. A thread reads what it says, whatever the event loop does."""
 
     def __init__(self, place: str) -> None:
         """Start the process; this takes some milliseconds, so do it off the event loop."""
-        self._pipe, theirs = _spawn.Pipe()
-        self._process = _spawn.Process(target=child.main, args=(theirs, place), name=f"gandy {place}")
-        self._process.start()
-        theirs.close()  # else the pipe would not end with the child
-        atexit.register(self.kill)  # else the interpreter would wait for it at its own end
+        self._process, self._pipe = start_process(place)
+        atexit.register(self.kill)  # else it would outlive us by the time it takes to notice
         self._changing = threading.Lock()
-        self._current: tuple[Run, EndFuture] | None = None
+        self._tickets = itertools.count(1)
+        self._current: dict[int, tuple[Run, EndFuture]] = {}
         self._has_ended = False
+        self._leaving: threading.Timer | None = None
         self._listener = threading.Thread(target=self._listen, name=f"gandy-process-{self.pid}", daemon=True)
         self._listener.start()
 
     @property
-    def pid(self) -> int | None:
+    def pid(self) -> int:
         """The process id."""
         return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while it lives."""
-        return self._process.exitcode
+        return self._process.returncode
 
     @property
     def is_alive(self) -> bool:
         """Whether it can take another run."""
         return not self._has_ended
 
+    def next_ticket(self) -> int:
+        """Return a new name for a run of this child."""
+        return next(self._tickets)
+
     def begin(self, start: Start, run: Run) -> EndFuture:
         """Have the child run a train; the future gets its end."""
         future: EndFuture = asyncio.get_running_loop().create_future()
         with self._changing:
-            self._current = (run, future)
-            if self._has_ended:  # while it was idle: nobody else will say so
+            self._current[start.ticket] = (run, future)
+            if self._has_ended:  # while it was idle: its listener has settled what there was
                 _settle(future, None)
-        self.tell(start)
+        self._tell(start)
         return future
 
-    def tell(self, message: ToChild) -> None:
-        """Send a message; a dead child hears nothing."""
-        with suppress(OSError):
-            self._pipe.send_bytes(encode_to_child(message))
+    def stop(self, ticket: int, asked: Cancellation) -> None:
+        """Pass on a request to cancel a run."""
+        self._tell(Stop(ticket=ticket, by=asked.by, reason=asked.reason))
+
+    def all_are_stopping(self) -> bool:
+        """Whether every run that is not over was asked to stop, so that its process may be killed."""
+        with self._changing:
+            return all(run.cancellation is not None for run, _ in self._current.values())
 
     def kill(self) -> None:
         """End the child at once."""
         self._process.kill()
 
     def leave(self) -> None:
-        """Let an idle child end by itself."""
-        self.tell(Leave())
+        """Let an idle child end by itself; a thread that a job left behind cannot keep it for long."""
+        self._leaving = threading.Timer(LEAVE_GRACE.total_seconds(), self.kill)
+        self._leaving.daemon = True
+        self._leaving.start()
+        self._tell(Leave())
 
-    def join(self, seconds: float) -> None:
-        """Wait for its end, and force it when the time is over."""
-        self._listener.join(seconds)
-        if self._listener.is_alive():
-            self.kill()
-            self._listener.join()
+    def join(self) -> None:
+        """Wait for the end of a child that leaves."""
+        self._listener.join()
+
+    def _tell(self, message: ToChild) -> None:
+        with suppress(OSError):  # a dead child hears nothing
+            self._pipe.send_bytes(encode_to_child(message))
 
     def _listen(self) -> None:
-        with suppress(EOFError, OSError):
+        try:
             while True:
                 self._take(decode_to_parent(self._pipe.recv_bytes()))
-        self._process.join()
+        except (EOFError, OSError):  # it has ended, or closed its end of the pipe
+            pass
+        except Exception:
+            logger.exception("process %s wrote what is no message into the pipe of its parent", self.pid)
+        try:
+            self._process.wait(CLOSING_SECONDS)
+        except subprocess.TimeoutExpired:  # it lives on without its pipe: it is of no use
+            self.kill()
+            self._process.wait()
+        self._end()
+
+    def _end(self) -> None:
         atexit.unregister(self.kill)
+        if self._leaving is not None:
+            self._leaving.cancel()
         self._pipe.close()
         with self._changing:
             self._has_ended = True
-            if self._current is not None:
-                _settle(self._current[1], None)
+            for _, future in self._current.values():
+                _settle(future, None)
 
     def _take(self, message: ToParent) -> None:
-        if self._current is None:
+        with self._changing:
+            found = self._current.get(message.ticket)
+            if isinstance(message, EndedWell | EndedBadly | EndedStopped):
+                self._current.pop(message.ticket, None)
+        if found is None:
             return
-        run, future = self._current
+        run, future = found
         if isinstance(message, EndedWell | EndedBadly | EndedStopped):
-            self._current = None
             _settle(future, message)
             return
         try:
@@ -125,8 +159,10 @@ class ChildProcess:
             logger.exception("a report of run %s of %s is lost", run.id, run.train)
 
 
-def _report(message: Entered | Logged | Progressed | Activated, run: Run) -> None:
+def _report(message: Report, run: Run) -> None:
     match message:
+        case Began():
+            run.begun_ns, run.is_waiting = perf_counter_ns(), False
         case Entered():
             run.junction = message.junction
         case Logged():
@@ -144,5 +180,5 @@ def _settle(future: EndFuture, ended: Ended | None) -> None:
         if not future.done():
             future.set_result(ended)
 
-    with suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+    with suppress(RuntimeError):  # the loop that asked is closed: nothing waits
         future.get_loop().call_soon_threadsafe(settle)

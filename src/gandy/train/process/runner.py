@@ -1,29 +1,82 @@
-"""Running trains in child processes: one run at a time each, kept for the next run where the app is known."""
+"""Running trains in child processes: kept for the next run where the app is known, or shared by a set."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from contextlib import AbstractAsyncContextManager, nullcontext
+import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.errors import GandyError, TrainProcessError
 from gandy.model.outcome import Cancelled, Outcome
 from gandy.train.failure import failure
 from gandy.train.process.host import host_of
-from gandy.train.process.messages import Ended, Start, Stop
+from gandy.train.process.messages import Ended, Start
 from gandy.train.process.outcomes import from_message
 from gandy.train.process.parent import ChildProcess, EndFuture
 
 if TYPE_CHECKING:
+    from gandy.model.outcome import Timings
     from gandy.train.definition import TrainDefinition
     from gandy.train.inside.run import Run
 
-CANCEL_GRACE: Final = timedelta(seconds=10)
-LEAVE_GRACE: Final = timedelta(seconds=5)
+CANCEL_GRACE: Final = timedelta(seconds=2)
+PREPARE_GRACE: Final = timedelta(minutes=2)
+NO_TICKET: Final = 0  # it has no child yet
+Supervised: TypeAlias = "tuple[ChildProcess | None, Ended | None]"
+
+
+class Places:
+    """How many processes may work at once; a run that waits for one can be cancelled."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.free = total
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, run: Run) -> None:
+        """Take a place, or wait for one; a request to cancel the run ends the wait by CancelledError."""
+        if self.free:
+            self.free -= 1
+            return
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        run.interruptible(waiting)
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled():  # the place came in the same moment
+                self.give_back()
+            raise
+        finally:
+            run.interruptible(None)
+
+    def give_back(self) -> None:
+        """Free a place for the run that has waited longest."""
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
+        self.free += 1
+
+
+class RunSet:
+    """Runs that are isolated together: they share a process, which is used for nothing else.
+
+    `size` is the number of runs in it. `is_here` is a set of one run that cannot leave this process.
+    """
+
+    def __init__(self, size: int, *, is_here: bool = False) -> None:
+        self.size = size
+        self.is_here = is_here
+        self.child: asyncio.Future[ChildProcess] | None = None
 
 
 class ProcessRunner:
@@ -37,47 +90,92 @@ class ProcessRunner:
         cancel_grace: timedelta = CANCEL_GRACE,
     ) -> None:
         """Take the app's place as "module:name"; without one, each run gets a new process."""
-        self._host = host
+        self.host = host
         self._cancel_grace = cancel_grace
         self._idle: list[ChildProcess] = []
-        self._slots: AbstractAsyncContextManager[object] = (
-            nullcontext() if host is None else asyncio.Semaphore(max_processes or os.cpu_count() or 1)
-        )
+        self._leaving: set[ChildProcess] = set()
+        self._starters = ThreadPoolExecutor(4, thread_name_prefix="gandy-process-start")
+        self.places = Places(sys.maxsize if host is None else max_processes or os.cpu_count() or 1)
 
     async def execute(
-        self, definition: TrainDefinition[Any, Any], value: object, *, run: Run, isolated: bool = False
+        self,
+        definition: TrainDefinition[Any, Any],
+        value: object,
+        *,
+        run: Run,
+        together: RunSet | None = None,
     ) -> Outcome[Any]:
         """Run a train in a process and return how it ended; a child that dies is a failure.
 
-        A request to cancel is passed on to the child, which is killed when it does not end within the grace.
+        Its time begins to count when its code begins. A request to cancel is passed on to the child, which is
+        killed when it does not end within the grace; whatever it says after that, the run is cancelled.
         """
         run.started_ns = perf_counter_ns()
+        run.is_waiting = True
         try:
             start = _start_of(definition, value, run)
-            place = self._host or host_of(definition)
-            async with self._slots:
-                child = await self._child(place, isolated=isolated)
-                ended = await self._supervised(child, start, run)
-                self._let_go(child, keep=bool(ended and self._host and not isolated))
+            place = self.host or host_of(definition)
+            if run.cancellation is not None:
+                return _cancelled(run)
+            child, ended = await (
+                self._in_place(place, start, run)
+                if together is None
+                else self._in_set(place, start, run, together=together)
+            )
+            if run.cancellation is not None:
+                return _cancelled(run, ended.timings if ended else ())
             return from_message(ended, definition, run) if ended else _died(child, run)
         except GandyError as error:
             return failure(error, run, junction=run.junction, timings=())
+        finally:
+            run.is_waiting = False
+
+    def release(self, together: RunSet) -> None:
+        """End the process of a set that is over."""
+        if together.child is not None:
+            together.child.add_done_callback(self._let_go_started)
 
     async def close(self) -> None:
         """End the idle processes."""
         idle, self._idle = self._idle, []
         for child in idle:
-            child.leave()
+            self._let_go(child)
         loop = asyncio.get_running_loop()
-        seconds = LEAVE_GRACE.total_seconds()
-        await asyncio.gather(*(loop.run_in_executor(None, child.join, seconds) for child in idle))
+        await asyncio.gather(*(loop.run_in_executor(self._starters, child.join) for child in self._leaving))
+        self._starters.shutdown(wait=False, cancel_futures=True)
 
-    async def _child(self, place: str, *, isolated: bool) -> ChildProcess:
-        while self._idle and not isolated:
+    async def _in_place(self, place: str, start: Start, run: Run) -> Supervised:
+        """Run alone in a process that is kept for the next run."""
+        try:
+            await self.places.take(run)
+        except asyncio.CancelledError:
+            if run.take_back_interrupts(None) and run.cancellation is not None:
+                return None, None
+            raise
+        try:
+            child = await self._idle_or_new(place)
+            ended = await self._supervised(child, start, run)
+            self._let_go(child, keep=self.host is not None)
+        finally:
+            self.places.give_back()
+        return child, ended
+
+    async def _in_set(self, place: str, start: Start, run: Run, *, together: RunSet) -> Supervised:
+        """Run in the process of a set, which the first of them starts."""
+        if together.child is None:
+            together.child = asyncio.ensure_future(self._started(place))
+        child = await asyncio.shield(together.child)
+        return child, await self._supervised(child, start, run)
+
+    async def _idle_or_new(self, place: str) -> ChildProcess:
+        while self._idle:
             child = self._idle.pop()
             if child.is_alive:
                 return child
-        starting = asyncio.get_running_loop().run_in_executor(None, ChildProcess, place)
+        return await self._started(place)
+
+    async def _started(self, place: str) -> ChildProcess:
+        starting = asyncio.get_running_loop().run_in_executor(self._starters, ChildProcess, place)
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -87,38 +185,64 @@ class ProcessRunner:
             raise TrainProcessError(train=place, problem=f"no process could be started: {error}") from error
 
     async def _supervised(self, child: ChildProcess, start: Start, run: Run) -> Ended | None:
-        """Wait for the child's end, passing on a request to cancel; kill it where nobody waits any more."""
+        """Wait for the child's end, passing on a request to cancel; kill it where the caller has left."""
+        start = replace(start, ticket=child.next_ticket())
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         run.interruptible(stop)
         try:
+            if run.cancellation is not None:
+                return None
             end = child.begin(start, run)
+            await self._prepared(child, run, end=end, stop=stop)
             if run.cancellation is None:
                 await asyncio.wait((end, stop), return_when=asyncio.FIRST_COMPLETED)
-            if run.cancellation is not None:
-                await self._stopped(child, end, run)
+            if not end.done():
+                await self._stopped(child, end, run, ticket=start.ticket)
             return await end
         except BaseException:
             child.kill()
             raise
         finally:
             run.interruptible(None)
+            run.take_back_interrupts(None)
 
-    async def _stopped(self, child: ChildProcess, end: EndFuture, run: Run) -> None:
-        if run.cancellation is not None:
-            child.tell(Stop(by=run.cancellation.by, reason=run.cancellation.reason))
-        await asyncio.wait((end,), timeout=self._cancel_grace.total_seconds())
-        if not end.done():
+    async def _prepared(
+        self, child: ChildProcess, run: Run, *, end: EndFuture, stop: asyncio.Future[None]
+    ) -> None:
+        """Bound the time that the child needs to import the application: it counts for no run."""
+        seconds = PREPARE_GRACE.total_seconds()
+        await asyncio.wait((end, stop), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if run.is_waiting and not end.done() and run.cancellation is None:
             child.kill()
+            problem = f"its process had not imported the application after {seconds:g} s, and was killed"
+            raise TrainProcessError(train=run.train, problem=problem)
 
-    def _let_go(self, child: ChildProcess, *, keep: bool) -> None:
-        if keep:
+    async def _stopped(self, child: ChildProcess, end: EndFuture, run: Run, *, ticket: int) -> None:
+        """Ask the child to stop the run; kill it once no other run needs it."""
+        if run.cancellation is not None:
+            child.stop(ticket, run.cancellation)
+        while not end.done():
+            await asyncio.wait((end,), timeout=self._cancel_grace.total_seconds())
+            if not end.done() and child.all_are_stopping():
+                child.kill()
+                return
+
+    def _let_go(self, child: ChildProcess, *, keep: bool = False) -> None:
+        self._leaving = {each for each in self._leaving if each.is_alive}
+        if child.is_alive and keep:
             self._idle.append(child)
-        else:
+        elif child.is_alive:
+            self._leaving.add(child)
             child.leave()
+
+    def _let_go_started(self, started: asyncio.Future[ChildProcess]) -> None:
+        if not started.cancelled() and started.exception() is None:
+            self._let_go(started.result())
 
 
 def _start_of(definition: TrainDefinition[Any, Any], value: object, run: Run) -> Start:
     return Start(
+        ticket=NO_TICKET,
         train=definition.name,
         input_json=definition.input.encode(value),
         id=run.id,
@@ -129,18 +253,27 @@ def _start_of(definition: TrainDefinition[Any, Any], value: object, run: Run) ->
     )
 
 
-def _died(child: ChildProcess, run: Run) -> Outcome[Any]:
-    if run.cancellation is not None:
-        return Cancelled(run.cancellation.by, run.cancellation.reason, run.junction)
-    code = child.exit_code
-    how = (
-        f"was killed by {signal.Signals(-code).name}"
-        if code is not None and code < 0
-        else f"ended with code {code}"
-    )
-    problem = f"its process {child.pid} {how} before the train ended"
+def _cancelled(run: Run, timings: Timings = ()) -> Cancelled:
+    asked = run.cancellation
+    if asked is None:
+        raise AssertionError  # the callers have looked
+    return Cancelled(asked.by, run.without_secrets(asked.reason), run.junction, timings)
+
+
+def _died(child: ChildProcess | None, run: Run) -> Outcome[Any]:
+    code, pid = (None, None) if child is None else (child.exit_code, child.pid)
+    problem = f"its process {pid} {_how_it_ended(code)} before the train ended"
     error = TrainProcessError(train=run.train, problem=problem, exit_code=code)
     return failure(error, run, junction=run.junction, timings=())
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal has no name
+        return f"was killed by signal {-code}"
 
 
 def _kill_started(starting: asyncio.Future[ChildProcess]) -> None:

@@ -86,8 +86,11 @@ def _read_class(step: type) -> Junction:
 
 
 def _read(name: str, step: AnyCallable, function: AnyCallable) -> Junction:
-    if inspect.isasyncgenfunction(function):
-        problem = "an async generator has no single result; return a list or an async iterator object"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        problem = (
+            "it is a generator function: calling it runs none of its code, and it has no single result; "
+            "collect what it yields in a list and return that"
+        )
         raise JunctionSignatureError(junction=name, problem=problem)
     parameters = _parameters(name, step, function)
     hints = _hints(name, function)

@@ -14,6 +14,7 @@ from gandy.web.access.routes import Routes
 from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery, Surroundings
 from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.bodies import Taken
 from gandy.web.routers.dead_letters import MOST_AT_ONCE, LetterId, desk_of, own_letter
 from gandy.web.routers.shapes import Id, Word
 
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
 router = Routes("/dead-letters")
 
-_LONGEST_NOTE = 4_000
 _STATUSES = ("awaiting_intervention", "retried", "acknowledged")
 
 Ids = Annotated[list[Id], Form(max_length=MOST_AT_ONCE)]
-Note = Annotated[str, Form(max_length=_LONGEST_NOTE)]
+Note = Annotated[str, Taken("note", is_typed=True), Form()]
 Verb = Annotated[Literal["requeue", "acknowledge"], Form()]
 Scope = Annotated[Literal["selected", "all"], Form()]
 TrainName = Annotated[str, Form(max_length=200)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 from fastapi import Form
+from pydantic import BaseModel, ConfigDict, field_validator
 from starlette.responses import Response
 
 from gandy.desk.cancelling import CancelDesk
@@ -15,6 +16,7 @@ from gandy.desk.groups import GroupChanges, GroupDesk
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, Surroundings
 from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.bodies import Taken
 from gandy.web.routers.groups import Name
 from gandy.web.routers.manifests import desk_of
 
@@ -24,7 +26,20 @@ if TYPE_CHECKING:
 router = Routes("/groups")
 
 _SHOWN = 500
-_LONGEST_REASON = 500
+
+
+class GroupForm(BaseModel):
+    """The fields, as they are typed; empty: as it is."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    max_active_jobs: Annotated[int, Taken("max_active_jobs", is_typed=True)] | None = None
+    priority: Annotated[int, Taken("priority", is_typed=True)] | None = None
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: object) -> object:
+        return None if isinstance(value, str) and not value.strip() else value
 
 
 @router.reads("")
@@ -56,14 +71,10 @@ async def set_group(
     operator: CurrentOperator,
     here: Here,
     name: Name,
-    max_active_jobs: Annotated[str, Form(pattern=r"^([1-9]\d{0,5})?$")] = "",
-    priority: Annotated[str, Form(pattern=r"^([0-9]|[12][0-9]|3[01])?$")] = "",
+    form: Annotated[GroupForm, Form()],
 ) -> Response:
     """Set cap and priority over the declared ones."""
-    changes = GroupChanges(
-        max_active_jobs=int(max_active_jobs) if max_active_jobs else None,
-        priority=int(priority) if priority else None,
-    )
+    changes = GroupChanges(max_active_jobs=form.max_active_jobs, priority=form.priority)
     await GroupDesk(parts.database, operator, owner=parts.owner).set(name, changes)
     return here.done(_page(name), f"{name} is changed; a deploy does not undo it.")
 
@@ -74,7 +85,7 @@ async def disable_group(
     operator: CurrentOperator,
     here: Here,
     name: Name,
-    reason: Annotated[str, Form(max_length=_LONGEST_REASON)] = "",
+    reason: Annotated[str, Taken("reason", is_typed=True), Form()] = "",
 ) -> Response:
     """Pull the kill switch."""
     changes = GroupChanges(is_enabled=False, reason=reason.strip() or None)

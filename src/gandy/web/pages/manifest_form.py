@@ -8,16 +8,17 @@ from typing import Annotated, TypeAlias
 from urllib.parse import quote
 
 from fastapi import Form
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from starlette.responses import Response
 
 from gandy.desk.changes import ManifestChanges, replaced_schedule
 from gandy.model import exclusion_json
 from gandy.model.schedule import MisfirePolicy
-from gandy.settings import parse_duration
+from gandy.settings.bounds import Timeout
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import Here
 from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.routers.bodies import Taken
 from gandy.web.routers.manifests import ExternalId, desk_of, own_manifest
 from gandy.web.routers.shapes import Word
 
@@ -26,11 +27,6 @@ router = Routes("/manifests")
 _LONGEST_JSON = 200_000
 
 
-def _duration(value: object) -> object:
-    return parse_duration(value) if isinstance(value, str) else value
-
-
-Duration: TypeAlias = Annotated[timedelta, BeforeValidator(_duration)]
 JsonText: TypeAlias = Annotated[str, Field(max_length=_LONGEST_JSON)]
 
 
@@ -40,19 +36,19 @@ class ChangesForm(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     cron: Word | None = None
-    every: Duration | None = None
+    every: Annotated[timedelta, Taken("every", is_typed=True)] | None = None
     timezone: Word | None = None
-    group: Word | None = None
-    priority: Annotated[int, Field(ge=0, le=31)] | None = None
-    max_retries: Annotated[int, Field(ge=0, le=1_000)] | None = None
-    retry: bool | None = None
-    retry_delay: Duration | None = None
-    timeout: Duration | None = None
-    variance: Duration | None = None
+    group: Annotated[str, Taken("group", is_typed=True)] | None = None
+    priority: Annotated[int, Taken("priority", is_typed=True)] | None = None
+    max_retries: Annotated[int, Taken("max_retries", is_typed=True)] | None = None
+    retry: Annotated[bool, Taken("retry", is_typed=True)] | None = None
+    retry_delay: Annotated[timedelta, Taken("retry_delay", is_typed=True)] | None = None
+    timeout: Annotated[Timeout, Taken("timeout", is_typed=True)] | None = None
+    variance: Annotated[timedelta, Taken("variance", is_typed=True)] | None = None
     misfire: MisfirePolicy | None = None
-    misfire_threshold: Duration | None = None
-    keep_for: Duration | None = None
-    keep_last: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    misfire_threshold: Annotated[timedelta, Taken("misfire_threshold", is_typed=True)] | None = None
+    keep_for: Annotated[timedelta, Taken("keep_for", is_typed=True)] | None = None
+    keep_last: Annotated[int, Taken("keep_last", is_typed=True)] | None = None
     exclude: JsonText | None = None
     input: JsonText | None = None
 

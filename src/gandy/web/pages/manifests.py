@@ -14,11 +14,13 @@ from gandy.desk.explain import explain_manifest
 from gandy.desk.preview import PreviewedInstant, preview_manifest
 from gandy.desk.runs import RunInsights
 from gandy.errors import OverrideError
+from gandy.settings.bounds import LONGEST_SPAN
 from gandy.store.run_listing import RunFilter
 from gandy.store.views import ManifestFilter
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
 from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.routers.bodies import Taken
 from gandy.web.routers.manifests import ExternalId, desk_of, own_manifest
 from gandy.web.routers.shapes import Word
 
@@ -26,8 +28,7 @@ router = Routes("/manifests")
 
 _PREVIEWED = 8
 _RUNS = 10
-_LONGEST_REASON = 500
-_LONGEST_DELAY = 60 * 24 * 30
+_LONGEST_DELAY = LONGEST_SPAN / timedelta(minutes=1)
 
 
 class ManifestPageQuery(PageQuery):
@@ -90,7 +91,7 @@ async def trigger(
     operator: CurrentOperator,
     here: Here,
     external_id: ExternalId,
-    minutes: Annotated[float, Form(ge=0, le=_LONGEST_DELAY)] = 0,
+    minutes: Annotated[float, Form(ge=0, le=_LONGEST_DELAY, allow_inf_nan=False)] = 0,
 ) -> Response:
     """Queue it now or later."""
     triggered = await desk_of(parts, operator).trigger(external_id, delay=timedelta(minutes=minutes))
@@ -104,7 +105,7 @@ async def disable(
     operator: CurrentOperator,
     here: Here,
     external_id: ExternalId,
-    reason: Annotated[str, Form(max_length=_LONGEST_REASON)] = "",
+    reason: Annotated[str, Taken("reason", is_typed=True), Form()] = "",
 ) -> Response:
     """Switch it off, and say why."""
     await desk_of(parts, operator).disable(external_id, reason.strip() or None)

@@ -18,7 +18,7 @@ from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.runs import own_run
-from gandy.web.routers.shapes import HIGHEST_ID, Word
+from gandy.web.routers.shapes import HIGHEST_ID, Text, Word
 
 router = Routes("/runs")
 
@@ -86,6 +86,21 @@ async def cancel_run(parts: Parts, operator: CurrentOperator, here: Here, run_id
     result = await desk.jobs([run_id])
     said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
     return here.done(f"/runs/{run_id}", f"Run {run_id} {said}.")
+
+
+@router.changes("/{run_id}/fail")
+async def fail_run(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    run_id: RunId,
+    reason: Annotated[Text | None, Form()] = None,
+) -> Response:
+    """End a run by hand, whatever process holds it."""
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    failed = await desk.fail(run_id, reason or None)
+    follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
+    return here.done(f"/runs/{run_id}", f"Run {run_id} is {failed.state}.{follows}")
 
 
 @router.changes("/{run_id}/rerun")

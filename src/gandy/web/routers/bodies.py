@@ -3,21 +3,49 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
+from pydantic_core import PydanticCustomError, core_schema
 
+from gandy.settings.bounds import BOUNDS, RefusedValueError
 from gandy.web.routers.shapes import Body, Json
 
 if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
     from gandy.store.cancelling import CancelResult
 
-_LONGEST = timedelta(days=3650)
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A field that the table of bounds knows: `Annotated[timedelta, Taken("delay")]`, sent in seconds."""
 
-#: A duration in seconds.
-SecondsIn: TypeAlias = Annotated[float, Field(ge=0, le=_LONGEST.total_seconds(), allow_inf_nan=False)]
+    option: str
+    is_typed: bool = False  #: by a person, in a form: durations then read as on the command line
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Let the table decide, whatever the declared type would take."""
+        return core_schema.no_info_plain_validator_function(self._take)
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe it by the table, too."""
+        return dict(BOUNDS[self.option].schema)
+
+    def _take(self, value: object) -> object:
+        bound = BOUNDS[self.option]
+        try:
+            if self.is_typed and isinstance(value, str):
+                return bound.take_text(value)
+            return bound.take_json(value)
+        except RefusedValueError as error:
+            raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
 
 
 class InputBody(Body):
@@ -44,8 +72,3 @@ def input_text(body: InputBody | None) -> str | None:
     if body is None or "input" not in body.model_fields_set:
         return None
     return json.dumps(body.input, ensure_ascii=False)
-
-
-def span_of(seconds: float | None) -> timedelta | None:
-    """Read a duration that may be left out."""
-    return None if seconds is None else timedelta(seconds=seconds)

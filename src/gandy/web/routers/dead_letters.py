@@ -13,8 +13,8 @@ from gandy.store.dead_letters import AcknowledgeResult, Requeued, RequeueResult
 from gandy.store.letter_listing import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
-from gandy.web.routers.bodies import InputBody, input_text
-from gandy.web.routers.shapes import HIGHEST_ID, Body, Id, Paged, Text, Word, found_page, page_of, shape_of
+from gandy.web.routers.bodies import InputBody, Taken, input_text
+from gandy.web.routers.shapes import HIGHEST_ID, Body, Id, Paged, Word, found_page, page_of, shape_of
 
 router = Routes("/api/v1/dead-letters", tag="dead-letters")
 
@@ -33,7 +33,7 @@ class LetterQuery(Paged):
 class AcknowledgeBody(Body):
     """Why no further run is needed."""
 
-    note: Text = Field(min_length=1)
+    note: Annotated[str, Taken("note")]
 
 
 class SeveralBody(Body):

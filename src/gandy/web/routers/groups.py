@@ -11,8 +11,8 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.groups import GroupChanges, GroupDesk, GroupSummary
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts
-from gandy.web.routers.bodies import CancelAnswer
-from gandy.web.routers.shapes import LARGEST_PAGE, Body, Text, page, page_of, shape_of
+from gandy.web.routers.bodies import CancelAnswer, Taken
+from gandy.web.routers.shapes import LARGEST_PAGE, Body, page, page_of, shape_of
 
 router = Routes("/api/v1/groups", tag="groups")
 
@@ -30,10 +30,10 @@ class GroupQuery(Body):
 class GroupBody(Body):
     """What is left out stays as it is."""
 
-    max_active_jobs: int | None = Field(None, ge=1, le=1_000_000)
-    priority: int | None = Field(None, ge=0, le=31)
-    is_enabled: bool | None = None
-    reason: Text | None = None
+    max_active_jobs: Annotated[int, Taken("max_active_jobs")] | None = None
+    priority: Annotated[int, Taken("priority")] | None = None
+    is_enabled: Annotated[bool, Taken("is_enabled")] | None = None
+    reason: Annotated[str, Taken("reason")] | None = None
 
     def changes(self) -> GroupChanges:
         """Give it to the desk."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,7 +12,8 @@ from gandy.desk.changes import ManifestChanges, replaced_schedule
 from gandy.model import exclusion_json
 from gandy.model.exclusion import MOST_EXCLUSIONS
 from gandy.model.schedule import MisfirePolicy
-from gandy.web.routers.bodies import InputBody, SecondsIn, input_text, span_of
+from gandy.settings.bounds import Timeout
+from gandy.web.routers.bodies import InputBody, Taken, input_text
 from gandy.web.routers.shapes import Json, Word
 
 
@@ -19,39 +22,43 @@ class ChangesBody(InputBody):
 
     cron: Word | None = Field(None, description="Five fields, or six with seconds.")
     timezone: Word | None = Field(None, description="The zone of `cron` or `every`, UTC by default.")
-    every: SecondsIn | None = Field(None, description="A fixed rate in seconds, instead of a cron.")
+    every: Annotated[timedelta, Taken("every")] | None = Field(
+        None, description="A fixed rate in seconds, instead of a cron."
+    )
     exclude: list[Json] | None = Field(
         None,
         max_length=MOST_EXCLUSIONS,
         description='Such as [{"days": ["sat", "sun"]}, {"start": "22:00", "end": "06:00"}]; [] for none.',
     )
-    group: Word | None = None
-    priority: int | None = Field(None, ge=0, le=31)
-    max_retries: int | None = Field(None, ge=0, le=1_000)
-    retry: bool | None = None
-    retry_delay: SecondsIn | None = None
-    timeout: SecondsIn | None = None
-    variance: SecondsIn | None = None
+    group: Annotated[str, Taken("group")] | None = None
+    priority: Annotated[int, Taken("priority")] | None = None
+    max_retries: Annotated[int, Taken("max_retries")] | None = None
+    retry: Annotated[bool, Taken("retry")] | None = None
+    retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = None
+    timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
+        None, description="The seconds that a run may take, or `none`."
+    )
+    variance: Annotated[timedelta, Taken("variance")] | None = None
     misfire: MisfirePolicy | None = None
-    misfire_threshold: SecondsIn | None = None
-    keep_for: SecondsIn | None = None
-    keep_last: int | None = Field(None, ge=1, le=1_000_000)
+    misfire_threshold: Annotated[timedelta, Taken("misfire_threshold")] | None = None
+    keep_for: Annotated[timedelta, Taken("keep_for")] | None = None
+    keep_last: Annotated[int, Taken("keep_last")] | None = None
 
     def changes(self) -> ManifestChanges:
         """Give it to the desk."""
         return ManifestChanges(
-            schedule=replaced_schedule(self.cron, span_of(self.every), self.timezone),
+            schedule=replaced_schedule(self.cron, self.every, self.timezone),
             input_json=input_text(self),
             group=self.group,
             priority=self.priority,
             max_retries=self.max_retries,
             is_retried=self.retry,
-            retry_delay=span_of(self.retry_delay),
-            timeout=span_of(self.timeout),
-            variance=span_of(self.variance),
+            retry_delay=self.retry_delay,
+            timeout=self.timeout,
+            variance=self.variance,
             exclusions=None if self.exclude is None else exclusion_json.from_json(json.dumps(self.exclude)),
             misfire_policy=self.misfire,
-            misfire_threshold=span_of(self.misfire_threshold),
-            keep_for=span_of(self.keep_for),
+            misfire_threshold=self.misfire_threshold,
+            keep_for=self.keep_for,
             keep_last=self.keep_last,
         )

@@ -19,14 +19,13 @@ from gandy.store.drivers.database import ReadingRunner
 from gandy.store.views import ManifestFilter
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
-from gandy.web.routers.bodies import CancelAnswer, InputBody, SecondsIn, input_text
+from gandy.web.routers.bodies import CancelAnswer, InputBody, Taken, input_text
 from gandy.web.routers.manifest_changes import ChangesBody
 from gandy.web.routers.repeating import JobAnswer, OncePerKey
 from gandy.web.routers.shapes import (
     HIGHEST_ID,
     LARGEST_PAGE,
     Body,
-    Text,
     Word,
     found_page,
     page,
@@ -71,13 +70,15 @@ class ManifestQuery(Body):
 class TriggerBody(InputBody):
     """When, and with which input."""
 
-    delay: SecondsIn = Field(0, description="Seconds from now.")
+    delay: Annotated[timedelta, Taken("delay")] = Field(
+        timedelta(0), description="Seconds from now.", json_schema_extra={"default": 0}
+    )
 
 
 class DisableBody(Body):
     """Why it is switched off."""
 
-    reason: Text | None = None
+    reason: Annotated[str, Taken("reason")] | None = None
 
 
 class DeleteAnswer(BaseModel):
@@ -128,7 +129,7 @@ async def trigger(
     body: TriggerBody | None = None,
 ) -> JobAnswer:
     """Queue a manifest now or later; where an entry waits, that entry serves."""
-    delay = timedelta(0) if body is None else timedelta(seconds=body.delay)
+    delay = timedelta(0) if body is None else body.delay
 
     async def make(database: ReadingRunner) -> JobAnswer:
         desk = ManifestDesk(database, operator, owner=parts.owner, registry=parts.registry)

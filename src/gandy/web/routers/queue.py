@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Path, Query
@@ -11,17 +12,16 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import EntrySummary, QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import JobNotFoundError
+from gandy.settings.bounds import Timeout
 from gandy.store.drivers.database import ReadingRunner
 from gandy.store.entries import EntryFilter, EntryStatus, Gate
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts
-from gandy.web.routers.bodies import CancelAnswer, InputBody, SecondsIn, input_text, span_of
+from gandy.web.routers.bodies import CancelAnswer, InputBody, Taken, input_text
 from gandy.web.routers.repeating import JobAnswer, OncePerKey
 from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, found_page, page_of
 
 router = Routes("/api/v1/queue", tag="queue")
-
-HIGHEST_PRIORITY = 31
 
 
 class EntryQuery(Paged):
@@ -37,25 +37,35 @@ class EnqueueBody(InputBody):
     """A job to be queued; what is left out is the train's."""
 
     train: Word
-    group: Word | None = None
-    delay: SecondsIn | None = Field(None, description="Seconds from now.")
-    priority: int | None = Field(None, ge=0, le=HIGHEST_PRIORITY)
-    max_retries: int | None = Field(None, ge=0, le=1_000)
-    timeout: SecondsIn | None = None
-    unique_for: SecondsIn | None = Field(
+    group: Annotated[str, Taken("group")] | None = None
+    delay: Annotated[timedelta, Taken("delay")] | None = Field(None, description="Seconds from now.")
+    priority: Annotated[int, Taken("priority")] | None = None
+    max_retries: Annotated[int, Taken("max_retries")] | None = None
+    retry: Annotated[bool, Taken("retry")] | None = None
+    retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = Field(
+        None, description="The seconds of the first pause before a retry."
+    )
+    timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
+        None, description="The seconds that it may take, or `none`."
+    )
+    unique_for: Annotated[timedelta, Taken("unique_for")] | None = Field(
         None, description="Seconds in which the same job is not queued again."
     )
-    key: Word | None = Field(None, description="What makes two jobs the same, instead of their input.")
+    key: Annotated[str, Taken("key")] | None = Field(
+        None, description="What makes two jobs the same, instead of their input."
+    )
 
     def options(self) -> EnqueueOptions:
         """Give it to the desk."""
         return EnqueueOptions(
             group=self.group,
-            delay=span_of(self.delay),
+            delay=self.delay,
             priority=self.priority,
             max_retries=self.max_retries,
-            timeout=span_of(self.timeout),
-            unique_for=span_of(self.unique_for),
+            retry=self.retry,
+            retry_delay=self.retry_delay,
+            timeout=self.timeout,
+            unique_for=self.unique_for,
             key=self.key,
         )
 

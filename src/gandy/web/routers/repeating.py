@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from gandy.desk.repeating import AnsweredBefore, Once
 from gandy.web.parts import Parts
+from gandy.web.routers.bodies import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import ReadingRunner
 
 IdempotencyKey: TypeAlias = Annotated[
-    str | None,
+    Annotated[str, Taken("idempotency_key")] | None,
     Header(
-        max_length=200,
         description="Chosen by the sender. A second request with the same key, within a day, does nothing "
         "and is answered with the job of the first.",
     ),

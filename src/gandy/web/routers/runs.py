@@ -12,12 +12,13 @@ from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
 from gandy.errors import RunNotFoundError
 from gandy.model.run import TrainState
 from gandy.store.drivers.database import ReadingRunner
+from gandy.store.reaping import FailedRun
 from gandy.store.run_listing import RunFilter
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, input_text
 from gandy.web.routers.repeating import JobAnswer, OncePerKey
-from gandy.web.routers.shapes import HIGHEST_ID, Paged, Word, found_page, page, page_of, shape_of
+from gandy.web.routers.shapes import HIGHEST_ID, Body, Paged, Text, Word, found_page, page, page_of, shape_of
 
 router = Routes("/api/v1/runs", tag="runs")
 
@@ -30,6 +31,12 @@ class RunQuery(Paged):
     train: Word | None = None
     state: TrainState | None = None
     manifest: Word | None = None
+
+
+class FailBody(Body):
+    """Why a run is ended by hand."""
+
+    reason: Text | None = None
 
 
 @router.reads("", response_model=page_of(RunSummary))
@@ -69,6 +76,15 @@ async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> 
     if result.unknown:
         raise RunNotFoundError(run_id)
     return CancelAnswer.of(result)
+
+
+@router.changes("/{run_id}/fail", response_model=shape_of(FailedRun))
+async def fail_run(
+    parts: Parts, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
+) -> object:
+    """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    return await desk.fail(run_id, None if body is None else body.reason)
 
 
 @router.changes("/{run_id}/rerun")

@@ -61,3 +61,15 @@ SELECT e.id, e.train_name AS train FROM (
     ORDER BY q.dispatched_at DESC LIMIT %(sample)s) e
 WHERE NOT EXISTS (SELECT 1 FROM gandy.metadata r WHERE r.id = e.id)
 ORDER BY e.id LIMIT %(limit)s;
+
+-- name: find_unheld_runs
+-- In progress, and no living process holds them: their worker is lost, has stopped, is not known, or lets its lease run out.
+SELECT r.id, r.owner, r.name AS train, r.worker_id, g.worker_state
+FROM (SELECT h.worker_id, CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state
+                               ELSE 'silent' END AS worker_state
+      FROM (SELECT DISTINCT worker_id FROM gandy.metadata_live WHERE train_state = 'in_progress') h
+      LEFT JOIN LATERAL (SELECT state, lease_expires_at FROM gandy.worker WHERE id = h.worker_id LIMIT 1) w ON true
+      WHERE w.state IS NULL OR w.state IN ('stopped', 'lost') OR w.lease_expires_at <= gandy.now()) g
+JOIN gandy.metadata_live r ON coalesce(r.worker_id, '') = coalesce(g.worker_id, '')
+WHERE r.train_state = 'in_progress' AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+ORDER BY r.id LIMIT %(limit)s;

@@ -1,9 +1,16 @@
--- name: load_undelivered
--- Pending runs that a submitter has not been given, or has refused some time ago.
-SELECT r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts
-FROM gandy.metadata_live r
-WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND coalesce(r.deliver_after, '-infinity') <= gandy.now()
-ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+-- name: take_undelivered
+-- Pending runs that a submitter has not been given, or has refused some time ago; no other process takes them meanwhile.
+UPDATE gandy.metadata_live r SET deliver_after = gandy.now() + make_interval(secs => %(reserve_seconds)s::float8)
+WHERE r.bucket = 'infinity' AND r.train_state = 'pending' AND r.id = ANY(ARRAY(
+    SELECT id FROM gandy.metadata_live
+    WHERE owner = %(owner)s AND train_state = 'pending' AND coalesce(deliver_after, '-infinity') <= gandy.now()
+    ORDER BY rank DESC, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+RETURNING r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts, r.rank;
+
+-- name: count_pending
+-- What was dispatched and has not begun.
+SELECT count(*) AS pending FROM (
+    SELECT 1 FROM gandy.metadata_live WHERE owner = %(owner)s AND train_state = 'pending' LIMIT %(limit)s) waiting;
 
 -- name: note_deliveries
 -- A delivery that fails is not a failed run: it is made again later, and counts nothing.
@@ -20,8 +27,9 @@ WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS
 started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
-        deadline_at = claim.now + make_interval(
-            secs => coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8))
+        -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+        deadline_at = claim.now + make_interval(secs => nullif(least(
+            coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8))
     FROM claim, gandy.work_queue q LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
     WHERE r.id = %(id)s AND q.id = r.id AND r.train_state = 'pending'
     RETURNING r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,

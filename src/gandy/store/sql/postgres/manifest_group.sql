@@ -14,26 +14,27 @@ WITH wanted AS MATERIALIZED (
 SELECT id, name, priority FROM found UNION ALL SELECT id, name, priority FROM made;
 
 -- name: ready_groups
--- Loose index scan: one probe per group that has ready work, whatever the queue's length.
--- The asking worker is held before anything else is locked: whoever finds it lost comes before the claim, or waits for its end.
+-- Loose index scan: one probe per group and train that have ready work, whatever the queue's length.
+-- The asking worker is held before anything else is locked: a reaper that finds it lost comes before the claim, or passes
+-- the worker over until the claim has ended. KEY SHARE, because a lease renewal must not wait for its own worker's claim.
 WITH RECURSIVE worker AS MATERIALIZED (
-    SELECT state FROM gandy.worker WHERE id = %(worker_id)s::text FOR SHARE
-), ready(id) AS (
-    (SELECT manifest_group_id FROM gandy.work_queue
+    SELECT state FROM gandy.worker WHERE id = %(worker_id)s::text FOR KEY SHARE
+), ready(id, train_name) AS (
+    (SELECT manifest_group_id, train_name FROM gandy.work_queue
      WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
-     ORDER BY manifest_group_id LIMIT 1)
+     ORDER BY manifest_group_id, train_name LIMIT 1)
     UNION ALL
-    SELECT (SELECT q.manifest_group_id FROM gandy.work_queue q
-            WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id
-            ORDER BY q.manifest_group_id LIMIT 1)
-    FROM ready WHERE ready.id IS NOT NULL
+    SELECT following.manifest_group_id, following.train_name FROM ready CROSS JOIN LATERAL (
+        SELECT q.manifest_group_id, q.train_name FROM gandy.work_queue q
+        WHERE q.owner = %(owner)s AND q.status = 'queued' AND q.gate = 'open'
+          AND (q.manifest_group_id, q.train_name) > (ready.id, ready.train_name)
+        ORDER BY q.manifest_group_id, q.train_name LIMIT 1) following
 )
-SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled,
-       (SELECT state FROM worker) AS worker_state
+SELECT ready.id, ready.train_name, coalesce(g.priority, 0) AS priority, g.max_active_jobs,
+       coalesce(g.is_enabled, true) AS is_enabled, (SELECT state FROM worker) AS worker_state
 -- a name that was pruned while the entry was being written held nothing: the entry has the defaults
 FROM ready LEFT JOIN gandy.manifest_group g ON g.id = ready.id
-WHERE ready.id IS NOT NULL
-ORDER BY coalesce(g.priority, 0) DESC, ready.id;
+ORDER BY coalesce(g.priority, 0) DESC, ready.id, ready.train_name;
 
 -- name: lock_capped_groups
 -- Who does not get a group's row leaves the group to who has it.

@@ -3,7 +3,7 @@
 INSERT INTO gandy.metadata_live (
     bucket, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT 'infinity', %(owner)s, %(name)s, 'in_progress', %(parent_id)s, now, %(input)s::json, now, now,
-       now + make_interval(secs => %(timeout_seconds)s::float8), %(worker_id)s, nextval('gandy.fence')
+       now + make_interval(secs => nullif(least(%(timeout_seconds)s::float8, 4e9::float8), 4e9::float8)), %(worker_id)s, nextval('gandy.fence')
 FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;
 
@@ -47,5 +47,9 @@ WITH clock AS MATERIALIZED (
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
         cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence
     FROM gone
+), freed AS MATERIALIZED (
+    -- a place under a group's cap is filled at once, by whichever server can use it
+    SELECT pg_notify('gandy', 'work:' || g.owner) FROM gandy.manifest_group g
+    WHERE g.id = ANY(ARRAY(SELECT DISTINCT manifest_group_id FROM gone)) AND g.max_active_jobs IS NOT NULL
 )
-SELECT id, bucket::text AS bucket, is_overruled FROM gone;
+SELECT id, bucket::text AS bucket, is_overruled, (SELECT count(*) FROM freed) > 0 AS is_freed FROM gone;

@@ -9,9 +9,14 @@ FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(tot
 WHERE r.id = p.run_id AND r.fence = p.fence;
 
 -- name: read_cancellations
--- Which of these runs somebody wants to end.
-SELECT r.id, r.cancellation_reason FROM gandy.metadata_live r
-WHERE r.id = ANY(%(ids)s::bigint[]) AND r.bucket = 'infinity' AND r.cancellation_requested;
+-- Which of these runs shall end: a person or a timeout asked for it, or the run is over already for all others.
+SELECT i.id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason END AS cancellation_reason
+FROM unnest(%(ids)s::bigint[]) AS i(id)
+LEFT JOIN LATERAL (
+    -- By id alone: a join that another index could serve would make the planner compare every pair.
+    SELECT l.id, l.cancellation_requested, l.cancellation_reason FROM gandy.metadata_live l
+    WHERE l.id = i.id AND l.bucket = 'infinity' ORDER BY l.id, l.bucket LIMIT 1) r ON true
+WHERE r.id IS NULL OR r.cancellation_requested;
 
 -- name: find_live_job
 -- Whether a job still waits or runs; bounded by what is live, so that asking often costs nothing.

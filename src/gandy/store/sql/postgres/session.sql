@@ -1,8 +1,22 @@
 -- name: configure_session
 -- Statistics taken while a hot table is empty would make the planner read all its dead rows: rows are reached by index.
-SELECT set_config('TimeZone', 'UTC', false), set_config('enable_seqscan', 'off', false),
-       set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false),
-       set_config('jit', 'off', false);  -- a forbidden scan has a price that would have every plan compiled
+-- Where another backend answers than the one that the connection was promised, a pooler stands between: then nothing
+-- is left on that backend, and configure_transaction takes its place.
+SELECT pg_backend_pid() AS backend, set_config('TimeZone', 'UTC', is_pooled),
+       set_config('enable_seqscan', 'off', is_pooled), set_config('enable_hashjoin', 'off', is_pooled),
+       set_config('enable_mergejoin', 'off', is_pooled),
+       set_config('jit', 'off', is_pooled)  -- a forbidden scan has a price that would have every plan compiled
+FROM (SELECT pg_backend_pid() <> %(backend)s::int AS is_pooled) way;
+
+-- name: configure_transaction
+-- The same for one transaction: behind a pooler the next one has another backend.
+SELECT set_config('TimeZone', 'UTC', true), set_config('enable_seqscan', 'off', true),
+       set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+       set_config('jit', 'off', true);
+
+-- name: ask_listener
+-- Which backend answers, and whether it still takes writes.
+SELECT pg_backend_pid() AS backend, current_setting('transaction_read_only')::boolean AS is_read_only;
 
 -- name: keep_order
 -- For a walk that ends early: it must read along its index, and never gather and sort first.

@@ -47,6 +47,21 @@ CROSS JOIN LATERAL (
     ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
 
+-- name: load_ready_of_trains
+-- The same for a group that also holds entries of trains which the claim cannot run: those are not read at all.
+SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(train_name)s::text[]), (SELECT %(share)s::int[]))
+    AS g(id, train_name, share)
+CROSS JOIN LATERAL (
+    SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
+           q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
+           q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
+    FROM gandy.work_queue q
+    WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.train_name = g.train_name
+      AND q.status = 'queued' AND q.gate = 'open'
+      AND q.scheduled_at <= (SELECT gandy.now() - make_interval(secs => %(min_age_seconds)s::float8))
+    ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
+) e;
+
 -- name: load_triggered
 -- Of a disabled group only what an operator asked for by name.
 SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(share)s::int[])) AS g(id, share)
@@ -84,11 +99,12 @@ WITH claim AS MATERIALIZED (
                SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END,
            d.due_at, d.attempt, d.input,
            claim.now, claim.now,
-           claim.now + make_interval(secs => coalesce(
+           -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+           claim.now + make_interval(secs => nullif(least(coalesce(
                d.timeout_seconds,
                CASE WHEN d.manifest_id IS NOT NULL THEN (
                    SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = d.manifest_id) END,
-               %(default_timeout_seconds)s::float8)),
+               %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)),
            %(worker_id)s, claim.fence
     FROM claim, dispatched d
 ), active AS (
@@ -103,6 +119,13 @@ WITH claim AS MATERIALIZED (
     WHERE d.unique_key IS NOT NULL AND k.holder_id = d.id AND k.held_until = 'start' AND claim.fence IS NOT NULL
 )
 SELECT fence, now AS started_at FROM claim;
+
+-- name: refuse_entries
+-- Entries that the database does not let become runs: settled with the evidence, so that they stand in no claim's way.
+UPDATE gandy.work_queue q SET status = 'skipped', reason = 'error', error = e.error, settled_at = gandy.now()
+FROM unnest(%(id)s::bigint[], %(error)s::text[]) AS e(id, error)
+WHERE q.id = e.id AND q.status = 'queued'
+RETURNING q.id, q.manifest_id;
 
 -- name: hold_entries
 -- The manifest is active or disabled: its entry waits outside the ready index until that changes.

@@ -22,23 +22,30 @@ WHERE id = %(id)s AND state IN ('running', 'draining') AND lease_expires_at <= g
 RETURNING state, owner, trains;
 
 -- name: hold_worker
--- Before anything else of a claim is locked: whoever finds the worker lost comes before the claim, or waits for its end.
-SELECT state FROM gandy.worker WHERE id = %(id)s FOR SHARE;
+-- Before anything else of a claim is locked: a reaper that finds the worker lost comes before the claim, or passes it over.
+-- KEY SHARE, because a lease renewal must not wait for its own worker's claim.
+SELECT state FROM gandy.worker WHERE id = %(id)s FOR KEY SHARE;
+
+-- name: owned_runs
+-- What the worker should hold; bounded by what is live.
+SELECT r.id FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(worker_id)s;
 
 -- name: stop_worker
--- A clean end: nothing of it is left to be reaped.
+-- A clean end: never while a run of it is open, which is then found by its lease.
 UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0
-WHERE id = %(id)s AND state IN ('running', 'draining');
+WHERE id = %(id)s AND state IN ('running', 'draining') AND NOT EXISTS (
+    SELECT 1 FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(id)s);
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.
 UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
--- Whose lease holds now: their slots make the default cap, their trains say what can run.
+-- Whose lease holds now: their slots make the default cap, their trains say what can run. A process without slots only
+-- holds runs of its own.
 SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
 FROM gandy.worker
-WHERE owner = %(owner)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now()
+WHERE owner = %(owner)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now() AND slots > 0
 ORDER BY started_at;
 
 -- name: claim_pending
@@ -51,8 +58,9 @@ picked AS MATERIALIZED (
 ), started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
-        deadline_at = claim.now + make_interval(
-            secs => coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8))
+        -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+        deadline_at = claim.now + make_interval(secs => nullif(least(
+            coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8))
     FROM claim, picked JOIN gandy.work_queue q ON q.id = picked.id LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
     WHERE r.id = picked.id AND r.bucket = 'infinity' AND r.train_state = 'pending'
     RETURNING r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,

@@ -57,3 +57,12 @@ SELECT e.id, e.train_name AS train FROM (
     ORDER BY q.dispatched_at DESC LIMIT :sample) e
 WHERE NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = e.id)
 ORDER BY e.id LIMIT :limit;
+
+-- name: find_unheld_runs
+-- In progress, and no living process holds them: their worker is lost, has stopped, is not known, or lets its lease run out.
+SELECT r.id, r.owner, r.name AS train, r.worker_id,
+       CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state ELSE 'silent' END AS worker_state
+FROM metadata r INDEXED BY ix_metadata_live_deadline LEFT JOIN worker w ON w.id = r.worker_id
+WHERE r.train_state = 'in_progress' AND (:owner IS NULL OR r.owner = :owner)
+  AND (w.state IS NULL OR w.state IN ('stopped', 'lost') OR w.lease_expires_at <= gandy_now())
+ORDER BY +r.id LIMIT :limit;

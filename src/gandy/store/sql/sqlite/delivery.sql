@@ -1,9 +1,16 @@
--- name: load_undelivered
--- Pending runs that a submitter has not been given, or has refused some time ago.
-SELECT r.id, r.external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts
-FROM metadata r
-WHERE r.owner = :owner AND r.train_state = 'pending' AND (r.deliver_after IS NULL OR r.deliver_after <= gandy_now())
-ORDER BY r.rank DESC, r.id LIMIT :limit;
+-- name: take_undelivered
+-- Pending runs that a submitter has not been given, or has refused some time ago; no other process takes them meanwhile.
+UPDATE metadata SET deliver_after = gandy_later(:reserve_seconds)
+WHERE id IN (SELECT r.id FROM metadata r
+             WHERE r.owner = :owner AND r.train_state = 'pending'
+               AND (r.deliver_after IS NULL OR r.deliver_after <= gandy_now())
+             ORDER BY r.rank DESC, r.id LIMIT :limit)
+RETURNING id, external_id, name AS train, input, attempt, delivery_attempts, rank;
+
+-- name: count_pending
+-- What was dispatched and has not begun.
+SELECT count(*) AS pending FROM (
+    SELECT 1 FROM metadata WHERE owner = :owner AND train_state = 'pending' LIMIT :limit) waiting;
 
 -- name: note_deliveries
 -- A delivery that fails is not a failed run: it is made again later, and counts nothing.
@@ -18,9 +25,10 @@ RETURNING id;
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
 UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
     fence = (SELECT value FROM sequence WHERE name = 'fence'),
-    deadline_at = gandy_later(coalesce(
+    -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+    deadline_at = gandy_later(nullif(min(coalesce(
         (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
-         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
+         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))
 WHERE id = :id AND train_state = 'pending';
 DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
     SELECT id FROM metadata WHERE id = :id AND train_state = 'in_progress'

@@ -5,23 +5,28 @@ ON CONFLICT (owner, name) DO NOTHING;
 SELECT id, name, priority FROM manifest_group WHERE owner = :owner AND name = :name;
 
 -- name: ready_groups
--- Loose index scan: one probe per group that has ready work, whatever the queue's length.
-WITH RECURSIVE ready(id) AS (
-    SELECT * FROM (SELECT manifest_group_id FROM work_queue
+-- Loose index scan: one probe per group and train that have ready work, whatever the queue's length.
+WITH RECURSIVE ready(id, train_name) AS (
+    SELECT * FROM (SELECT manifest_group_id, train_name FROM work_queue
      WHERE owner = :owner AND status = 'queued' AND gate = 'open'
-     ORDER BY manifest_group_id LIMIT 1)
+     ORDER BY manifest_group_id, train_name LIMIT 1)
     UNION ALL
-    SELECT (SELECT q.manifest_group_id FROM work_queue q
-            WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id
-            ORDER BY q.manifest_group_id LIMIT 1)
-    FROM ready WHERE ready.id IS NOT NULL
+    SELECT following.manifest_group_id, following.train_name FROM ready JOIN work_queue following ON following.id = coalesce(
+        -- the next train of the same group, else the first train of the next group: each is one probe of the index
+        (SELECT q.id FROM work_queue q
+         WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open'
+           AND q.manifest_group_id = ready.id AND q.train_name > ready.train_name
+         ORDER BY q.train_name LIMIT 1),
+        (SELECT q.id FROM work_queue q
+         WHERE q.owner = :owner AND q.status = 'queued' AND q.gate = 'open' AND q.manifest_group_id > ready.id
+         ORDER BY q.manifest_group_id, q.train_name LIMIT 1))
 )
-SELECT ready.id, coalesce(g.priority, 0) AS priority, g.max_active_jobs, coalesce(g.is_enabled, true) AS is_enabled,
+SELECT ready.id, ready.train_name, coalesce(g.priority, 0) AS priority, g.max_active_jobs,
+       coalesce(g.is_enabled, true) AS is_enabled,
        (SELECT state FROM worker WHERE worker.id = :worker_id) AS worker_state
 -- a name that was pruned while the entry was being written held nothing: the entry has the defaults
 FROM ready LEFT JOIN manifest_group g ON g.id = ready.id
-WHERE ready.id IS NOT NULL
-ORDER BY coalesce(g.priority, 0) DESC, ready.id;
+ORDER BY coalesce(g.priority, 0) DESC, ready.id, ready.train_name;
 
 -- name: lock_capped_groups
 -- Differs by necessity: the transaction already holds the file's write lock.

@@ -5,7 +5,7 @@ UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'work_queue';
 INSERT INTO metadata (
     id, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :name, 'in_progress', :parent_id,
-       gandy_now(), :input, gandy_now(), gandy_now(), gandy_later(:timeout_seconds), :worker_id,
+       gandy_now(), :input, gandy_now(), gandy_now(), gandy_later(nullif(min(:timeout_seconds, 4e9), 4e9)), :worker_id,
        (SELECT value FROM sequence WHERE name = 'fence')
 RETURNING id, fence, start_time AS started_at;
 
@@ -21,4 +21,5 @@ UPDATE metadata SET
     keep_until = gandy_later(:keep_for_seconds), progress_done = :progress_done, progress_total = :progress_total,
     currently_running_junction = NULL
 WHERE id = :id AND train_state IN ('pending', 'in_progress') AND worker_id IS :worker_id AND fence IS :fence
-RETURNING id, NULL AS bucket, train_state <> :train_state AS is_overruled;
+RETURNING id, NULL AS bucket, train_state <> :train_state AS is_overruled,
+    (SELECT g.max_active_jobs FROM manifest_group g WHERE g.id = metadata.manifest_group_id) IS NOT NULL AS is_freed;

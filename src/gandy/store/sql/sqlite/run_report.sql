@@ -5,9 +5,11 @@ UPDATE metadata SET progress_done = :done, progress_total = :total, currently_ru
 WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress';
 
 -- name: read_cancellations
--- Which of these runs somebody wants to end.
-SELECT id, cancellation_reason FROM metadata
-WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state = 'in_progress' AND cancellation_requested = 1;
+-- Which of these runs shall end: a person or a timeout asked for it, or the run is over already for all others.
+SELECT i.value AS id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason END AS cancellation_reason
+FROM json_each(:ids) AS i
+LEFT JOIN metadata r ON r.id = i.value AND r.train_state IN ('pending', 'in_progress')
+WHERE r.id IS NULL OR r.cancellation_requested;
 
 -- name: find_live_job
 -- Whether a job still waits or runs.

@@ -34,6 +34,16 @@ WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queue
   AND q.train_name IN (SELECT value FROM json_each(:trains)) AND q.scheduled_at <= gandy_later(-:min_age_seconds)
 ORDER BY q.rank DESC, q.id LIMIT :share;
 
+-- name: load_ready_of_trains
+-- The same for a group that also holds entries of trains which the claim cannot run: those are not read at all.
+SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
+       q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
+       q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
+FROM work_queue q
+WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.train_name = :train_name
+  AND q.status = 'queued' AND q.gate = 'open' AND q.scheduled_at <= gandy_later(-:min_age_seconds)
+ORDER BY q.rank DESC, q.id LIMIT :share;
+
 -- name: load_triggered
 -- Of a disabled group only what an operator asked for by name.
 SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
@@ -60,7 +70,8 @@ SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN d.rank + 32 * coalesce((
            SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
-       gandy_later(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds)),
+       -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+       gandy_later(nullif(min(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds), 4e9), 4e9)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
 WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';
@@ -72,6 +83,12 @@ FROM work_queue d WHERE :has_letters AND d.id IN (SELECT value FROM json_each(:i
 DELETE FROM unique_key
 WHERE :has_keys AND holder_id IN (SELECT value FROM json_each(:ids)) AND held_until = 'start' AND :worker_id IS NOT NULL;
 SELECT CASE WHEN :worker_id IS NOT NULL THEN value END AS fence, gandy_now() AS started_at FROM sequence WHERE name = 'fence';
+
+-- name: refuse_entries
+-- Entries that the database does not let become runs: settled with the evidence, so that they stand in no claim's way.
+UPDATE work_queue SET status = 'skipped', reason = 'error', error = :error, settled_at = gandy_now()
+WHERE id = :id AND status = 'queued'
+RETURNING id, manifest_id;
 
 -- name: hold_entries
 -- The manifest is active or disabled: its entry waits outside the ready index until that changes.

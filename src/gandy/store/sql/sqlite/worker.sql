@@ -21,20 +21,26 @@ RETURNING state, owner, trains;
 -- Differs by necessity: the transaction already holds the file's write lock.
 SELECT state FROM worker WHERE id = :id;
 
+-- name: owned_runs
+-- What the worker should hold; bounded by what is live.
+SELECT r.id FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :worker_id;
+
 -- name: stop_worker
--- A clean end: nothing of it is left to be reaped.
+-- A clean end: never while a run of it is open, which is then found by its lease.
 UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0
-WHERE id = :id AND state IN ('running', 'draining');
+WHERE id = :id AND state IN ('running', 'draining') AND NOT EXISTS (
+    SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :id);
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.
 UPDATE worker SET state = 'draining' WHERE id = :id AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
--- Whose lease holds now: their slots make the default cap, their trains say what can run.
+-- Whose lease holds now: their slots make the default cap, their trains say what can run. A process without slots only
+-- holds runs of its own.
 SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
 FROM worker
-WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now()
+WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now() AND slots > 0
 ORDER BY started_at;
 
 -- name: claim_pending
@@ -42,9 +48,10 @@ ORDER BY started_at;
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
 UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
     fence = (SELECT value FROM sequence WHERE name = 'fence'),
-    deadline_at = gandy_later(coalesce(
+    -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+    deadline_at = gandy_later(nullif(min(coalesce(
         (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
-         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds))
+         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))
 WHERE id IN (SELECT r.id FROM metadata r
              WHERE r.owner = :owner AND r.train_state = 'pending' AND r.name IN (SELECT value FROM json_each(:trains))
              ORDER BY r.rank DESC, r.id LIMIT :limit);

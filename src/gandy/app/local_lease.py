@@ -1,0 +1,168 @@
+"""The lease of a process that runs jobs without a worker: when it dies, its runs are given to others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+from contextlib import closing, contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from gandy.errors import GandyError
+from gandy.events import LeaseLost, RunsRecovered
+from gandy.model.outcome import CancelledBy
+from gandy.services.worker.lease import LeaseKeeper
+from gandy.store.drivers.link import open_link
+from gandy.store.returning import put_back
+from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from gandy.app.opening import OpenApp
+    from gandy.store.drivers.link import ThreadLink
+    from gandy.train.inside.run import Run
+
+_log = logging.getLogger("gandy.runs")
+
+
+class LocalLease:
+    """A row in the worker table without slots and trains: it holds runs and is asked for none."""
+
+    def __init__(
+        self, app: OpenApp, running: Mapping[int, Run], *, held: Callable[[], Iterable[int]]
+    ) -> None:
+        """Take the runs that go on here, and in `held` those whose ends are not on record yet."""
+        self._app = app
+        self._running = running
+        self._held = held
+        self._claims: set[object] = set()
+        self._unknown: dict[int, frozenset[object]] = {}  # by run: the claims that may still bring it
+        self._gone: frozenset[int] = frozenset()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._registering = asyncio.Lock()
+        self._id: str | None = None
+        self._keeper: LeaseKeeper | None = None
+
+    async def hold(self) -> str:
+        """Give the identity that runs are held under; the first run makes it."""
+        async with self._registering:
+            if self._id is None:
+                self._id = await self._register()
+            return self._id
+
+    def lose(self, worker_id: str) -> None:
+        """Stop the runs, which others may have by now; the next run is held under a new identity."""
+        if worker_id != self._id:
+            return
+        self._id = None
+        if self._keeper is not None:
+            self._keeper.stop()
+        _log.error(
+            "the lease of this process, %s, was lost; the runs that it had begun are stopped", worker_id
+        )
+        self._app.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._running)))
+        for run in list(self._running.values()):
+            run.request_cancel(CancelledBy.LEASE_LOST, "the process that ran it lost its lease")
+
+    @contextmanager
+    def claiming(self) -> Iterator[None]:
+        """Say that a run may be on its way: none that is not known here is judged before this has ended."""
+        claim = object()
+        self._claims.add(claim)
+        try:
+            yield
+        finally:
+            self._claims.discard(claim)
+
+    async def close(self, seconds: float) -> None:
+        """Give the lease up; with open runs it stays and runs out, so that they are given back."""
+        worker_id, self._id = self._id, None
+        if self._keeper is not None:
+            self._keeper.stop()
+        for task in self._tasks:
+            task.cancel()
+        if worker_id is None:
+            return
+        try:
+            await asyncio.wait_for(self._stop(worker_id), seconds)
+        except (GandyError, TimeoutError) as error:
+            _log.warning("the end of %s was not recorded: %s", worker_id, str(error) or "no answer in time")
+
+    def _compare(self, worker_id: str, owned: Sequence[int]) -> None:
+        """Put back what the database gives to this process and is not known here, and the reverse.
+
+        Only what two renewals found: a run may begin or end between the question and its answer.
+        """
+        if worker_id != self._id:
+            return
+        before, claims = self._unknown, frozenset(self._claims)
+        unknown = frozenset(owned).difference(self._held())
+        self._unknown = {run_id: before.get(run_id, claims) for run_id in unknown}
+        stray = [run_id for run_id in unknown if run_id in before and not before[run_id] & claims]
+        gone = frozenset(self._running).difference(owned)
+        stopped, self._gone = gone & self._gone, gone
+        if stray:
+            task = asyncio.create_task(self._put_back(sorted(stray), worker_id))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        for run_id in stopped:
+            self._running[run_id].request_cancel(
+                CancelledBy.LEASE_LOST, "the run was ended or given to another"
+            )
+
+    async def _put_back(self, run_ids: Sequence[int], worker_id: str) -> None:
+        try:
+            await self._app.database.run(put_back(run_ids, worker_id))
+        except GandyError as error:
+            _log.warning("%d runs not put back yet: %s", len(run_ids), error)
+            return
+        _log.warning(
+            "%d runs were put back: the answer of the claim that brought them was lost", len(run_ids)
+        )
+        self._app.events.emit(RunsRecovered(cause="answer_lost", count=len(run_ids)))
+
+    async def _stop(self, worker_id: str) -> None:
+        try:
+            await self._app.database.run(stop_worker(worker_id))
+        except RuntimeError:  # the interpreter ends, and no thread takes work any more
+            with closing(self._make_link()) as link:
+                link.run(stop_worker(worker_id))
+
+    def _make_link(self) -> ThreadLink:
+        return open_link(self._app.settings.database, clock=self._app.clock)
+
+    async def _register(self) -> str:
+        app, settings, worker_id = self._app, self._app.settings.worker, uuid4().hex
+        registration = WorkerRegistration(
+            id=worker_id,
+            owner=app.name,
+            host=platform.node(),
+            pid=os.getpid(),
+            version=version("gandy"),
+            slots=0,
+            trains=(),
+        )
+        await app.database.run(register_worker(registration, settings.lease_for.total_seconds()))
+        self._keeper = LeaseKeeper(
+            self._make_link(),
+            settings,
+            loop=asyncio.get_running_loop(),
+            busy=self._busy,
+            on_lost=self.lose,
+            on_drain=_go_on,
+            on_owned=self._compare,
+        )
+        self._keeper.start(worker_id)
+        return worker_id
+
+    def _busy(self) -> tuple[int, str | None]:
+        running = list(self._running.values())
+        return len(running), next((run.junction for run in running), None)
+
+
+def _go_on() -> None:
+    """Drain nothing: this process claims no work of its own accord."""

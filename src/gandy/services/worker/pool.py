@@ -1,0 +1,64 @@
+"""The slots of one kind: the runs that wait for them, how many are busy, and the claims that fill them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from gandy.services.worker.buffer import RunBuffer
+from gandy.services.worker.claiming import Claimer, Places
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.model.run import ClaimedRun
+    from gandy.services.worker.claiming import Claiming
+    from gandy.services.worker.parts import WorkerParts
+
+STALLED_SECONDS: Final = 1.0
+
+
+class Pool:
+    """Slots that serve certain trains; a worker has one for its event loop and threads, one for processes."""
+
+    def __init__(
+        self,
+        parts: WorkerParts,
+        worker: Claiming,
+        *,
+        trains: Sequence[str],
+        slots: int,
+        prefetch: int,
+        suspects: RunBuffer,
+    ) -> None:
+        self.slots = slots
+        self.ready = RunBuffer()
+        self._busy = 0
+        self._begun_at = time.monotonic()
+        places = Places(slots=slots, prefetch=prefetch, trains=trains, running=lambda: self._busy)
+        self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
+
+    async def take(self) -> ClaimedRun:
+        """Take the next run for a slot."""
+        claimed = await self.ready.get()
+        self._busy += 1
+        self._begun_at = time.monotonic()
+        self.claimer.begin()
+        return claimed
+
+    def release(self) -> None:
+        """A slot is free again."""
+        self._busy -= 1
+        self.claimer.notice()
+
+    def take_stalled(self) -> list[int]:
+        """Give up what is held while every slot is busy with long jobs: another worker may be free."""
+        is_stalled = (
+            self._busy >= self.slots
+            and len(self.ready) > 0
+            and time.monotonic() - self._begun_at > STALLED_SECONDS
+        )
+        if not is_stalled:
+            return []
+        self.claimer.stall()
+        return self.ready.clear()

@@ -1,0 +1,326 @@
+"""The table of bounds: what every option may be, at every door by which a value comes in.
+
+An option that a new door offers is looked up here by its name; a new option gets a line in `BOUNDS`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gandy.errors import DurationFormatError, ValueBoundsError
+from gandy.settings.durations import format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from _typeshed import DataclassInstance
+
+LONGEST_SPAN: Final = timedelta(days=3_650)
+LONGEST_RETENTION: Final = timedelta(days=36_500)
+HIGHEST_COUNT: Final = 2**31 - 1
+HIGHEST_NUMBER: Final = 2**63 - 1
+HIGHEST_PRIORITY: Final = 31
+LONGEST_NAME: Final = 200
+LONGEST_TEXT: Final = 4_000
+FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_INSTANT: Final = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+_ZERO: Final = timedelta(0)
+_MOMENT: Final = timedelta.resolution
+_LONGEST_SHOWN: Final = 80
+
+
+class NoTimeout(Enum):
+    """The type of `NO_TIMEOUT`."""
+
+    NO_TIMEOUT = "none"  #: its word on the command line, in TOML and in JSON
+
+    def __repr__(self) -> str:
+        return "NO_TIMEOUT"
+
+    def total_seconds(self) -> float:
+        """Give the seconds as a timedelta would: without end, which is how it is stored."""
+        return math.inf
+
+
+#: `timeout=NO_TIMEOUT`: the run may take as long as it likes; only its worker's lease can end it.
+NO_TIMEOUT: Final = NoTimeout.NO_TIMEOUT
+Timeout: TypeAlias = timedelta | NoTimeout
+
+
+class RefusedValueError(ValueError):
+    """A value that its bound does not take; without a reason, the bound's `expected` says enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What one option may be, and how it is read from the text or the JSON of a door."""
+
+    expected: str
+    holds: Callable[[object], bool]
+    schema: Mapping[str, object]  #: for the description of the REST interface
+    read: Callable[[str], object] = str  #: from the command line, a form or the environment
+    from_json: Callable[[object], object] = lambda value: value
+
+    def problem(self, option: str, value: object) -> str | None:
+        """Say in words why this value is refused; None: it is not."""
+        return None if self.holds(value) else f"{option} {self.refusal(value)}"
+
+    def refusal(self, value: object) -> str:
+        """Say what was expected instead of this value."""
+        return f"must be {self.expected}, not {shown(value)}"
+
+    def take_text(self, text: str) -> object:
+        """Read and check what a person typed."""
+        try:
+            value = self.read(text)
+        except RefusedValueError as error:
+            raise RefusedValueError(f"{shown(text)} {error}") from None
+        return self._taken(value, text)
+
+    def take_json(self, value: object) -> object:
+        """Read and check what a program sent."""
+        return self._taken(self.from_json(value), value)
+
+    def _taken(self, value: object, given: object) -> object:
+        if not self.holds(value):
+            raise RefusedValueError(self.refusal(given))
+        return value
+
+
+def count(minimum: int, maximum: int = HIGHEST_COUNT) -> Bound:
+    """Take an integer between two bounds, both included; a bool is none."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
+
+    schema = {"type": "integer", "minimum": minimum, "maximum": maximum}
+    return Bound(f"a whole number from {minimum} to {maximum}", holds, schema, read=_number_or_text)
+
+
+def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound:
+    """Take a duration between two bounds, both included."""
+    expected = f"a duration from {format_duration(minimum)} to {format_duration(maximum)}"
+
+    def holds(value: object) -> bool:
+        return isinstance(value, timedelta) and minimum <= value <= maximum
+
+    def read(text: str) -> object:
+        try:
+            return parse_duration(text)
+        except DurationFormatError as error:
+            raise RefusedValueError(f"{error.problem}; it must be {expected}") from None
+
+    schema = {
+        "type": "number",
+        "minimum": minimum.total_seconds(),
+        "maximum": maximum.total_seconds(),
+        "description": "In seconds.",
+    }
+    return Bound(expected, holds, schema, read=read, from_json=_span_or_value)
+
+
+def or_no_timeout(bound: Bound) -> Bound:
+    """Take what the bound takes, or `none` for no limit at all."""
+    word = NO_TIMEOUT.value
+    return Bound(
+        f"{bound.expected}, or {word}",
+        lambda value: value is NO_TIMEOUT or bound.holds(value),
+        {"anyOf": [dict(bound.schema), {"const": word, "type": "string"}]},
+        read=lambda text: NO_TIMEOUT if text.strip() == word else bound.read(text),
+        from_json=lambda value: NO_TIMEOUT if value == word else bound.from_json(value),
+    )
+
+
+def or_seconds(bound: Bound) -> Bound:
+    """Take a duration, also as a plain number of seconds."""
+    return Bound(
+        f"{bound.expected}, or its seconds",
+        lambda value: bound.holds(_span_or_value(value)),
+        bound.schema,
+        read=bound.read,
+        from_json=bound.from_json,
+    )
+
+
+def name(longest: int = LONGEST_NAME) -> Bound:
+    """Take a name or a key: one line of characters that a person can see."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, str) and 0 < len(value) <= longest and not _name_faults(value)
+
+    expected = f"1 to {longest} characters, printable and without spaces at the ends"
+    return Bound(expected, holds, {"type": "string", "minLength": 1, "maxLength": longest})
+
+
+def text(longest: int = LONGEST_TEXT) -> Bound:
+    """Take words for people, several lines of them if need be."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, str) and len(value) <= longest and is_storable(value)
+
+    expected = f"text of at most {longest} characters, without NUL and lone surrogates"
+    return Bound(expected, holds, {"type": "string", "maxLength": longest})
+
+
+def switch() -> Bound:
+    """Take true or false."""
+    return Bound("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}, read=_switch)
+
+
+def choice(*words: str) -> Bound:
+    """Take one of a few words."""
+    schema = {"type": "string", "enum": list(words)}
+    return Bound(
+        f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, schema
+    )
+
+
+def instant() -> Bound:
+    """Take an aware datetime that every database and every time zone can hold."""
+
+    def holds(value: object) -> bool:
+        if not isinstance(value, datetime) or value.tzinfo is None or value.utcoffset() is None:
+            return False
+        return FIRST_INSTANT <= value <= LAST_INSTANT
+
+    expected = f"a datetime with a time zone, from {FIRST_INSTANT:%Y} to the end of {LAST_INSTANT:%Y}"
+    return Bound(expected, holds, {"type": "string", "format": "date-time"})
+
+
+def _number_or_text(value: str) -> object:
+    try:
+        return int(value)
+    except ValueError:
+        return value
+
+
+def _switch(value: str) -> object:
+    return {"true": True, "false": False}.get(value.strip().lower(), value)
+
+
+def _span_or_value(value: object) -> object:
+    """Read a number as seconds; what is none stays what it is, and is refused."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        return value
+
+
+#: Every option that any door offers, by the name that the door gives it.
+BOUNDS: Final[Mapping[str, Bound]] = {
+    # names and keys
+    "name": name(),
+    "group": name(),
+    "external_id": name(),
+    "after": name(),
+    "key": name(),
+    "idempotency_key": name(),
+    "reason": text(),
+    "note": text(),
+    # durations and instants
+    "delay": span(),
+    "every": span(timedelta(seconds=1)),
+    "retry_delay": span(),
+    "timeout": or_no_timeout(span(_MOMENT)),
+    "unique_for": span(_MOMENT),
+    "variance": span(),
+    "misfire_threshold": span(),
+    "keep_for": span(maximum=LONGEST_RETENTION),
+    "at": instant(),
+    # numbers
+    "id": count(1, HIGHEST_NUMBER),
+    "priority": count(0, HIGHEST_PRIORITY),
+    "max_retries": count(0),
+    "keep_last": count(1),
+    "max_active_jobs": count(1),
+    # switches and words
+    "retry": switch(),
+    "is_retried": switch(),
+    "enabled": switch(),
+    "is_enabled": switch(),
+    "process": switch(),
+    "dormant": switch(),
+    "prune_empty": switch(),
+    "misfire": choice("fire_once_now", "do_nothing", "catch_up"),
+    "misfire_policy": choice("fire_once_now", "do_nothing", "catch_up"),
+    "unique_until": choice("start", "success"),
+    # what a run says of itself, and what a caller waits for
+    "done": count(0, HIGHEST_NUMBER),
+    "total": count(0, HIGHEST_NUMBER),
+    "retry_after": or_seconds(span()),
+    "wait": or_seconds(span()),
+}
+
+
+def problems_of(options: DataclassInstance) -> tuple[str, ...]:
+    """Say in words what is wrong with a set of options; None passes where it is the default."""
+    return tuple(
+        found
+        for option, bound, is_optional in _bounded_fields(type(options))
+        if not ((value := getattr(options, option)) is None and is_optional)
+        and (found := bound.problem(option, value))
+    )
+
+
+def check(option: str, value: object, *, called: str | None = None) -> None:
+    """Raise where a value is not what its option may be; `called` is the name that the caller knows."""
+    bound = BOUNDS[option]
+    if not bound.holds(value):
+        raise ValueBoundsError(called or option, bound.expected, shown(value))
+
+
+def shown(value: object) -> str:
+    """Write a refused value, whatever it is, in a few characters."""
+    return shortened(format_duration(value) if isinstance(value, timedelta) else written(value))
+
+
+def written(value: object) -> str:
+    """Write any value; one that cannot be written is refused all the same."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 whatever its own code raises
+        return f"a {type(value).__name__}"
+
+
+def shortened(text: str) -> str:
+    """Cut what is too long for a message."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
+def is_storable(value: str) -> bool:
+    """Tell whether both databases can hold a text: NUL and lone surrogates have no place in either."""
+    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def as_span(seconds: float) -> timedelta:
+    """Read a stored number of seconds; one that no timedelta can hold is the longest or none at all."""
+    try:
+        return timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return timedelta.max if seconds > 0 else _ZERO
+
+
+def as_timeout(seconds: float | None) -> Timeout | None:
+    """Read a stored timeout; None leaves it to the setting, infinity is no limit."""
+    if seconds is None:
+        return None
+    return NO_TIMEOUT if seconds == math.inf else as_span(seconds)
+
+
+def _name_faults(value: str) -> bool:
+    """Look for what no name may hold; further kinds of characters that mislead go here."""
+    return value != value.strip() or not value.isprintable()
+
+
+@lru_cache(maxsize=64)
+def _bounded_fields(kind: type[DataclassInstance]) -> tuple[tuple[str, Bound, bool], ...]:
+    return tuple(
+        (each.name, BOUNDS[each.name], each.default is None) for each in fields(kind) if each.name in BOUNDS
+    )

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.support.worlds import migrated_url
+
+__all__ = ["migrated_url"]

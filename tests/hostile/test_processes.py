@@ -1,0 +1,194 @@
+"""Processes of trains, through the doors that users have: scripts, workers, multiprocessing inside a job."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import BaseModel, field_serializer
+
+from gandy import Gandy, Train
+from gandy.desk.runs import RunInsights
+from gandy.errors import GandyError
+from gandy.store.run_listing import RunFilter
+from tests.hostile.endings import Panic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = """
+    import os
+    from datetime import timedelta
+    from time import sleep
+    from gandy import Gandy, Train
+
+    app = Gandy("printing", database=os.environ["GANDY_DATABASE_URL"])
+
+    @app.train(process=True)
+    def print_pages(pages: int) -> int:
+        return pages
+
+    @app.train(process=True, timeout=timedelta(seconds=4), retry=False)
+    def take_half_a_second(number: int) -> None:
+        sleep(0.5)
+"""
+SCRIPT = """
+    import asyncio
+    with open("began", "a") as file:
+        file.write("again ")
+
+    async def main():
+        async with app:
+            print("pages:", await app.run(print_pages, 12))
+
+    asyncio.run(main())
+"""
+FILL = """
+    from printing import app, take_half_a_second
+
+    with app as printing:
+        printing.enqueue_many(take_half_a_second, [*range(20)])
+"""
+SCRIPTS = {
+    "application in the script": MODULE + SCRIPT,
+    "application in a module": "    from printing import app, print_pages\n" + SCRIPT,
+}
+
+
+def environment(url: str) -> dict[str, str]:
+    return {**os.environ, "GANDY_DATABASE_URL": url, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize("where", SCRIPTS)
+def test_a_script_without_a_main_guard_is_never_run_again_by_the_processes_of_its_trains(
+    migrated_url: str, tmp_path: Path, where: str
+) -> None:
+    (tmp_path / "printing.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    (tmp_path / "script.py").write_text(textwrap.dedent(SCRIPTS[where]), encoding="utf-8")
+    ended = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env=environment(migrated_url),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+
+    assert (tmp_path / "began").read_text(encoding="utf-8") == "again ", ended.stderr
+    if where == "application in a module":
+        assert ended.stdout == "pages: 12\n", ended.stderr
+    else:
+        assert "move it to a module and import it" in ended.stderr
+
+
+def gandy(url: str, folder: Path, *arguments: str) -> str:
+    """Run a command of the application in this folder."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "gandy", "--app", "printing:app", *arguments],
+        cwd=folder,
+        env={**environment(url), "GANDY_WORKER_PROCESSES": "2", "GANDY_WORKER_POLL_EVERY": "200ms"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_the_time_of_a_run_with_a_process_does_not_count_before_its_code_begins(
+    migrated_url: str, tmp_path: Path
+) -> None:
+    """Twenty of half a second in two processes take five: longer than the four that each of them may."""
+    (tmp_path / "printing.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
+    (tmp_path / "fill.py").write_text(textwrap.dedent(FILL), encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "fill.py"], cwd=tmp_path, env=environment(migrated_url), check=True, timeout=50
+    )
+    gandy(migrated_url, tmp_path, "work", "--until-idle", "--concurrency", "50")
+
+    runs = json.loads(gandy(migrated_url, tmp_path, "runs", "list", "--json"))
+    assert [(run["state"], run["failure_exception"]) for run in runs] == [("completed", None)] * 20
+
+
+class Melting(BaseModel):
+    """An output whose own code fails it."""
+
+    kind: str
+
+    @field_serializer("kind")
+    def melt(self, kind: str) -> str:
+        raise OUTPUT_ERRORS[kind]
+
+
+OUTPUT_ERRORS: dict[str, BaseException] = {
+    "a base": Panic("while writing"),
+    "an interrupt": KeyboardInterrupt(),
+    "an exit": SystemExit(2),
+    "a lookup": KeyError("x"),
+    "a surrogate": ValueError("caf\udce9"),
+}
+
+
+async def test_an_output_whose_code_raises_fails_its_run(migrated_url: str) -> None:
+    app = Gandy("melting", database=migrated_url)
+
+    @app.train
+    async def melt(kind: str) -> Melting:
+        return Melting(kind=kind)
+
+    async with app:
+        for kind in OUTPUT_ERRORS:
+            with pytest.raises((GandyError, KeyboardInterrupt)):
+                await app.run(melt, kind)
+        runs = await RunInsights(app.database, app.registry).list(RunFilter(owner=app.name))
+
+    assert [run.state for run in runs] == ["failed"] * len(OUTPUT_ERRORS)
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def square_in_processes(numbers: list[int]) -> list[int]:
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        return pool.map(square, numbers)
+
+
+def echo(numbers: list[int]) -> list[int]:
+    told = subprocess.run(["/bin/echo", *map(str, numbers)], capture_output=True, check=True)
+    return [int(number) ** 2 for number in told.stdout.split()]
+
+
+def exec_in_a_fork(numbers: list[int]) -> list[int]:
+    child = os.fork()
+    if child == 0:
+        os.execv("/bin/true", ["true"])  # noqa: S606 - that is the case
+    _, status = os.waitpid(child, 0)
+    return [number * number for number in numbers] if status == 0 else []
+
+
+@pytest.mark.parametrize("work", [square_in_processes, echo, exec_in_a_fork])
+async def test_processes_that_a_job_starts_in_an_orderly_way_work(
+    work: Callable[[list[int]], list[int]],
+) -> None:
+    async def here(numbers: list[int]) -> list[int]:
+        return work(numbers)
+
+    for junction in (work, here):
+        train = types.new_class(
+            "Squares",
+            (Train[list[int], list[int]],),
+            exec_body=lambda body, junction=junction: body.update(route=(junction,)),
+        )
+        assert await train.run([2, 3]) == [4, 9]

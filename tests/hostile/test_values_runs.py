@@ -1,0 +1,133 @@
+"""What a run says of itself harms that run alone."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gandy import Retry, Run
+from gandy.desk.runs import RunInsights
+from gandy.errors import JobFailedError
+from gandy.model.run import TrainState
+from gandy.store.run_listing import RunFilter
+from tests.hostile.values import HOSTILE, make_app, still_works
+from tests.support.worlds import migrated_url
+
+__all__ = ["migrated_url"]
+
+
+async def say(number: int, run: Run) -> int:
+    """Say the hostile value of this number wherever a run may say something."""
+    value: Any = HOSTILE[number // 4].value
+    match number % 4:
+        case 0:
+            run.progress(value, 1)
+        case 1:
+            run.progress(1, value)
+        case 2:
+            run.activate(value)
+        case _:
+            run.log.info(value)
+            logging.getLogger("application").warning("%r", value if not _is_unspeakable(value) else "")
+    return number
+
+
+async def ask_again(number: int) -> None:
+    raise Retry(after=HOSTILE[number].value)
+
+
+def _is_unspeakable(value: object) -> bool:
+    return type(value).__name__ == "Unspeakable"
+
+
+async def test_no_word_of_a_run_leaves_it_or_another_one_unfinished(migrated_url: str) -> None:
+    app = make_app(migrated_url, worker={"slots": 20})
+    app.train(max_retries=1)(say)
+    app.train(max_retries=1)(ask_again)
+    async with app:
+        jobs = await app.enqueue_many(say, range(4 * len(HOSTILE)))
+        jobs += await app.enqueue_many(ask_again, range(len(HOSTILE)))
+        await still_works(app)
+
+        runs = await RunInsights(app.database, app.registry).list(RunFilter(limit=10_000))
+        assert {job.id for job in jobs} <= {run.id for run in runs}
+        assert {run.state for run in runs} <= {TrainState.COMPLETED, TrainState.FAILED}
+
+
+@pytest.mark.parametrize(
+    ("done", "total"), [(0.5, 1), (10**25, None), (-1, 1), (True, 1), (1, 2**63), (1, 0.5)]
+)
+async def test_progress_that_cannot_be_stored_fails_the_run_with_its_range(
+    migrated_url: str,
+    done: Any,
+    total: Any,  # noqa: ANN401 hostile
+) -> None:
+    app = make_app(migrated_url)
+
+    @app.train(retry=False)
+    async def report(run: Run) -> None:
+        run.progress(done, total)
+
+    async with app:
+        job = await app.enqueue(report)
+        await still_works(app)
+        with pytest.raises(JobFailedError, match="must be a whole number from 0 to 9223372036854775807"):
+            await job.result(timeout=30)
+
+
+async def test_asking_for_a_retry_in_nine_thousand_years_fails_the_run_at_once(migrated_url: str) -> None:
+    app = make_app(migrated_url)
+
+    @app.train(retry=False)
+    async def later() -> None:
+        raise Retry(after=timedelta(days=9_000 * 365))
+
+    async with app:
+        job = await app.enqueue(later)
+        await still_works(app)
+        with pytest.raises(JobFailedError, match="must be a duration from 0s to 3650d"):
+            await job.result(timeout=30)
+
+
+async def test_a_retry_without_a_delay_follows_at_once(migrated_url: str) -> None:
+    app = make_app(migrated_url)
+    attempts: list[int] = []
+
+    @app.train(retry_delay=timedelta(0))
+    async def second_time(run: Run) -> int:
+        attempts.append(run.attempt)
+        if run.attempt == 1:
+            raise ValueError("not yet")
+        return run.attempt
+
+    async with app:
+        job = await app.enqueue(second_time)
+        await app.work(asyncio.Event(), until_idle=True)
+        assert await job.result(timeout=30) == 2
+        assert attempts == [1, 2]
+
+
+async def test_a_long_line_is_cut_before_it_reaches_any_handler(sqlite_url: str) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("gandy.run")
+    logger.addHandler(handler)
+    app = make_app(sqlite_url, run_log={"max_line_chars": 100})
+
+    @app.train
+    async def chatter(run: Run) -> None:
+        run.log.warning("x" * 50_000_000)
+
+    try:
+        async with app:
+            await app.enqueue(chatter)
+            await still_works(app)
+    finally:
+        logger.removeHandler(handler)
+    assert stream.getvalue().startswith("x" * 100 + " ... (49999900 characters more)")
+    assert len(stream.getvalue()) < 200
