@@ -20,7 +20,11 @@ KNOW_DIALECTS = {"store", "lifecycle"}
 READ_URLS = {PACKAGE / "settings" / "urls.py"}
 WRITE_SQL = {"lifecycle"}
 #: Where time is let pass: the one way to wait, and applications whose jobs take time.
-LET_TIME_PASS = {TESTS / "support" / "waiting.py", TESTS / "journeys" / "apps" / "witness.py"}
+LET_TIME_PASS = {
+    TESTS / "support" / "waiting.py",
+    TESTS / "journeys" / "apps" / "witness.py",  # jobs that take their time
+    TESTS / "unit" / "services" / "virtual_time.py",  # a clock that jumps
+}
 
 DIALECT_WORD = re.compile(r"sqlite|postgres", re.IGNORECASE)
 SQL_STATEMENT = re.compile(

@@ -17,7 +17,7 @@ from gandy.services.worker.buffer import RunBuffer
 from gandy.services.worker.pool import Pool
 from gandy.settings import load_settings
 from gandy.store.dispatching import Dispatched
-from tests.unit.services.virtual_time import run_virtual
+from tests.unit.services.virtual_time import let_pass, run_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ class Queue:
             return Dispatched(())
         self.claims += 1
         fault = next(self.faults, None)
-        await asyncio.sleep(CLAIM_SECONDS)
+        await let_pass(CLAIM_SECONDS)
         if fault is not None:
             raise fault
         if self.contended:
@@ -102,7 +102,7 @@ class Site:
         loops = [asyncio.create_task(self.pool.claimer.run())]
         loops += [asyncio.create_task(self._slot()) for _ in range(self.pool.slots)]
         try:
-            await asyncio.sleep(seconds)
+            await let_pass(seconds)
         finally:
             for loop in loops:
                 loop.cancel()
@@ -115,7 +115,7 @@ class Site:
             self.begun[claimed.id] += 1
             self.most_held = max(self.most_held, len(self.pool.ready))
             seconds = self._job_seconds(claimed.id)
-            await asyncio.sleep(seconds)
+            await let_pass(seconds)
             self.busy_seconds += seconds
             asyncio.get_running_loop().call_later(END_SECONDS, self._written)
             self.pool.release()
@@ -192,7 +192,7 @@ def test_long_jobs_are_not_held_in_advance() -> None:
 
 async def _return_stalled(site: Site) -> None:
     for _ in range(40):
-        await asyncio.sleep(0.5)
+        await let_pass(0.5)
         site.queue.left += len(site.pool.take_stalled())
 
 
@@ -202,11 +202,11 @@ def test_an_empty_queue_is_asked_again_only_when_it_is_told() -> None:
         site = Site(queue, slots=4, job_seconds=lambda _: 0.01, prefetch=100)
         site.is_quiet = True
         working = asyncio.create_task(site.run(20))
-        await asyncio.sleep(5)
+        await let_pass(5)
         before = queue.claims
         queue.left = 3
         site.wakeups.wake("work")
-        await asyncio.sleep(1)
+        await let_pass(1)
         begun = len(site.begun)
         await working
         return before, begun, queue.claims
@@ -233,7 +233,7 @@ def test_idleness_is_noted_when_a_quiet_worker_finds_nothing_and_not_before() ->
         queue = Queue(5)
         site = Site(queue, slots=1, job_seconds=lambda _: 1.0, prefetch=0)
         working = asyncio.create_task(site.run(20))
-        await asyncio.sleep(10)
+        await let_pass(10)
         while_busy, site.is_quiet = site.idle, True
         site.wakeups.wake("work")
         await working

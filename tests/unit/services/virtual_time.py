@@ -39,6 +39,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
 
+async def let_pass(seconds: float) -> None:
+    """Let virtual time pass."""
+    await asyncio.sleep(seconds)
+
+
 def run_virtual(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end in virtual time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
