@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gandy.worker")
 
 SERVICE: Final = "worker"
-INTERRUPT_SECONDS: Final = 2.0
 FLUSH_SECONDS: Final = 2.0
+LEAVE_SECONDS: Final = 4.5  # after the grace, for all that is left to do
+SHORTEST_SECONDS: Final = 0.1
 RETRY_AFTER_SECONDS: Final = 1.0
 RETURN_EVERY_SECONDS: Final = 0.5
 
@@ -338,6 +339,11 @@ class Worker:
         """
         clock = asyncio.get_running_loop()
         ends_at = clock.time() + self._settings.shutdown_grace.total_seconds()
+
+        def left(most: float = FLUSH_SECONDS) -> float:
+            """How long a step may take, so that all of them leave within the grace and a little more."""
+            return max(min(most, ends_at + LEAVE_SECONDS - clock.time()), SHORTEST_SECONDS)
+
         await asyncio.gather(*(pool.claimer.settle(FLUSH_SECONDS) for pool in self._pools))
         self._guard.leave()
         for task in claiming:
@@ -345,17 +351,17 @@ class Worker:
         self._start(self._give_back(self._take_unbegun()))
         await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
-        await until_quiet(INTERRUPT_SECONDS, lambda: not self._runner.running)
-        seconds = max(ends_at - clock.time(), FLUSH_SECONDS)
+        await until_quiet(left(), lambda: not self._runner.running)
+        seconds = max(ends_at - clock.time(), left())
         await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
         if self._lease is not None:
             self._lease.stop()
-        await within(FLUSH_SECONDS, self._parts.database.run(stop_worker(self._id)))
+        await within(left(), self._parts.database.run(stop_worker(self._id)))
         for task in working:
             task.cancel()
-        await asyncio.wait([*claiming, *working, *self._tasks], timeout=FLUSH_SECONDS)
+        await asyncio.wait([*claiming, *working, *self._tasks], timeout=left())
         await self._hooks.close(max(ends_at - clock.time(), 0.0))
-        await within(FLUSH_SECONDS, self._close())
+        await within(left(), self._close())
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:
         await self._put_back(run_ids)
