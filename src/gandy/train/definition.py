@@ -124,7 +124,8 @@ def _defined(
     if problem := BOUNDS["name"].problem("its name", name):
         problems = (problem, *problems)
     if problems:
-        raise TrainDefinitionError(train=name if BOUNDS["name"].holds(name) else shown(name), problem="; ".join(problems))
+        called = name if BOUNDS["name"].holds(name) else shown(name)
+        raise TrainDefinitionError(train=called, problem="; ".join(problems))
     return TrainDefinition(
         name=name,
         plan=plan,
