@@ -88,12 +88,12 @@ def declaring_calls() -> Iterator[Call]:
     yield "schedule_many", "prune_empty", _scheduling("schedule_many", "prune_empty")
     yield "then", "dormant", _scheduling("then", "dormant")
     for option in inspect.signature(Gandy.group).parameters.keys() - {"self"}:
-        yield "group", option, lambda value, o=option: Gandy("a").group(**{"name": "g", o: value})
+        yield "group", option, partial(_declare_group, option)
     for option in CleanupKeywords.__annotations__.keys() - NOT_A_VALUE:
-        yield "cleanup", option, lambda value, o=option: Gandy("a").cleanup(**{o: value})
+        yield "cleanup", option, partial(_declare_cleanup, option)
     yield "Gandy", "name", Gandy
     for option in inspect.signature(every).parameters:
-        yield "every", option, lambda value, o=option: every(**{o: value})
+        yield "every", option, partial(_declare_rate, option)
 
 
 def calls_inside_a_run() -> Iterator[Call]:
@@ -107,6 +107,26 @@ def calls_inside_a_run() -> Iterator[Call]:
 def _declare_train(option: str, value: object) -> None:
     given: dict[str, Any] = {option: value}
     Gandy("a").train(**given)(innocent)
+
+
+def _declare_group(option: str, value: object) -> None:
+    given: dict[str, Any] = {"name": "g", option: value}
+    Gandy("a").group(**given)
+
+
+def _declare_cleanup(option: str, value: object) -> None:
+    given: dict[str, Any] = {option: value}
+    Gandy("a").cleanup(**given)
+
+
+def _declare_rate(option: str, value: object) -> None:
+    given: dict[str, Any] = {option: value}
+    every(**given)
+
+
+def _override(option: str, value: object) -> None:
+    given: dict[str, Any] = {option: value}
+    override_values(ManifestChanges(**given))
 
 
 def _declare_class(option: str, value: object) -> None:
@@ -159,9 +179,7 @@ def test_an_override_of_an_operator_gets_the_same_answer_as_a_declaration() -> N
     judge = Judge()
     for option in {each.name for each in fields(ManifestChanges)} - OF_THEIR_OWN:
         for hostile in HOSTILE:
-            taken = judge.call(
-                option, hostile, lambda value, o=option: override_values(ManifestChanges(**{o: value}))
-            )
+            taken = judge.call(option, hostile, partial(_override, option))
             judge.expect(option, hostile, is_accepted=taken, should_be=BOUNDS[option].holds(hostile.value))
     judge.close()
 
@@ -201,14 +219,19 @@ async def _schedule(app: Gandy, hostile: Hostile, judge: Judge) -> None:
 async def _enqueue(app: Gandy, hostile: Hostile, judge: Judge) -> None:
     for option in EnqueueKeywords.__annotations__.keys() - NOT_A_VALUE:
         is_good = BOUNDS[option].holds(hostile.value)
-        taken = await judge.wait(
-            option, hostile, lambda value, o=option: app.enqueue(innocent, 1, **{o: value})
-        )
-        judge.expect(option, hostile, is_accepted=taken, should_be=is_good)
-        taken = await judge.wait(
-            option, hostile, lambda value, o=option: app.enqueue_many(innocent, [1], **{o: value})
-        )
-        judge.expect(option, hostile, is_accepted=taken, should_be=is_good)
+        for enqueue in (_enqueue_one, _enqueue_many):
+            taken = await judge.wait(option, hostile, partial(enqueue, app, option))
+            judge.expect(option, hostile, is_accepted=taken, should_be=is_good)
+
+
+async def _enqueue_one(app: Gandy, option: str, value: object) -> None:
+    given: dict[str, Any] = {option: value}
+    await app.enqueue(innocent, 1, **given)
+
+
+async def _enqueue_many(app: Gandy, option: str, value: object) -> None:
+    given: dict[str, Any] = {option: value}
+    await app.enqueue_many(innocent, [1], **given)
 
 
 async def _trigger(app: Gandy, hostile: Hostile, judge: Judge) -> None:

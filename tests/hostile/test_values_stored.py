@@ -136,8 +136,8 @@ def execute(url: str, query: str, **values: object) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
             return connection.execute(text, values).fetchall()
     text = query.replace("{", "gandy.").replace("}", "")
-    with psycopg.connect(url) as connection:
-        cursor = connection.execute(text.encode(), values)
+    with psycopg.connect(url) as link:
+        cursor = link.execute(text.encode(), values)
         return cursor.fetchall() if cursor.description else []
 
 

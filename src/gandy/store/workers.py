@@ -80,8 +80,12 @@ def _renew_late(renewal: LeaseRenewal) -> Operation[str | None]:
 def renew_and_list(renewal: LeaseRenewal) -> Operation[tuple[str | None, list[int]]]:
     """Renew a lease; give the worker's state, and the runs in progress that the database gives to it."""
     state = yield from renew_lease(renewal)
-    rows = yield statement("owned_runs", worker_id=renewal.id)
-    return state, [row.id for row in rows]
+    return state, (yield from owned_runs(renewal.id))
+
+
+def owned_runs(worker_id: str) -> Operation[list[int]]:
+    """Name the runs in progress that the database gives to a worker."""
+    return [row.id for row in (yield statement("owned_runs", worker_id=worker_id))]
 
 
 def hold_worker(worker_id: str) -> Operation[bool]:

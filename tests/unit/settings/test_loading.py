@@ -95,8 +95,10 @@ def test_every_problem_is_in_one_error(folder: Path) -> None:
     assert sorted(found) == sorted(
         [
             "keyword: web: is a section: give it a table of settings",
-            "environment: GANDY_WORKER_LEASE_FOR = '30': has no unit; write 30s or 30m; "
-            "it must be a duration from 1s to 1d",
+            (
+                "environment: GANDY_WORKER_LEASE_FOR = '30': has no unit; write 30s or 30m; "
+                "it must be a duration from 1s to 1d"
+            ),
             "environment: GANDY_WORKER_SLOT: is no setting; did you mean GANDY_WORKER_SLOTS?",
             f"{path}: worker.slots = '5': must be a whole number from 1 to 100000",
             f"{path}: worker.threds: is no setting; did you mean worker.threads?",

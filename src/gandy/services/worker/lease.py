@@ -45,8 +45,8 @@ class LeaseKeeper:
         self._on_drain = on_drain
         self._on_owned = on_owned
         self._stop = threading.Event()
-        self._answered = threading.Event()
         self._asked_at = 0.0
+        self._answered_at = 0.0
         self._worker_id = ""
         self._thread: threading.Thread | None = None
 
@@ -91,12 +91,14 @@ class LeaseKeeper:
         )
 
     def _stall(self) -> float:
-        """Ask the event loop for an answer, and say how long the last question has been without one."""
-        waited = 0.0
-        if self._asked_at and not self._answered.is_set():
-            waited = time.monotonic() - self._asked_at
-        else:
-            self._answered.clear()
-            self._asked_at = time.monotonic()
-            self._loop.call_soon_threadsafe(self._answered.set)
+        """Say how long the event loop took to answer the last question, or has not answered it, and ask again."""
+        now = time.monotonic()
+        if self._asked_at and not self._answered_at:
+            return now - self._asked_at
+        waited = self._answered_at - self._asked_at
+        self._asked_at, self._answered_at = now, 0.0
+        self._loop.call_soon_threadsafe(self._answer)
         return waited
+
+    def _answer(self) -> None:
+        self._answered_at = time.monotonic()

@@ -31,7 +31,7 @@ from gandy.store.dispatching import next_due, open_due
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
 from gandy.store.returning import put_back
-from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker
 from gandy.train.hook_delivery import HookDelivery
 
 if TYPE_CHECKING:
@@ -356,12 +356,18 @@ class Worker:
         await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
         if self._lease is not None:
             self._lease.stop()
-        await within(left(), self._parts.database.run(stop_worker(self._id)))
+        await within(left(), self._stop())
         for task in working:
             task.cancel()
         await asyncio.wait([*claiming, *working, *self._tasks], timeout=left())
         await self._hooks.close(max(ends_at - clock.time(), 0.0))
         await within(left(), self._close())
+
+    async def _stop(self) -> None:
+        """Record a clean end; what a claim brought whose answer was lost is put back first."""
+        if not self._runner.running and not self._finisher.unwritten:
+            await self._put_back(await self._parts.database.read(owned_runs(self._id)))
+        await self._parts.database.run(stop_worker(self._id))
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:
         await self._put_back(run_ids)
