@@ -124,14 +124,8 @@ def _defined(
     if problem := BOUNDS["name"].problem("its name", name):
         problems = (problem, *problems)
     if problems:
-<<<<<<< HEAD
-        raise TrainDefinitionError(
-            train=name if BOUNDS["name"].holds(name) else shown(name), problem="; ".join(problems)
-        )
-=======
         called = name if BOUNDS["name"].holds(name) else shown(name)
         raise TrainDefinitionError(train=called, problem="; ".join(problems))
->>>>>>> values
     return TrainDefinition(
         name=name,
         plan=plan,

@@ -91,7 +91,7 @@ class LeaseKeeper:
         )
 
     def _stall(self) -> float:
-        """Say how long the event loop took to answer the last question, or has not answered it, and ask again."""
+        """Say how long the event loop took to answer, or has not answered yet; ask it again."""
         now = time.monotonic()
         if self._asked_at and not self._answered_at:
             return now - self._asked_at
