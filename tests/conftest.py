@@ -19,7 +19,7 @@ from tests.support.postgres import PostgresServer, ThrowawayServer
 from tests.support.postgres_found import NoPostgresError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 SQLITE_LABEL = f"SQLite {sqlite3.sqlite_version}"
 OLD_SERVER_FOLDERS = {"store"}
@@ -125,6 +125,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.postgres)
         if database is not None:
             item.user_properties.append(("database", database))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Make what was logged printable: a lone surrogate cannot be sent to the process that reports."""
+    report = yield
+    report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
+    return report
 
 
 def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gandy.admin.upkeep.declaration import ByRow, upkeep_of
 from gandy.admin.upkeep.pruning import LARGEST, Pruned, prune
-from gandy.errors import DatabaseFullError, DatabaseReadOnlyError, DatabaseUnreachableError, GandyError
+from gandy.errors import DatabaseBusyError, DatabaseFaultError, GandyError
 from gandy.store.manifests import read_now
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ async def prune_rows_of(
             continue
         try:
             total.add(await prune(shift, upkeep.means.dead(request, now), batch_size=batch_size))
-        except (DatabaseUnreachableError, DatabaseReadOnlyError, DatabaseFullError):
-            raise
         except GandyError as error:
+            if isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError):
+                raise  # it would stop the others, too
             _log.error("%s could not be pruned (%s): %s", upkeep.table, upkeep.bound, error)
             failed.append(FailedBound(upkeep.table, str(error)))
     return result_of(total, failed=tuple(failed))
