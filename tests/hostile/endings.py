@@ -19,7 +19,7 @@ from gandy import Gandy, Retry, Train
 from gandy.train.signals import CancelRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
 HERE = "tests.hostile.endings"
 app = Gandy("hostile")
@@ -252,7 +252,7 @@ async def times_out() -> None:
 
 
 class BadAwaitable:
-    def __await__(self) -> Iterator[object]:
+    def __await__(self) -> Generator[object, None, None]:
         yield 5
 
 

@@ -8,17 +8,19 @@ import os
 import subprocess
 import sys
 import textwrap
-import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from pydantic import BaseModel, field_serializer
 
-from gandy import Gandy, Train
+from gandy import Gandy, Run
 from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
+from gandy.model.outcome import Completed
 from gandy.store.run_listing import RunFilter
+from gandy.train.definition import define_function
+from gandy.train.engine import default_engine
 from tests.hostile.endings import Panic
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ MODULE = """
     import os
     from datetime import timedelta
     from time import sleep
-    from gandy import Gandy, Train
+    from gandy import Gandy, Run
 
     app = Gandy("printing", database=os.environ["GANDY_DATABASE_URL"])
 
@@ -186,9 +188,7 @@ async def test_processes_that_a_job_starts_in_an_orderly_way_work(
         return work(numbers)
 
     for junction in (work, here):
-        train = types.new_class(
-            "Squares",
-            (Train[list[int], list[int]],),
-            exec_body=lambda body, junction=junction: body.update(route=(junction,)),
-        )
-        assert await train.run([2, 3]) == [4, 9]
+        definition = define_function(junction)
+        outcome = await default_engine().execute(definition, [2, 3], run=Run(train=definition.name))
+        assert isinstance(outcome, Completed)
+        assert outcome.value == [4, 9]

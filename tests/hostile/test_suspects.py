@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.journeys.apps.witness import Job, app, tick_off
@@ -27,6 +28,10 @@ def numbers(started: Fleet, word: str, attempt: int | None = None) -> set[str]:
     return {line[1] for line in lines if line[0] == word and attempt in {None, int(line[2])}}
 
 
+def has_begun(started: Fleet, attempt: int) -> bool:
+    return len(numbers(started, "begin", attempt)) == JOBS
+
+
 def test_a_hundred_jobs_that_were_lost_twice_take_at_most_three_times_as_long(
     migrated_url: str, tmp_path: Path
 ) -> None:
@@ -39,9 +44,7 @@ def test_a_hundred_jobs_that_were_lost_twice_take_at_most_three_times_as_long(
         started.start_manager()
         for attempt in range(1, LOSSES + 1):
             worker = started.start_worker()
-            wait_until(
-                lambda attempt=attempt: len(numbers(started, "begin", attempt)) == JOBS, "all have begun"
-            )
+            wait_until(partial(has_begun, started, attempt), "all have begun")
             kill(worker)
         started.start_worker()
         wait_until(lambda: numbers(started, "begin", LOSSES + 1), "the first is isolated")

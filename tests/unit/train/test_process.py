@@ -222,6 +222,10 @@ async def test_a_host_that_cannot_be_imported_is_a_failure() -> None:
     assert "no_such_module" in outcome.reason
 
 
+async def has_begun(run: Run) -> bool:
+    return run.begun_ns > 0
+
+
 def step(number: int, **does: object) -> trains.Step:
     return trains.Step.model_validate({"number": number, **does})
 
@@ -286,7 +290,7 @@ async def test_waiting_for_a_process_is_not_running_and_can_be_cancelled(tmp_pat
     tasks = [
         asyncio.ensure_future(engine.execute(definition, step(1, waits_for=str(go)), run=run)) for run in runs
     ]
-    await eventually(lambda: asyncio.sleep(0, runs[0].begun_ns), "the first run has begun")
+    await eventually(lambda: has_begun(runs[0]), "the first run has begun")
     assert [run.is_waiting for run in runs] == [False, True, True]
     assert (engine.places.total, engine.places.free) == (1, 0)
 
