@@ -31,6 +31,7 @@ NUMBERS: Final = (0, 1, *(10**power for power in range(3, 10)))
 #: What a machine has to be large for.
 FEW: Final = {
     "worker.prefetch": 100,
+    "worker.lease_for": timedelta(seconds=30),
     "worker.slots": 50,
     "worker.threads": 50,
     "worker.processes": 2,

@@ -157,14 +157,16 @@ def name(longest: int = LONGEST_NAME) -> Bound:
     return Bound(expected, holds, {"type": "string", "minLength": 1, "maxLength": longest})
 
 
-def text(longest: int = LONGEST_TEXT) -> Bound:
+def text(shortest: int = 0, longest: int = LONGEST_TEXT) -> Bound:
     """Take words for people, several lines of them if need be."""
 
     def holds(value: object) -> bool:
-        return isinstance(value, str) and len(value) <= longest and is_storable(value)
+        if not isinstance(value, str) or not is_storable(value):
+            return False
+        return shortest <= len(value.strip()) and len(value) <= longest
 
-    expected = f"text of at most {longest} characters, without NUL and lone surrogates"
-    return Bound(expected, holds, {"type": "string", "maxLength": longest})
+    expected = f"{shortest} to {longest} characters of text, without NUL and lone surrogates"
+    return Bound(expected, holds, {"type": "string", "minLength": shortest, "maxLength": longest})
 
 
 def switch() -> Bound:
@@ -223,7 +225,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "key": name(),
     "idempotency_key": name(),
     "reason": text(),
-    "note": text(),
+    "note": text(shortest=1),
     # durations and instants
     "delay": span(),
     "every": span(timedelta(seconds=1)),

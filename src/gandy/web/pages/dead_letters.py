@@ -26,7 +26,7 @@ router = Routes("/dead-letters")
 _STATUSES = ("awaiting_intervention", "retried", "acknowledged")
 
 Ids = Annotated[list[Id], Form(max_length=MOST_AT_ONCE)]
-Note = Annotated[str, Taken("note", is_typed=True), Form()]
+Note = Annotated[str, Taken("reason", is_typed=True), Form()]
 Verb = Annotated[Literal["requeue", "acknowledge"], Form()]
 Scope = Annotated[Literal["selected", "all"], Form()]
 TrainName = Annotated[str, Form(max_length=200)]
