@@ -30,6 +30,11 @@ WHERE {OURS} AND train_state IN ('pending', 'in_progress')
 ENDS: Final = f"""
 SELECT input ->> 'number', train_state FROM {{schema}}metadata WHERE {OURS}
 """  # noqa: S608
+#: Whatever harms an innocent job is written down with it.
+HARM: Final = """
+SELECT input ->> 'number', train_state, failure_exception, failure_reason, cancellation_reason
+FROM {schema}metadata WHERE owner = 'zoo' AND name LIKE 'graze%' AND train_state <> 'completed'
+"""
 HAPPENED: Final = "SELECT count(*), max(id) FROM {schema}metadata WHERE end_time IS NOT NULL"
 FALSE_STOPS: Final = """
 SELECT m.id, w.id FROM {schema}worker w JOIN {schema}metadata m ON m.worker_id = w.id
@@ -55,6 +60,7 @@ class Verdict:
     unrecorded: dict[int, int]  #: innocent jobs that are not exactly once on record as completed
     endless: list[str]  #: hostile jobs of which no run is terminal
     stuck: list[str]  #: what waits or runs long after the end
+    harm: list[str]  #: what is on record of innocent jobs that did not complete at once
     false_stops: int  #: runs in progress of workers that say they have stopped
     restarts: int
     unwilling: int  #: processes that did not end when they were asked to
@@ -77,7 +83,11 @@ class Verdict:
     @property
     def faults_of_the_living(self) -> dict[str, object]:
         """What must not be where no ending takes its process along."""
-        own = {"executed again": self.repeated, "processes that died": self.restarts}
+        own = {
+            "executed again": self.repeated,
+            "harm on record": self.harm,
+            "processes that died": self.restarts,
+        }
         return {**self.faults, **{name: value for name, value in own.items() if value}}
 
 
@@ -141,6 +151,7 @@ class Judge:
             unrecorded={number: completed[number] for number in innocent if completed[number] != 1},
             endless=[_name(place) for place in hostile if place.animal.number not in terminal],
             stuck=stuck,
+            harm=[f"{each!s:.300}" for each in self.rows(HARM)],
             false_stops=len(self._convictions),
             restarts=restarts,
             unwilling=unwilling,

@@ -38,7 +38,6 @@ INNOCENT_KINDS: Final = {"loop": 70, "thread": 25, "process": 5}
 HOSTILE_KINDS: Final = {"loop": 60, "thread": 25, "process": 15}
 CHUNK: Final = 25
 LOOK_EVERY: Final = 0.1
-#: By default a lease is 9 s and a loss is found within 15 s.
 LEASE: Final = {"alive": 4.0, "deadly": 2.0}
 SECONDS_FOR_A_JOB: Final = {"alive": 0.1, "deadly": 0.6}
 
@@ -112,16 +111,20 @@ class Zoo:
         enqueue(self.ships.url, places)
         for command in commands(self.plan.family):
             self.keepers[command] = self.ships.start(*command)
-        stuck = self._await_the_end(len(places))
+        wait_until(self.judge.marks, f"some job has begun\n{self.ships.logs()}", within=60)
+        stuck = self._await_the_end(len(places), time.monotonic() - begun)
         seconds = time.monotonic() - begun
         unwilling = self._stop()
         return self.judge.verdict(
             places, stuck=stuck, restarts=self.restarts, unwilling=unwilling, seconds=seconds
         )
 
-    def _await_the_end(self, jobs: int) -> list[str]:
-        """Wait while something happens; return what is left when nothing has happened for long enough."""
-        quiet_for = 3 * 15 * LEASE[self.plan.family] / 9
+    def _await_the_end(self, jobs: int, start: float) -> list[str]:
+        """Wait while something happens; return what is left when nothing has happened for long enough.
+
+        A loss is found within 15 s of a lease of 9 s; a process that died first has to start again.
+        """
+        quiet_for = 3 * (15 * LEASE[self.plan.family] / 9 + start)
         until = time.monotonic() + 60 + jobs * SECONDS_FOR_A_JOB[self.plan.family] * 3
         seen, since = -1, time.monotonic()
         while self.judge.left():
