@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from pydantic import BaseModel, field_serializer, model_validator
 
-from gandy import Gandy
+from gandy import NO_TIMEOUT, Gandy
 from gandy.clock import ManualClock
 from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import DatabaseBusyError, JobFailedError, RowConflictError
@@ -310,3 +310,21 @@ def find_lost(url: str) -> None:
         return
     with psycopg.connect(url) as postgres:
         postgres.execute(change.format("gandy.worker").encode())
+
+
+@pytest.mark.parametrize("by", ["worker", "app.run"])
+async def test_a_run_without_a_timeout_has_no_deadline_and_ends_by_itself(migrated_url: str, by: str) -> None:
+    app = make_app(migrated_url)
+
+    @app.train(timeout=NO_TIMEOUT)
+    async def endless() -> str:
+        await asyncio.sleep(0)
+        return "done"
+
+    async with app:
+        if by == "app.run":
+            assert await app.run(endless) == "done"
+            return
+        job = await app.enqueue(endless)
+        await app.work(asyncio.Event(), until_idle=True)
+        assert await job.result(timeout=10) == "done"

@@ -71,8 +71,8 @@ async def test_a_timeout_without_end_is_refused_and_all_other_work_goes_on(
             refused = "timeout" in str(error) and "3650d" in str(error)
         job = await app.enqueue(add_one, 41)
         await work_for(app, 5)
-        ended = await asyncio.gather(job.result(timeout=0.1), return_exceptions=True)
-        assert (refused, ended) == (True, [42])
+        (ended,) = await asyncio.gather(job.result(timeout=0.1), return_exceptions=True)
+        assert (refused, ended) == (True, 42)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +83,11 @@ async def test_what_a_run_says_of_itself_ends_that_run_alone(migrated_url: str, 
         bad = await app.enqueue(train)  # type: ignore[call-overload]
         good = await app.enqueue(add_one, 41)
         await work_for(app, 5)
-        (ended, said) = await asyncio.gather(
-            good.result(timeout=0.1), bad.result(timeout=0.1), return_exceptions=True
+        ends: list[object] = list(
+            await asyncio.gather(good.result(timeout=0.1), bad.result(timeout=0.1), return_exceptions=True)
         )
-        assert ended == 42
-        assert "ValueBoundsError" in str(said)
+        assert ends[0] == 42
+        assert "ValueBoundsError" in str(ends[1])
 
 
 async def test_a_delay_of_nine_thousand_years_is_refused(migrated_url: str) -> None:

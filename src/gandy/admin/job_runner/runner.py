@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gandy.admin.job_runner.record import record
@@ -118,7 +120,7 @@ class JobRunner:
         run = self._begin(claimed)
         if cancelled_by is not None:
             run.request_cancel(cancelled_by)
-        alarm = None if unattended is None else _set_alarm(run, claimed.timeout_seconds)
+        alarm = None if unattended is None else _Alarm(run, claimed.timeout_seconds)
         train: AnyTrain | None = None
         outcome: Outcome[Any]
         try:
@@ -212,12 +214,34 @@ def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
     return finished._replace(end=overruled_end(finished.end))
 
 
-def _set_alarm(run: Run, seconds: float) -> asyncio.TimerHandle:
-    def ring() -> None:
-        span = format_duration(timedelta(seconds=seconds))
-        run.request_cancel(CancelledBy.TIMEOUT, f"the run took longer than {span}")
+class _Alarm:
+    """Stops a run that no attendant watches when its time is over; a wait for its process does not count."""
 
-    return asyncio.get_running_loop().call_later(seconds, ring)
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        self._seconds = seconds
+        self._timer: asyncio.TimerHandle | None = None
+        self._set(seconds)
+
+    def cancel(self) -> None:
+        """The run is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set(self, seconds: float) -> None:
+        if seconds < inf:  # NO_TIMEOUT
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
+
+    def _ring(self) -> None:
+        run = self._run
+        left = self._seconds
+        if not run.is_waiting:
+            left -= (perf_counter_ns() - run.counts_from_ns) / 1e9
+        if left > 0:
+            self._set(left)
+            return
+        span = format_duration(timedelta(seconds=self._seconds))
+        run.request_cancel(CancelledBy.TIMEOUT, f"the run took longer than {span}")
 
 
 def _passes(error: BaseException, is_leaving: Callable[[], bool] | None, *, is_kept: bool) -> bool:
