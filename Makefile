@@ -80,6 +80,10 @@ faults: setup ## What faults cost: killed workers, frozen databases and the like
 faults-quick: setup ## The short form of the same, in two minutes
 	$(BIN)/python -m benchmarks.faults --quick
 
+.PHONY: zoo
+zoo: setup ## 2,000 jobs, a tenth of them hostile, on both databases; SEED= replays, ZOO=alive or deadly for one
+	$(BIN)/python -m tests.journeys.zoo $(if $(SEED),--seed $(SEED)) $(if $(ZOO),--zoo $(ZOO)) $(if $(JOBS),--jobs $(JOBS))
+
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gandy.store.drivers.opening import migrate
 from tests.journeys.faults.measuring import measure, stage_on
-from tests.journeys.faults.scenarios import ON_POSTGRES, ON_SQLITE, hold_an_old_snapshot
+from tests.journeys.faults.scenarios import ON_POSTGRES, ON_SQLITE, WAYS, hold_an_old_snapshot
 from tests.journeys.faults.stage import LONG, SHORT
 from tests.support import postgres_found
 from tests.support.postgres import ThrowawayServer
@@ -80,7 +80,7 @@ def _on_postgres(name: str, fault: Fault, scale: Scale, *, server: ThrowawayServ
         scale = replace(scale, fault_seconds=120, jobs=45_000)
     with _folder() as folder, server.database() as url:
         migrate(url)
-        with stage_on(url, folder, scale, server) as stage:
+        with stage_on(url, folder, scale, server, way=WAYS.get(fault, "direct")) as stage:
             return measure(stage, name, fault)
 
 

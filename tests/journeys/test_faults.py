@@ -10,10 +10,13 @@ from gandy.store.drivers.opening import migrate
 from tests.journeys.apps.witness import Job, app, tick_off
 from tests.journeys.faults.measuring import measure, stage_on
 from tests.journeys.faults.scenarios import (
+    WAYS,
     fill_the_disk,
+    fill_the_disk_of_the_server,
     freeze_a_worker,
     freeze_the_database,
     hold_idle_connections,
+    restart_the_pooler,
     step_a_clock,
 )
 from tests.journeys.faults.stage import SHORT
@@ -55,12 +58,14 @@ def url(server: ThrowawayServer) -> Iterator[str]:
         pytest.param(step_a_clock, 0, id="a server whose clock jumps by days changes nothing"),
         pytest.param(hold_idle_connections, 0, id="300 idle connections change nothing"),
         pytest.param(freeze_a_worker, 200, id="a frozen worker's runs are taken over"),
+        pytest.param(fill_the_disk_of_the_server, 0, id="a server without room costs nobody its run"),
+        pytest.param(restart_the_pooler, 0, id="a pooler that is restarted costs nobody its run"),
     ],
 )
 def test_no_job_is_lost_and_work_goes_on(
     fault: Fault, most_repeated: int, server: ThrowawayServer, url: str, tmp_path: Path
 ) -> None:
-    with stage_on(url, tmp_path, SHORT, server) as stage:
+    with stage_on(url, tmp_path, SHORT, server, way=WAYS.get(fault, "direct")) as stage:
         toll = measure(stage, "", fault)
 
         assert toll.lost == 0, stage.ships.logs()

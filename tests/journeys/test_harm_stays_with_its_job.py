@@ -1,4 +1,4 @@
-"""Slow hooks, blocked loops, lost answers and killed workers: no job is repeated or stuck because of them."""
+"""Slow hooks, blocked loops and lost answers: no job is repeated or stuck because of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from gandy.store.drivers.opening import migrate
-from tests.journeys.apps.rough import Job, app, block_the_loop, end_unstorably, rest, wait_for_gate
-from tests.journeys.processes import SCALED, fleet, kill
+from tests.journeys.apps.rough import Job, app, block_the_loop, end_unstorably, rest
+from tests.journeys.processes import SCALED, fleet
 from tests.support.proxy import running_proxy
 from tests.support.waiting import wait_until
 
@@ -30,7 +30,7 @@ APP = "tests.journeys.apps.rough:app"
 LEASE = 2.0
 HEARTBEAT = 0.3
 STATES = """
-SELECT train_state, count(*) FROM {schema}metadata WHERE name IN ('rest', 'wait_for_gate')
+SELECT train_state, count(*) FROM {schema}metadata WHERE name = 'rest'
 GROUP BY train_state
 """
 FAILURES = "SELECT failure_exception, failure_reason FROM {schema}metadata WHERE name = 'end_unstorably'"
@@ -67,15 +67,6 @@ def completed(url: str) -> int:
 def is_over(url: str) -> bool:
     """Whether nothing waits and nothing runs."""
     return not any(count for _, count in rows(url, UNFINISHED))
-
-
-def await_begins(ships: Fleet, count: int) -> None:
-    """Wait until so many executions have begun, those of a lost worker's runs included."""
-    wait_until(
-        lambda: len(ships.witnessed("begin")) >= count,
-        f"{count} executions have begun\n{ships.logs()}",
-        within=3 * (LEASE + 3),
-    )
 
 
 def executions(ships: Fleet) -> Counter[int]:
@@ -160,29 +151,6 @@ def test_an_end_that_cannot_be_stored_repeats_nothing_beside_it(migrated_url: st
         assert completed(migrated_url) == 30
         failures = sorted((kind, str(reason)[:3]) for kind, reason in rows(migrated_url, FAILURES))
         assert failures == [("ValueError", "caf"), ("ValueError", "lon"), ("ValueError", "nul")]
-
-
-def test_jobs_whose_worker_was_killed_twice_do_not_wait_for_each_other(
-    migrated_url: str, tmp_path: Path
-) -> None:
-    jobs = 60
-    with fleet(migrated_url, tmp_path) as ships:
-        ships.app = APP
-        app.configure({"database": {"url": migrated_url}})
-        with app as sync:
-            sync.enqueue_many(wait_for_gate, [Job(number=n) for n in range(jobs)])
-        ships.start_manager()
-        for killed in (1, 2):
-            worker = ships.start_worker()
-            await_begins(ships, killed * jobs)
-            kill(worker)
-        (tmp_path / "gate").touch()
-        ships.start_worker()
-        wait_until(
-            lambda: completed(migrated_url) == jobs,
-            f"all are completed, in sets and not one by one; {rows(migrated_url, STATES)}",
-            within=3 * (LEASE + 5),
-        )
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import os
 import time
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -42,16 +41,6 @@ async def rest(job: Job) -> None:
     """Harm nobody."""
     note("begin", job.number)
     await asyncio.sleep(job.seconds)
-    note("end", job.number)
-
-
-@app.train(retry_delay=SHORT)
-async def wait_for_gate(job: Job) -> None:
-    """Wait until a file is there."""
-    note("begin", job.number)
-    gate = Path(os.environ["WITNESS"]).with_name("gate")
-    while not gate.exists():  # noqa: ASYNC110 a look at a file every now and then
-        await asyncio.sleep(0.05)
     note("end", job.number)
 
 

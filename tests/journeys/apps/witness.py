@@ -70,6 +70,18 @@ def hog(job: Job, run: Run) -> int:
     return count
 
 
+@app.train(retry=False)
+async def block_the_loop(job: Job) -> None:
+    """Hold up every other job of the process."""
+    time.sleep(job.milliseconds / 1000)  # noqa: ASYNC251 on purpose
+
+
+@app.train(retry=False)
+async def end_unstorably(job: Job) -> None:
+    """Fail with a text that no database can hold."""
+    raise ValueError(("caf\udce9", "nul \x00 inside", "long " * 1_000_000)[job.number % 3])
+
+
 def _place(number: int) -> TextIO:
     return Path(f"{os.environ['WITNESS']}.place{number}").open("w", encoding="ascii")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tests.journeys.faults.scenarios import HOOKS
 from tests.journeys.faults.stage import Stage, Toll
 from tests.journeys.processes import fleet
+from tests.support.pgbouncer import running_pgbouncer
 from tests.support.proxy import running_proxy
 from tests.support.waiting import wait_until
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.journeys.faults.scenarios import Fault
+    from tests.journeys.faults.scenarios import Fault, Way
     from tests.journeys.faults.stage import Scale
     from tests.support.postgres import ThrowawayServer
 
@@ -29,13 +30,27 @@ SCALED = {
 
 
 @contextmanager
-def stage_on(url: str, folder: Path, scale: Scale, server: ThrowawayServer | None = None) -> Iterator[Stage]:
+def stage_on(
+    url: str,
+    folder: Path,
+    scale: Scale,
+    server: ThrowawayServer | None = None,
+    *,
+    way: Way = "direct",
+) -> Iterator[Stage]:
     """Load a migrated database and let workers begin."""
     with ExitStack() as parts:
         proxy = None if server is None else parts.enter_context(running_proxy(server.folder))
-        heard = {} if proxy is None else {"GANDY_DATABASE_NOTIFY_URL": proxy.url(url)}
-        ships = parts.enter_context(fleet(url, folder, **SCALED, **heard))
-        stage = Stage(ships, scale, server, proxy)
+        pooler = None
+        used = url
+        if server is not None and way == "pooler":
+            pooler = parts.enter_context(running_pgbouncer(server))
+            used = pooler.url(url)
+        elif proxy is not None and way == "proxy":
+            used = proxy.url(url)
+        heard = {"GANDY_DATABASE_NOTIFY_URL": proxy.url(url)} if proxy is not None and way == "direct" else {}
+        ships = parts.enter_context(fleet(used, folder, **SCALED, **heard))
+        stage = Stage(ships, scale, server, proxy, pooler=pooler, beside=url)
         stage.load(scale.jobs)
         hook = HOOKS / "disk" if server is None else None
         ships.start("up", "--services", "manifest-manager,dispatcher", hook=hook)

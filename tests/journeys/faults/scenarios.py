@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from tests.journeys.faults.disk import small_disk
 from tests.journeys.processes import kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
+    from typing import Literal, TypeAlias
 
     from tests.journeys.faults.stage import Stage
     from tests.support.postgres import ThrowawayServer
 
     Fault: TypeAlias = Callable[["Stage"], None]
+    Way: TypeAlias = Literal["direct", "proxy", "pooler"]
 
 HOOKS = Path(__file__).parent / "hooks"
 IDLE_CONNECTIONS = 300
 KILL_EVERY_SECONDS = 0.5
+LEASE_MILLISECONDS = 2_000
 OTHER_BACKENDS = b"""
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -115,6 +118,59 @@ def fill_the_disk(stage: Stage) -> None:
     full.unlink()
 
 
+def make_the_primary_read_only(stage: Stage) -> None:
+    """Refuse every write, as a primary that was demoted does, and cut the connections of before."""
+    _command(stage, "ALTER SYSTEM SET default_transaction_read_only = on")
+    stage.pass_time(stage.scale.fault_seconds)
+    _command(stage, "ALTER SYSTEM RESET default_transaction_read_only")
+
+
+def _command(stage: Stage, text: str) -> None:
+    with psycopg.connect(
+        stage.url, autocommit=True, options="-c default_transaction_read_only=off"
+    ) as connection:
+        connection.execute(text.encode())
+        connection.execute(b"SELECT pg_reload_conf()")
+        connection.execute(OTHER_BACKENDS)
+
+
+def fill_the_disk_of_the_server(stage: Stage) -> None:
+    """Let the tables stand on a disk without room for one page more."""
+    with small_disk(server_of(stage), stage.url) as disk, disk.full():
+        stage.pass_time(stage.scale.fault_seconds)
+
+
+def lose_answers_to_commits(stage: Stage) -> None:
+    """Let COMMITs reach the server and their answers not come back, twice a second."""
+    assert stage.proxy is not None
+    begun = time.monotonic()
+    while time.monotonic() - begun < stage.scale.fault_seconds:
+        stage.proxy.lose_commit_answers(1)
+        stage.pass_time(KILL_EVERY_SECONDS)
+    assert stage.proxy.lost > 0
+
+
+def restart_the_pooler(stage: Stage) -> None:
+    """Kill PgBouncer with all its connections, and start it again."""
+    assert stage.pooler is not None
+    stage.pooler.restart()
+
+
+def block_event_loops(stage: Stage) -> None:
+    """Let a job of each worker hold up its event loop for nearly twice a lease."""
+    jobs = len(stage.workers)
+    stage.add_hostile("block_the_loop", jobs=jobs, milliseconds=LEASE_MILLISECONDS * 7 / 4)
+    stage.pass_time(stage.scale.fault_seconds + LEASE_MILLISECONDS * 7 / 4 / 1000)
+
+
+def poison_ends(stage: Stage) -> None:
+    """Let jobs fail with texts that no database can hold, all the time."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < stage.scale.fault_seconds:
+        stage.add_hostile("end_unstorably", jobs=5)
+        stage.pass_time(KILL_EVERY_SECONDS)
+
+
 def server_of(stage: Stage) -> ThrowawayServer:
     """The server, which only some faults need."""
     assert stage.server is not None
@@ -134,6 +190,14 @@ ON_POSTGRES: Mapping[str, Fault] = {
     "LISTEN connections half open": silence_listeners,
     "an old snapshot held": hold_an_old_snapshot,
     "a server's clock jumping by days": step_a_clock,
+    "the primary read-only": make_the_primary_read_only,
+    "the disk full (PostgreSQL)": fill_the_disk_of_the_server,
+    "answers to COMMIT lost twice a second": lose_answers_to_commits,
+    "the pooler restarted": restart_the_pooler,
+    "event loops blocked for 7/4 of a lease": block_event_loops,
+    "ends that cannot be stored": poison_ends,
 }
+#: What stands between the processes and the server, where a fault needs it.
+WAYS: Mapping[Fault, Way] = {lose_answers_to_commits: "proxy", restart_the_pooler: "pooler"}
 #: What happens to a file of SQLite.
 ON_SQLITE: Mapping[str, Fault] = {"the disk full (SQLite)": fill_the_disk}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from tests.journeys.apps.witness import Job, app, tick_off
+from tests.journeys.apps.witness import Job, app, block_the_loop, end_unstorably, tick_off
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.journeys.processes import Fleet
+    from tests.support.pgbouncer import PgBouncer
     from tests.support.postgres import ThrowawayServer
     from tests.support.proxy import Proxy
 
@@ -29,6 +30,7 @@ COMPLETED = """
 SELECT count(DISTINCT input ->> 'number') FROM {schema}metadata
 WHERE train_state = 'completed' AND name = 'tick_off'
 """
+HOSTILE = {"block_the_loop": block_the_loop, "end_unstorably": end_unstorably}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,12 @@ class Stage:
     proxy: Proxy | None = None  #: between the processes and the notifications of a server
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     queued: int = 0
+    pooler: PgBouncer | None = None  #: between the processes and the server
+    beside: str = ""  #: the database without what stands between it and the processes
 
     @property
     def url(self) -> str:
-        return self.ships.url
+        return self.beside or self.ships.url
 
     def load(self, jobs: int) -> None:
         """Queue so many more jobs."""
@@ -83,6 +87,13 @@ class Stage:
                 tick_off, [Job(number=n, milliseconds=self.scale.job_milliseconds) for n in numbers]
             )
         self.queued += jobs
+
+    def add_hostile(self, name: str, *, jobs: int, milliseconds: float = 0.0) -> None:
+        """Queue jobs that hurt; they are not counted among the others."""
+        app.configure({"database": {"url": self.url}})
+        with app as sync:
+            hostile = [Job(number=-1 - number, milliseconds=milliseconds) for number in range(jobs)]
+            sync.enqueue_many(HOSTILE[name], hostile, priority=31)
 
     def top_up(self, least: int) -> None:
         """See that there is something to do: queue more until so many are left."""

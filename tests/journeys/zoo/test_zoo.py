@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(240)
 def test_no_ending_that_leaves_the_process_alive_touches_an_innocent_job(
     migrated_url: str, tmp_path: Path
 ) -> None:
-    plan = Plan("alive", 400, SEED)
+    plan = Plan("alive", 200, SEED)
 
     assert keep(plan, migrated_url, tmp_path).faults_of_the_living == {}, plan
 
@@ -29,6 +29,6 @@ def test_no_ending_that_leaves_the_process_alive_touches_an_innocent_job(
 def test_every_innocent_job_is_once_on_record_although_others_kill_the_process(
     migrated_url: str, tmp_path: Path
 ) -> None:
-    plan = Plan("deadly", 100, SEED)
+    plan = Plan("deadly", 40, SEED)
 
     assert keep(plan, migrated_url, tmp_path).faults == {}, plan

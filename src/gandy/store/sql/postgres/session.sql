@@ -9,10 +9,10 @@ SELECT pg_backend_pid() AS backend, set_config('TimeZone', 'UTC', is_pooled),
 FROM (SELECT pg_backend_pid() <> %(backend)s::int AS is_pooled) way;
 
 -- name: configure_transaction
--- The same for one transaction: behind a pooler the next one has another backend.
-SELECT set_config('TimeZone', 'UTC', true), set_config('enable_seqscan', 'off', true),
-       set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-       set_config('jit', 'off', true);
+-- The same for one transaction: behind a pooler the next one has another backend. Rows are named, so columns are too.
+SELECT set_config('TimeZone', 'UTC', true) AS zone, set_config('enable_seqscan', 'off', true) AS seqscan,
+       set_config('enable_hashjoin', 'off', true) AS hashjoin, set_config('enable_mergejoin', 'off', true) AS mergejoin,
+       set_config('jit', 'off', true) AS jit;
 
 -- name: ask_listener
 -- Which backend answers, and whether it still takes writes.
