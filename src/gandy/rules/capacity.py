@@ -46,9 +46,9 @@ def choose(
 ) -> list[Ready]:
     """Choose what to dispatch, in the order of group priority, entry priority and age.
 
-    Half of a limit is shared: each group with ready work gets an equal part of it, so that no group waits
-    behind another's backlog; the rest goes in order. A limit too small to be shared goes in order at even
-    turns, and to the groups in rotation at odd ones.
+    Half of a limit is shared: each group with ready work gets an equal part of it, and at least one, so that
+    no group waits behind another's backlog; the rest goes in order. A limit below the number of groups goes
+    to them in rotation from turn to turn; where their priorities differ, every second turn goes in order.
     """
     ordered = sorted(ready, key=_precedence)
     most = _least_of(limit, capacity.free, len(ordered))
@@ -82,13 +82,14 @@ class _Choice:
 
 def _shares(ordered: list[Ready], most: int, turn: int) -> dict[int, int]:
     """Say how many each group gets before the order decides."""
-    groups = sorted({entry.group_id for entry in ordered})
-    each = most // (2 * len(groups))
-    if each:
-        return dict.fromkeys(groups, each)
-    if turn % 2 == 0 or not most:
-        return {}
-    return {groups[turn // 2 % len(groups)]: 1}
+    priorities = {entry.group_id: entry.group_priority for entry in ordered}
+    groups = sorted(priorities)
+    if most >= len(groups):
+        return dict.fromkeys(groups, max(1, most // (2 * len(groups))))
+    if not turn or (turn % 2 == 0 and len(set(priorities.values())) > 1):
+        return {}  # a higher priority has every second turn to itself
+    first = turn * most if len(set(priorities.values())) == 1 else turn // 2 * most
+    return {groups[(first + place) % len(groups)]: 1 for place in range(most)}
 
 
 def _least_of(limit: int | None, free: int | None, count: int) -> int:

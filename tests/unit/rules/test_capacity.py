@@ -75,3 +75,35 @@ def test_no_cap_is_exceeded_and_nobody_is_left_out_without_one(
         started = set(ids(chosen))
         left_out = {entry.group_id for entry in candidates if entry.entry_id not in started}
         assert all(running[group] >= group_caps[group] for group in left_out)
+
+
+@settings(max_examples=200)
+@given(st.integers(2, 9), st.integers(1, 30), st.booleans())
+def test_no_group_waits_behind_anothers_backlog(groups: int, limit: int, has_priorities: bool) -> None:
+    """Each group has its turn within twice as many claims as there are groups."""
+    backlog = [
+        ready(number, number % groups, group_priority=number % groups if has_priorities else 0)
+        for number in range(60 * groups)
+        if number % groups or number < groups  # the first group has a single entry
+    ]
+
+    started: set[int] = set()
+    for turn in range(1, 2 * groups + 1):
+        started |= {entry.group_id for entry in choose(backlog, UNLIMITED, limit=limit, turn=turn)}
+
+    assert started == set(range(groups))
+
+
+def test_a_higher_priority_has_most_of_a_small_limit() -> None:
+    backlog = [ready(number, number % 2, group_priority=number % 2) for number in range(100)]
+
+    taken = [choose(backlog, UNLIMITED, limit=1, turn=turn)[0].group_id for turn in range(1, 101)]
+
+    assert 0 < taken.count(0) <= 50 <= taken.count(1)
+
+
+def test_a_limit_that_can_be_shared_gives_each_group_a_part_and_the_rest_in_order() -> None:
+    entries = [*(ready(number) for number in range(100)), *(ready(number, 2) for number in range(100, 105))]
+
+    assert ids(choose(entries, UNLIMITED, limit=20)) == [*range(15), *range(100, 105)]
+    assert ids(choose(entries, UNLIMITED, limit=3)) == [0, 1, 100]
