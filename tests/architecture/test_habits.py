@@ -22,7 +22,8 @@ WRITE_SQL = {"lifecycle"}
 #: Where time is let pass: the one way to wait, and applications whose jobs take time.
 LET_TIME_PASS = {
     TESTS / "support" / "waiting.py",
-    TESTS / "journeys" / "apps" / "witness.py",  # jobs that take their time
+    *(TESTS / "journeys" / "apps" / f"{name}.py" for name in ("paced", "rough", "witness")),  # jobs
+    *(TESTS / "journeys" / "zoo" / f"{name}.py" for name in ("application", "deadly", "endings")),  # jobs
     TESTS / "unit" / "services" / "virtual_time.py",  # a clock that jumps
 }
 
