@@ -124,6 +124,19 @@ async def test_a_draining_worker_hears_it_with_its_next_renewal_and_finishes_wha
     assert await world.database.run(drain_worker("nobody")) is None
 
 
+async def test_a_worker_is_not_stopped_while_a_run_of_it_is_open(world: World) -> None:
+    await _register(world)
+    await queue(world)
+    (run,) = (await world.database.run(dispatch(ask()))).runs
+
+    await world.database.run(stop_worker(WORKER))
+    assert [row["state"] for row in world.rows("SELECT state FROM worker")] == ["running"]
+
+    await world.database.run(finish_runs([ended(run)], RULES))
+    await world.database.run(stop_worker(WORKER))
+    assert [row["state"] for row in world.rows("SELECT state FROM worker")] == ["stopped"]
+
+
 async def test_a_worker_that_ended_cleanly_is_neither_live_nor_missed(world: World) -> None:
     await _register(world)
     await world.database.run(stop_worker(WORKER))

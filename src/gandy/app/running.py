@@ -11,6 +11,7 @@ from gandy.app.upkeep import UPKEEP_SERVICES, make_upkeep
 from gandy.app.web import has_web, make_probes, make_web, refuse_open_host
 from gandy.errors import UnknownServiceError
 from gandy.services.dispatcher import DispatcherParts, DispatcherService
+from gandy.services.guarding import LoopGuard
 from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
 from gandy.services.supervisor import Supervisor
 from gandy.services.table_maintenance import SERVICE as LIFECYCLE
@@ -104,13 +105,15 @@ async def services_running(
         refuse_open_host(app)
     supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace, events=app.events)
     stop = asyncio.Event()
-    listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
+    guard = LoopGuard("wakeups", app.events)
+    listening = guard.keep("listener", wakeups.listen)
     running = asyncio.create_task(supervisor.run(stop), name="gandy-services")
     try:
         yield supervisor
     finally:
         stop.set()
         await running
+        guard.leave()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
 
@@ -127,10 +130,12 @@ async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:
     """Run a worker and nothing else; return how many jobs it saw parked."""
     wakeups = Wakeups(app.database, app.name)
     worker = make_worker(app, wakeups)
-    listening = asyncio.create_task(wakeups.listen(), name="gandy-wakeups")
+    guard = LoopGuard("wakeups", app.events)
+    listening = guard.keep("listener", wakeups.listen)
     try:
         await worker.run(stop, until_idle=until_idle)
     finally:
+        guard.leave()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
     return worker.parked
