@@ -106,7 +106,7 @@ def quick_grid() -> list[Cell]:
     """A sample that shows that everything works."""
     return [
         *cells(kinds=("async",), slots=(4,), caps=("none", "1"), lengths=(10, 50)),
-        *cells(kinds=("thread", "process"), slots=(2,), caps=("none",), lengths=(20,)),
+        *cells(kinds=("process",), slots=(2,), caps=("none",), lengths=(50,)),
     ]
 
 
