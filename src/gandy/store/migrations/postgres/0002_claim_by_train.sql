@@ -2,3 +2,8 @@
 -- A claim finds the groups and trains that have ready work by loose scan, and reads no entry of a train that it cannot run.
 CREATE INDEX ix_work_queue_ready_train ON gandy.work_queue (owner, manifest_group_id, train_name, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
+
+-- Pending runs are taken in the order in which they became pending: by id alone, those of a younger group would wait behind
+-- every older entry that a dispatcher adds.
+DROP INDEX gandy.ix_metadata_live_pending;
+CREATE INDEX ix_metadata_live_pending ON gandy.metadata_live (owner, rank DESC, created_at, id) WHERE train_state = 'pending';

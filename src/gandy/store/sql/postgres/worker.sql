@@ -54,7 +54,7 @@ WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS
 picked AS MATERIALIZED (
     SELECT r.id FROM gandy.metadata_live r
     WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND r.name = ANY(%(trains)s::text[])
-    ORDER BY r.rank DESC, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ORDER BY r.rank DESC, r.created_at, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,

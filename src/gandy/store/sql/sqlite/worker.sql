@@ -54,7 +54,7 @@ UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_t
          LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))
 WHERE id IN (SELECT r.id FROM metadata r
              WHERE r.owner = :owner AND r.train_state = 'pending' AND r.name IN (SELECT value FROM json_each(:trains))
-             ORDER BY r.rank DESC, r.id LIMIT :limit);
+             ORDER BY r.rank DESC, r.created_at, r.id LIMIT :limit);
 DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
     SELECT id FROM metadata WHERE train_state = 'in_progress' AND fence = (SELECT value FROM sequence WHERE name = 'fence'));
 SELECT r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
