@@ -200,3 +200,27 @@ async def test_hooks_hear_of_an_end_once_and_only_from_who_owns_it(
     row = run_row(world, job.id)
     assert row is not None
     assert (row["train_state"], heard) == (("in_progress", []) if is_taken else ("completed", ["completed"]))
+
+
+async def test_a_job_that_keeps_its_task_cannot_cancel_the_next_job_of_its_slot(migrated_url: str) -> None:
+    app = Gandy(OWNER, migrated_url, worker={"slots": 1})
+    kept: list[asyncio.Task[object]] = []
+
+    @app.train
+    async def keep() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        kept.append(task)
+
+    @app.train(retry=False)
+    async def innocent() -> str:
+        for task in kept:
+            task.cancel()
+        await asyncio.sleep(0)
+        return "done"
+
+    async with app:
+        await app.enqueue(keep)
+        job = await app.enqueue(innocent)
+        await app.work(asyncio.Event(), until_idle=True)
+        assert await job.result(timeout=10) == "done"

@@ -20,6 +20,10 @@ LONGEST_PAUSE: Final = 5.0
 STEADY_SECONDS: Final = 60.0  #: a loop that ran this long begins with the shortest pause again
 
 
+class RenewTask(Exception):  # noqa: N818 - a signal, not an error
+    """Raised by a loop that wants to go on in a new task: other code holds a reference to this one."""
+
+
 class LoopGuard:
     """Keeps the loops of one service running until the service is told to leave.
 
@@ -31,6 +35,7 @@ class LoopGuard:
         self._service = service
         self._events = events
         self._is_leaving = False
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_leaving(self) -> bool:
@@ -41,15 +46,32 @@ class LoopGuard:
         """Let the loops end from now on."""
         self._is_leaving = True
 
+    def cancel(self) -> None:
+        """End the loops."""
+        self._is_leaving = True
+        for task in self._tasks:
+            task.cancel()
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The tasks that the loops run in."""
+        return list(self._tasks)
+
     def keep(self, name: str, loop: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Start a loop in a task that starts it again whenever it ends."""
-        return asyncio.create_task(self._keep(name, loop), name=f"gandy-{self._service}-{name}")
+        task = asyncio.create_task(self._keep(name, loop), name=f"gandy-{self._service}-{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _keep(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
         clock, pause = asyncio.get_running_loop(), FIRST_PAUSE
         while True:
             begun = clock.time()
             cause = await self._run(loop)
+            if isinstance(cause, RenewTask):
+                self.keep(name, loop)
+                return
             pause = FIRST_PAUSE if clock.time() - begun > STEADY_SECONDS else pause
             _log.error(
                 "%s: the loop %r ended without being told to; it starts again in %g s",

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import platform
+import sys
 import uuid
 from functools import partial
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from gandy.admin.job_runner.runner import JobRunner
 from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
-from gandy.services.guarding import LoopGuard
+from gandy.services.guarding import LoopGuard, RenewTask
 from gandy.services.leaving import until_quiet, within
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
@@ -60,6 +61,7 @@ class Worker:
         self._parts = parts
         self._settings = settings.worker
         self._guard = LoopGuard(SERVICE, parts.events)
+        self._claiming = LoopGuard(SERVICE, parts.events)
         self._reports = RunReports()
         self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
         self._runner = JobRunner(runner_parts(parts, self._reports, self._hooks))
@@ -128,12 +130,14 @@ class Worker:
         self._is_until_idle = until_idle
         await self._persistently(self._register)
         self._parts.wakeups.call("cancel", self._attendant.look)
-        claiming = [self._guard.keep(name, loop) for name, loop in self._claiming_loops()]
-        working = [self._guard.keep(name, loop) for name, loop in self._working_loops()]
+        for name, loop in self._claiming_loops():
+            self._claiming.keep(name, loop)
+        for name, loop in self._working_loops():
+            self._guard.keep(name, loop)
         try:
             await self._until(stop, until_idle=until_idle)
         finally:
-            await self._shut_down(claiming, working)
+            await self._shut_down()
 
     def _claiming_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
         """The loops that bring new work, and give back what cannot begin."""
@@ -164,6 +168,8 @@ class Worker:
     # The loops
 
     async def _slot(self, pool: Pool) -> None:
+        task = asyncio.current_task()
+        references = sys.getrefcount(task)
         while True:
             claimed = await pool.take()
             try:
@@ -172,6 +178,9 @@ class Worker:
                 pool.release()
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
+            if sys.getrefcount(task) > references:
+                # The job kept a reference to its task, and may cancel it later: the next job gets another.
+                raise RenewTask
 
     async def _run(self, claimed: ClaimedRun, together: RunSet | None = None) -> None:
         cancelled_by = self._attendant.begin(claimed)
@@ -330,9 +339,7 @@ class Worker:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _shut_down(
-        self, claiming: Sequence[asyncio.Task[None]], working: Sequence[asyncio.Task[None]]
-    ) -> None:
+    async def _shut_down(self) -> None:
         """Stop claiming, let runs end, interrupt the rest, write every end; wait for no dead database.
 
         Ends come before everything else: they have the whole grace, whatever the runs needed of it.
@@ -346,8 +353,7 @@ class Worker:
 
         await asyncio.gather(*(pool.claimer.settle(FLUSH_SECONDS) for pool in self._pools))
         self._guard.leave()
-        for task in claiming:
-            task.cancel()
+        self._claiming.cancel()
         self._start(self._give_back(self._take_unbegun()))
         await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
@@ -357,9 +363,9 @@ class Worker:
         if self._lease is not None:
             self._lease.stop()
         await within(left(), self._stop())
-        for task in working:
-            task.cancel()
-        await asyncio.wait([*claiming, *working, *self._tasks], timeout=left())
+        self._guard.cancel()
+        leaving = [*self._claiming.tasks, *self._guard.tasks, *self._tasks]
+        await asyncio.wait(leaving, timeout=left()) if leaving else None
         await self._hooks.close(max(ends_at - clock.time(), 0.0))
         await within(left(), self._close())
 
