@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, get_args
 import psycopg
 import pytest
 
-from gandy.errors import CodeTooOldError, DatabaseUnreachableError, DatabaseUrlError, SchemaBehindError
+from gandy.errors import (
+    CodeTooOldError,
+    DatabaseRefusedError,
+    DatabaseUnreachableError,
+    DatabaseUrlError,
+    SchemaBehindError,
+)
 from gandy.settings import DatabaseSettings
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.migrate import SchemaState, known_version, load_migrations, verify
@@ -102,7 +108,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(postgres_server: PostgresS
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE SCHEMA gandy; CREATE TABLE gandy.dead_letter (id bigint)")
 
-        with pytest.raises(psycopg.errors.DuplicateTable):
+        with pytest.raises(DatabaseRefusedError, match="already exists"):
             migrate(url)
 
         assert schema_state(url) == SchemaState(0, 0)

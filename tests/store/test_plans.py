@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Link = psycopg.Connection[Any]
 
 TAKEN = 100
+GROUPS = 5
 # A row that is written touches each index of its table and the table itself, each by a short descent.
 PAGES_A_ROW = 40
 UNUSED = [
@@ -109,7 +110,7 @@ def test_the_end_of_runs_touches_only_these_runs(connection: Link, kind: PlanKin
 
     assert "metadata_live_pkey" in plan.indexes
     assert plan.whole_tables_read == set()
-    assert plan.rows_examined <= TAKEN + 1
+    assert plan.rows_examined <= TAKEN + 1 + GROUPS, "each group is looked at once: has it a cap?"
     assert plan.pairs_compared == 0
     assert plan.pages <= PAGES_A_ROW * TAKEN
 
