@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -11,6 +12,7 @@ from gandy.store.dispatching import claim_pending, dispatch, next_due, open_due
 from gandy.store.finishing import finish_runs
 from gandy.store.queueing import EnqueueRequest, enqueue, uniqueness_key
 from tests.store.work import (
+    ONE,
     RULES,
     TRAIN,
     ask,
@@ -175,6 +177,29 @@ async def test_the_end_of_a_job_whose_key_was_taken_over_frees_nothing(world: Wo
     await world.database.run(finish_runs([ended(run)], RULES))
 
     assert (await queue(world, uniqueness=uniqueness)).ids == second.ids
+
+
+@pytest.mark.parametrize("until", ["start", "success"])
+@pytest.mark.parametrize("is_over", [False, True], ids=["held", "over"])
+async def test_a_callers_open_transaction_holds_up_neither_the_claim_nor_the_end_of_the_holder(
+    world: World, until: Literal["start", "success"], *, is_over: bool
+) -> None:
+    uniqueness = unique("k", until=until, keep_for=timedelta(hours=1))
+    queued = await queue(world, uniqueness=uniqueness)
+    if world.database.dialect == "sqlite":  # one writer at a time: a caller who stays is told so by SQLite
+        assert (await world.database.run(dispatch(ask()))).ids == queued.ids
+        return
+    if is_over:
+        world.advance(hours=2)
+    caller = await second_connection(world)
+    async with asyncio.timeout(30), caller.transaction() as transaction:
+        again = await transaction.run(enqueue(replace(ONE, uniqueness=uniqueness)))
+        assert (again.ids == queued.ids) is not is_over
+
+        (run,) = (await world.database.run(dispatch(ask()))).runs
+        result = await world.database.run(finish_runs([ended(run)], RULES))
+        assert result.refused == ()
+    await caller.close()
 
 
 async def test_keys_of_two_owners_do_not_meet(world: World) -> None:

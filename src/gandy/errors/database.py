@@ -82,6 +82,10 @@ class DatabaseBusyError(DatabaseFaultError):
         self.problem = problem
 
 
+class RowBusyError(DatabaseBusyError):
+    """A row was locked for too long, or its transaction lost a deadlock: the same may hit it alone again."""
+
+
 class DatabaseReadOnlyError(DatabaseFaultError):
     """The database takes no writes now, as a standby or a primary during a failover."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from gandy.errors import DatabaseFaultError, RowConflictError, SetRefusedError
+from gandy.errors import DatabaseFaultError, RowBusyError, RowConflictError, SetRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -32,15 +32,17 @@ async def write_halved(
     write: Callable[[Sequence[Item]], Awaitable[Result]],
     *,
     charges_all: bool = False,
+    isolates_busy: bool = False,
 ) -> HalvedResult[Item, Result]:
     """Write a set whose parts may be written apart; `write` undoes what it did when it raises.
 
     A fault of the database as a whole, and a cancellation, end the writing at once: nothing is charged. Where
     every item of a set is refused alone with the same error, no item can be told to be the bad one, and
     SetRefusedError says so; `charges_all` charges them all the same, for a set that was tried often enough.
+    With `isolates_busy` rows that stay locked are found by halving too; the caller tries these again later.
     """
     result: HalvedResult[Item, Result] = HalvedResult([], [])
-    await _write_part(items, write, result)
+    await _write_part(items, write, result, isolates_busy=isolates_busy)
     if not charges_all and len(result.refused) == len(items) > 1:
         kinds = {_kind(refused.error) for refused in result.refused}
         if len(kinds) == 1:
@@ -52,18 +54,21 @@ async def _write_part(
     items: Sequence[Item],
     write: Callable[[Sequence[Item]], Awaitable[Result]],
     result: HalvedResult[Item, Result],
+    *,
+    isolates_busy: bool,
 ) -> None:
     try:
         result.written.append(await write(items))
-    except DatabaseFaultError:
-        raise
-    except Exception as error:  # noqa: BLE001 - unknown errors are one item's too, until all items fail alike
+    except Exception as error:  # unknown errors are one item's too, until all items fail alike
+        is_row = isolates_busy and isinstance(error, RowBusyError)
+        if isinstance(error, DatabaseFaultError) and not is_row:
+            raise
         if len(items) == 1:
             result.refused.append(Refused(items[0], error))
             return
         middle = len(items) // 2
-        await _write_part(items[:middle], write, result)
-        await _write_part(items[middle:], write, result)
+        await _write_part(items[:middle], write, result, isolates_busy=isolates_busy)
+        await _write_part(items[middle:], write, result, isolates_busy=isolates_busy)
 
 
 def _kind(error: Exception) -> tuple[type[Exception], str]:

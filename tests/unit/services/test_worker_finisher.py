@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.errors import DatabaseReadOnlyError, RowConflictError
+from gandy.errors import DatabaseReadOnlyError, RowBusyError, RowConflictError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.services.worker import finisher as module
 from gandy.services.worker.finisher import Finisher
@@ -188,3 +188,18 @@ async def test_what_was_being_written_when_the_loop_broke_is_written_by_the_next
     loop.cancel()
 
     assert set(record.kept) == {1, 2}
+
+
+async def test_an_end_whose_row_stays_locked_is_written_later_and_delays_no_other() -> None:
+    locked = {3}
+    record = Record(lambda finished: RowBusyError("locked") if finished.claimed.id in locked else None)
+    under_test = finisher(record)
+    for number in range(1, 21):
+        under_test.add(end(number))
+    loop = asyncio.create_task(under_test.run())
+    await eventually(is_so(lambda: len(record.kept) == 19), "the others are written")
+    locked.clear()
+    await written(under_test)
+    loop.cancel()
+
+    assert record.kept[3].state is TrainState.COMPLETED, "it is not stripped: its row was only busy"

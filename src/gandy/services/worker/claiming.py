@@ -121,6 +121,7 @@ class Claimer:
         self._contended = 0
         self._faults = 0
         self._refused_alike = 0
+        self.refused = 0  #: entries that could not become runs
         self._turn = 0
         self.is_open = True
 
@@ -348,6 +349,7 @@ class Claimer:
             _log.error("entry %d of %s cannot become a run: %s", entry.id, entry.train_name, error)
         refusals = [Refusal(entry.id, str(error)) for entry, error in result.refused]
         await transaction.run(refuse_entries(refusals))
+        self.refused += len(refusals)
         runs = [run for part in result.written for run in part.runs]
         return Dispatched(tuple(runs), sum(part.held for part in result.written))
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
-from gandy.errors import DatabaseFaultError, SetRefusedError
+from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
 from gandy.store.dispatching import dispatch
 from gandy.store.halving import write_halved
 
@@ -30,6 +30,7 @@ FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
 GATHER_SECONDS: Final = 0.01
 CHARGED_AFTER: Final = 3  # rounds in which every end of a set was refused alike
+ISOLATED_AFTER: Final = 2  # rounds that failed because a row stayed locked
 
 
 class Finisher:
@@ -145,14 +146,18 @@ class Finisher:
 
     async def _write_persistently(self) -> None:
         """Write what was taken, through every fault of the database; each end leaves once it is on record."""
-        pause, refused_alike = FIRST_PAUSE, 0
+        pause, refused_alike, busy = FIRST_PAUSE, 0, 0
         while self._writing:
             try:
                 result = await write_halved(
-                    self._writing, self._write, charges_all=refused_alike >= CHARGED_AFTER
+                    self._writing,
+                    self._write,
+                    charges_all=refused_alike >= CHARGED_AFTER or busy >= ISOLATED_AFTER,
+                    isolates_busy=busy >= ISOLATED_AFTER,
                 )
             except DatabaseFaultError as error:
                 refused_alike += isinstance(error, SetRefusedError)
+                busy += isinstance(error, RowBusyError)
                 _log.warning("%d ends not written yet: %s", len(self._writing), error)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
@@ -202,7 +207,7 @@ class Finisher:
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
         """Replace an end that cannot be stored by one that says less."""
         _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
-        barer = barer_end(finished, error)
+        barer = finished if isinstance(error, RowBusyError) else barer_end(finished, error)
         if barer is not finished:
             self._writing = [barer if each is finished else each for each in self._writing]
             return

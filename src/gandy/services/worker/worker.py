@@ -122,8 +122,8 @@ class Worker:
 
     @property
     def parked(self) -> int:
-        """How many jobs were parked by ends that this worker wrote."""
-        return self._finisher.parked
+        """How many jobs were parked, those that could not become runs among them."""
+        return self._finisher.parked + sum(pool.claimer.refused for pool in self._pools)
 
     async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
         """Work until told to stop, or until nothing is left to do."""
@@ -360,6 +360,11 @@ class Worker:
         await until_quiet(left(), lambda: not self._runner.running)
         seconds = max(ends_at - clock.time(), left())
         await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
+        if self._finisher.unwritten:
+            _log.error(
+                "%d ends were not written in time: their runs are given to others and executed again",
+                self._finisher.unwritten,
+            )
         if self._lease is not None:
             self._lease.stop()
         await within(left(), self._stop())

@@ -14,6 +14,7 @@ from gandy.errors import (
     DatabaseRefusedError,
     DatabaseUnreachableError,
     GandyError,
+    RowBusyError,
     RowConflictError,
 )
 
@@ -39,10 +40,10 @@ _CLASSES: Final[Mapping[str, type[GandyError]]] = {
     "28": DatabaseUnreachableError,  # authorization
     "3D": DatabaseUnreachableError,  # no such database
     "3F": DatabaseRefusedError,  # no such schema
-    "40": DatabaseBusyError,  # deadlock, serialization
+    "40": RowBusyError,  # deadlock, serialization
     "42": DatabaseRefusedError,  # privileges, missing tables and columns
     "53": DatabaseFullError,  # disk, memory
-    "55": DatabaseBusyError,  # a lock that is not available
+    "55": RowBusyError,  # a lock that is not available
     "57": DatabaseUnreachableError,  # shutdown, crash, cannot connect now, idle session
     "58": DatabaseUnreachableError,  # the system below: input and output, a missing file
 }

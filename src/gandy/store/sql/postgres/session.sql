@@ -5,6 +5,7 @@
 SELECT pg_backend_pid() AS backend, set_config('TimeZone', 'UTC', is_pooled),
        set_config('enable_seqscan', 'off', is_pooled), set_config('enable_hashjoin', 'off', is_pooled),
        set_config('enable_mergejoin', 'off', is_pooled),
+       set_config('lock_timeout', '2s', is_pooled),  -- one row that another holds must not keep all others waiting
        set_config('jit', 'off', is_pooled)  -- a forbidden scan has a price that would have every plan compiled
 FROM (SELECT pg_backend_pid() <> %(backend)s::int AS is_pooled) way;
 
@@ -12,7 +13,7 @@ FROM (SELECT pg_backend_pid() <> %(backend)s::int AS is_pooled) way;
 -- The same for one transaction: behind a pooler the next one has another backend. Rows are named, so columns are too.
 SELECT set_config('TimeZone', 'UTC', true) AS zone, set_config('enable_seqscan', 'off', true) AS seqscan,
        set_config('enable_hashjoin', 'off', true) AS hashjoin, set_config('enable_mergejoin', 'off', true) AS mergejoin,
-       set_config('jit', 'off', true) AS jit;
+       set_config('jit', 'off', true) AS jit, set_config('lock_timeout', '2s', true) AS patience;
 
 -- name: ask_listener
 -- Which backend answers, and whether it still takes writes.

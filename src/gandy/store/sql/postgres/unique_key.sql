@@ -1,28 +1,44 @@
 -- name: take_unique_keys
 -- A key is free, or its time is over: either way it is taken in this one statement.
-INSERT INTO gandy.unique_key AS held (owner, key, holder_id, held_until, expires_at)
-SELECT %(owner)s, w.key, nextval('gandy.attempt_id'), %(held_until)s,
-       gandy.now() + make_interval(secs => %(keep_seconds)s::float8)
-FROM unnest(%(key)s::text[]) AS w(key)
-ORDER BY w.key
-ON CONFLICT (owner, key) DO UPDATE
-SET holder_id = excluded.holder_id, held_until = excluded.held_until, expires_at = excluded.expires_at
-WHERE held.expires_at <= gandy.now()
-RETURNING key, holder_id;
+-- Only a key whose time is over is locked. A caller's transaction may stay open for long, and must not keep a claim or an end
+-- of the job that holds the key waiting; ON CONFLICT DO UPDATE would lock the row even where its condition is false.
+WITH over AS MATERIALIZED (
+    SELECT k.key FROM gandy.unique_key k
+    WHERE k.owner = %(owner)s AND k.key = ANY(%(key)s::text[]) AND k.expires_at <= gandy.now() ORDER BY k.key FOR UPDATE
+), renewed AS (
+    UPDATE gandy.unique_key k SET holder_id = nextval('gandy.attempt_id'), held_until = %(held_until)s,
+        expires_at = gandy.now() + make_interval(secs => %(keep_seconds)s::float8)
+    FROM over WHERE k.owner = %(owner)s AND k.key = over.key
+    RETURNING k.key, k.holder_id
+), made AS (
+    INSERT INTO gandy.unique_key (owner, key, holder_id, held_until, expires_at)
+    SELECT %(owner)s, w.key, nextval('gandy.attempt_id'), %(held_until)s,
+           gandy.now() + make_interval(secs => %(keep_seconds)s::float8)
+    FROM unnest(%(key)s::text[]) AS w(key) WHERE w.key NOT IN (SELECT key FROM over) ORDER BY w.key
+    ON CONFLICT (owner, key) DO NOTHING
+    RETURNING key, holder_id
+)
+SELECT key, holder_id FROM renewed UNION ALL SELECT key, holder_id FROM made;
 
 -- name: find_key_holders
 -- Who holds the keys that could not be taken.
 SELECT key, holder_id FROM gandy.unique_key WHERE owner = %(owner)s AND key = ANY(%(keys)s::text[]);
 
 -- name: release_keys
--- The work is over: the same may be asked for again.
-DELETE FROM gandy.unique_key WHERE holder_id = ANY(%(holder_ids)s::bigint[]) AND held_until <> 'expiry';
+-- The work is over: the same may be asked for again. A key that is locked is being taken over, because its time is over.
+DELETE FROM gandy.unique_key WHERE (owner, key) IN (
+    SELECT owner, key FROM gandy.unique_key WHERE holder_id = ANY(%(holder_ids)s::bigint[]) AND held_until <> 'expiry'
+    FOR UPDATE SKIP LOCKED);
 
 -- name: pass_keys
 -- The next attempt holds the key of the one that failed.
+WITH free AS MATERIALIZED (
+    SELECT k.owner, k.key, k.holder_id FROM gandy.unique_key k
+    WHERE k.holder_id = ANY(%(holder_id)s::bigint[]) AND k.held_until <> 'expiry' FOR UPDATE SKIP LOCKED
+)
 UPDATE gandy.unique_key k SET holder_id = p.heir_id
-FROM unnest(%(holder_id)s::bigint[], %(heir_id)s::bigint[]) AS p(holder_id, heir_id)
-WHERE k.holder_id = p.holder_id AND k.held_until <> 'expiry';
+FROM free JOIN unnest(%(holder_id)s::bigint[], %(heir_id)s::bigint[]) AS p(holder_id, heir_id) ON p.holder_id = free.holder_id
+WHERE k.owner = free.owner AND k.key = free.key;
 
 -- name: take_request_key
 -- Of two requests with one key the first does the work; the second waits for it here and finds its answer.

@@ -115,8 +115,11 @@ WITH claim AS MATERIALIZED (
     UPDATE gandy.dead_letter l SET retry_metadata_id = d.id
     FROM dispatched d WHERE d.dead_letter_id IS NOT NULL AND l.id = d.dead_letter_id
 ), key AS (
-    DELETE FROM gandy.unique_key k USING dispatched d, claim
-    WHERE d.unique_key IS NOT NULL AND k.holder_id = d.id AND k.held_until = 'start' AND claim.fence IS NOT NULL
+    -- one that is locked is being taken over, because its time is over
+    DELETE FROM gandy.unique_key WHERE (owner, key) IN (
+        SELECT k.owner, k.key FROM dispatched d JOIN gandy.unique_key k ON k.holder_id = d.id
+        WHERE d.unique_key IS NOT NULL AND k.held_until = 'start' AND (SELECT fence FROM claim) IS NOT NULL
+        FOR UPDATE OF k SKIP LOCKED)
 )
 SELECT fence, now AS started_at FROM claim;
 

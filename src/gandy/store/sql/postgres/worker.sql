@@ -68,7 +68,9 @@ picked AS MATERIALIZED (
         q.is_retried, q.retry_delay_seconds, q.unique_key,
         coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
 ), key AS (
-    DELETE FROM gandy.unique_key k USING started s
-    WHERE s.unique_key IS NOT NULL AND k.holder_id = s.id AND k.held_until = 'start'
+    -- one that is locked is being taken over, because its time is over
+    DELETE FROM gandy.unique_key WHERE (owner, key) IN (
+        SELECT k.owner, k.key FROM started s JOIN gandy.unique_key k ON k.holder_id = s.id
+        WHERE s.unique_key IS NOT NULL AND k.held_until = 'start' FOR UPDATE OF k SKIP LOCKED)
 )
 SELECT * FROM started;
