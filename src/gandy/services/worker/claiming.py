@@ -25,7 +25,7 @@ from gandy.store.halving import write_halved
 from gandy.store.returning import Refusal, refuse_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from gandy.services.worker.buffer import RunBuffer
     from gandy.services.worker.parts import WorkerParts
@@ -64,12 +64,11 @@ class Claiming(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The slots that a claimer fills: how many, for which trains, and how many of them are taken."""
+    """The slots that a claimer fills: how many, and for which trains."""
 
     slots: int
     prefetch: int
     trains: Sequence[str]
-    running: Callable[[], int]
 
 
 class Ticket(NamedTuple):
@@ -99,7 +98,9 @@ class Claimer:
         settings = parts.settings.worker
         self._parts = parts
         self._worker = worker
-        self._places = places
+        self._slots = places.slots
+        self._trains = places.trains
+        self._busy = 0
         self._ready = ready
         self._suspects = suspects
         self._poll = settings.poll_every.total_seconds()
@@ -139,15 +140,28 @@ class Claimer:
         self._has_pending = True
         self.look()
 
+    @property
+    def busy(self) -> int:
+        """How many slots are taken."""
+        return self._busy
+
     def begin(self) -> None:
         """Count a run that begins, and claim before the slots run dry."""
+        self._busy += 1
         self._pace.begin()
-        self.notice()
-
-    def notice(self) -> None:
-        """See whether enough is free for a claim; called whenever a run begins or ends."""
-        if not self._is_resting and self._free() >= self._pace.unit:
+        if not self._is_resting and self._is_worth_it():
             self._changed.set()
+
+    def end(self) -> None:
+        """Count a run that has ended; its slot takes what is held, or waits for a claim."""
+        self._busy -= 1
+        if not self._ready and not self._is_resting and self._is_worth_it():
+            self._changed.set()
+
+    def _is_worth_it(self) -> bool:
+        """Whether a slot would stay idle, or a good part of what is held ahead is used up."""
+        held = len(self._ready) + self._coming
+        return self._slots - self._busy > held or held + self._pace.unit <= self._pace.ahead
 
     def stall(self) -> None:
         """Hold nothing in advance until jobs begin again."""
@@ -192,16 +206,14 @@ class Claimer:
 
     def _free(self) -> int:
         """How many more could be held, run or be on their way."""
-        taken = self._places.running() + len(self._ready) + self._coming
-        return self._places.slots + self._pace.ahead - taken
+        return self._slots + self._pace.ahead - self._busy - len(self._ready) - self._coming
 
     def _wanted(self) -> int:
         """How many to ask for now; 0: too few to be worth a claim, or no claim may set out."""
         if not self.is_open or self._is_resting or not self._free_sessions:
             return 0
         self._pace.measure()
-        free = self._free()
-        return free if free >= self._pace.unit else 0
+        return max(self._free(), 0) if self._is_worth_it() else 0
 
     async def _rest(self) -> None:
         """Sleep until something changes; when a rest is over, the queue is asked whatever was known of it."""
@@ -281,7 +293,7 @@ class Claimer:
 
     def board(self) -> Ticket | None:
         """Let another transaction claim for the slots that are free: an end under a cap makes room."""
-        free = self._places.slots - self._places.running() - len(self._ready) - self._coming
+        free = self._slots - self._busy - len(self._ready) - self._coming
         if not self.is_open or free <= 0 or self._faults:
             return None
         return Ticket(self, self._request(free), self._depart(free))
@@ -296,7 +308,7 @@ class Claimer:
     def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1
         return dispatch_request(
-            self._parts, limit, worker_id=self._worker.id, trains=self._places.trains, turn=self._turn
+            self._parts, limit, worker_id=self._worker.id, trains=self._trains, turn=self._turn
         )
 
     async def _claim(self, limit: int, session: Session) -> tuple[int, bool]:

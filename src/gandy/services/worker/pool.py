@@ -33,28 +33,25 @@ class Pool:
     ) -> None:
         self.slots = slots
         self.ready = RunBuffer()
-        self._busy = 0
         self._begun_at = time.monotonic()
-        places = Places(slots=slots, prefetch=prefetch, trains=trains, running=lambda: self._busy)
+        places = Places(slots=slots, prefetch=prefetch, trains=trains)
         self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
 
     async def take(self) -> ClaimedRun:
         """Take the next run for a slot."""
         claimed = await self.ready.get()
-        self._busy += 1
         self._begun_at = time.monotonic()
         self.claimer.begin()
         return claimed
 
     def release(self) -> None:
         """A slot is free again."""
-        self._busy -= 1
-        self.claimer.notice()
+        self.claimer.end()
 
     def take_stalled(self) -> list[int]:
         """Give up what is held while every slot is busy with long jobs: another worker may be free."""
         is_stalled = (
-            self._busy >= self.slots
+            self.claimer.busy >= self.slots
             and len(self.ready) > 0
             and time.monotonic() - self._begun_at > STALLED_SECONDS
         )
