@@ -50,6 +50,7 @@ HOT = [
     "find_live_run",
     "find_ended_job",
     "find_unheld_runs",
+    "find_unheard_run",
 ]
 GROWING = re.compile(
     r"^SCAN (?:work_queue|metadata|manifest|log|unique_key|dead_letter|[qrmwkd])\b(?! USING)"

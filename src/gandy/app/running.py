@@ -12,7 +12,10 @@ from gandy.app.web import has_web, make_probes, make_web, refuse_open_host
 from gandy.errors import UnknownServiceError
 from gandy.services.dispatcher import DispatcherParts, DispatcherService
 from gandy.services.guarding import LoopGuard
+from gandy.services.manifest_manager import SERVICE as MANIFEST_MANAGER
 from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
+from gandy.services.reaper import SERVICE as REAPER
+from gandy.services.reaper import ReaperParts, ReaperService
 from gandy.services.supervisor import Supervisor
 from gandy.services.table_maintenance import SERVICE as LIFECYCLE
 from gandy.services.wakeups import Wakeups
@@ -75,8 +78,15 @@ def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerServ
     )
 
 
+def make_reaper(app: OpenApp, wakeups: Wakeups) -> ReaperService:
+    """Make what recovers runs where a worker runs without a manifest manager."""
+    return ReaperService(
+        ReaperParts(database=app.database, settings=app.settings, events=app.events, wakeups=wakeups)
+    )
+
+
 SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
-    "manifest-manager": make_manifest_manager,
+    MANIFEST_MANAGER: make_manifest_manager,
     "dispatcher": make_dispatcher,
     "worker": make_worker,
     **{name: make_upkeep(name) for name in UPKEEP_SERVICES},
@@ -99,6 +109,8 @@ async def services_running(
             raise UnknownServiceError(name, known=tuple(SERVICES))
     wakeups = Wakeups(app.database, app.name)
     makers = {name: _maker(SERVICES[name], app, wakeups) for name in wanted}
+    if "worker" in wanted and MANIFEST_MANAGER not in wanted:
+        makers[REAPER] = _maker(make_reaper, app, wakeups)
     if has_port and "web" not in wanted:
         makers["probes"] = _maker(make_probes, app, wakeups)
     if has_port or "web" in wanted:
@@ -127,17 +139,17 @@ def _services_of(app: OpenApp) -> tuple[str, ...]:
 
 
 async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:
-    """Run a worker and nothing else; return how many jobs it saw parked."""
+    """Run a worker, and recover runs for it to take; return how many jobs it saw parked."""
     wakeups = Wakeups(app.database, app.name)
     worker = make_worker(app, wakeups)
     guard = LoopGuard("wakeups", app.events)
-    listening = guard.keep("listener", wakeups.listen)
+    guard.keep("listener", wakeups.listen)
+    guard.keep(REAPER, lambda: make_reaper(app, wakeups).run(asyncio.Event()))
     try:
         await worker.run(stop, until_idle=until_idle)
     finally:
-        guard.leave()
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        guard.cancel()
+        await asyncio.gather(*guard.tasks, return_exceptions=True)
     return worker.parked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,6 @@ from gandy.store.reaping import ask_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import timedelta
 
     from gandy.store.drivers.database import Database
 
@@ -32,6 +32,21 @@ class LeaseWatch:
     def is_trusted(self) -> bool:
         """Whether the database has just answered for a full interval."""
         return self._confirmed_at is not None and monotonic() - self._confirmed_at < self._interval
+
+    def follow(
+        self, on_confirmed: Callable[[], None], *, silent_workers: int, next_lease_end: timedelta | None
+    ) -> None:
+        """Begin to watch before the first lease runs out, so that the death is noticed when it does."""
+        is_near = next_lease_end is not None and next_lease_end.total_seconds() <= self._interval
+        if (silent_workers or is_near) and not self.is_trusted:
+            self.begin(on_confirmed)
+
+    def pause(self, next_lease_end: timedelta | None) -> timedelta | None:
+        """How long to wait before the leases are looked at again; None: there is none."""
+        if next_lease_end is None:
+            return None
+        heartbeat = timedelta(seconds=self._interval)
+        return max(next_lease_end - heartbeat, heartbeat / 2)
 
     def begin(self, on_confirmed: Callable[[], None]) -> None:
         """Start to watch in the background, unless that is going on."""

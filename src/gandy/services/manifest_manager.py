@@ -13,9 +13,10 @@ from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hin
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
 from gandy.errors import DatabaseFaultError, SetRefusedError
-from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued, RunsRecovered
+from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
+from gandy.services.reaper import tell_recovery
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.seeding import seed_halved
 from gandy.store.service_state import CHARGED_AFTER, count_refusal, remember
@@ -101,7 +102,9 @@ class ManifestManagerService:
         await self._repair()
         if result is None:
             return None
-        self._watch_leases(result)
+        self._watch.follow(
+            self._wake.set, silent_workers=result.silent_workers, next_lease_end=result.next_lease_end
+        )
         return self._pause(result)
 
     async def _seed_at_start(self) -> None:
@@ -177,13 +180,10 @@ class ManifestManagerService:
     def _tell_result(self, result: CycleResult, begun: float) -> None:
         """Say what is committed, and stop at once what this process can stop."""
         parts = self._parts
-        for run_id in result.timed_out:
-            parts.wakeups.tell("cancel", str(run_id))
+        tell_recovery(parts.events, parts.wakeups, timed_out=result.timed_out, recovered=result.recovered)
         if result.queued:
             parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
             parts.wakeups.wake("work")
-        for cause, count in result.recovered.items():
-            parts.events.emit(RunsRecovered(cause=cause, count=count))
         for letter in result.parked:
             parts.events.emit(
                 DeadLettered(
@@ -219,20 +219,11 @@ class ManifestManagerService:
         if result.repaired:
             self._parts.events.emit(HintRepaired(count=result.repaired))
 
-    def _watch_leases(self, result: CycleResult) -> None:
-        """Begin to watch before the first lease runs out, so that the death is noticed when it does."""
-        heartbeat = self._parts.settings.worker.heartbeat_every
-        is_near = result.next_lease_end is not None and result.next_lease_end <= heartbeat
-        if (result.silent_workers or is_near) and not self._watch.is_trusted:
-            self._watch.begin(self._wake.set)
-
     def _pause(self, result: CycleResult) -> timedelta | None:
         if result.wants_another:
             return _NOW
-        heartbeat = self._parts.settings.worker.heartbeat_every
-        pauses = [] if result.next_look is None else [result.next_look]
-        if result.next_lease_end is not None:
-            pauses.append(max(result.next_lease_end - heartbeat, heartbeat / 2))
+        wanted = (result.next_look, self._watch.pause(result.next_lease_end))
+        pauses = [pause for pause in wanted if pause is not None]
         if not pauses:
             return None
         shortest = min(pauses)

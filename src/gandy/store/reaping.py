@@ -72,6 +72,11 @@ class ParkedManifest:
     reason: str
 
 
+def try_lock_recovery() -> Operation[bool]:
+    """Take the lock that saves the other servers the work; no server ever waits for it."""
+    return bool((yield statement("try_lock", name="gandy_recovery"))[0].is_held)
+
+
 def cancel_timed_out() -> Operation[tuple[int, ...]]:
     """Ask runs past their deadline to stop, and tell their workers."""
     rows = yield statement("cancel_timed_out", limit=AT_ONCE)

@@ -88,6 +88,11 @@ def owned_runs(worker_id: str) -> Operation[list[int]]:
     return [row.id for row in (yield statement("owned_runs", worker_id=worker_id))]
 
 
+def has_unheard_runs(owner: str, worker_id: str) -> Operation[bool]:
+    """Whether runs are in progress under workers that gave no sign of life since this one started."""
+    return bool((yield statement("find_unheard_run", owner=owner, worker_id=worker_id)))
+
+
 def hold_worker(worker_id: str) -> Operation[bool]:
     """Keep others from finding it lost until this transaction ends; False: it was found lost before."""
     rows = yield statement("hold_worker", id=worker_id)

@@ -23,6 +23,7 @@ from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.attendant import Attendant
 from gandy.services.worker.buffer import RunBuffer
 from gandy.services.worker.finisher import Finisher
+from gandy.services.worker.idleness import Idleness
 from gandy.services.worker.lease import LeaseKeeper
 from gandy.services.worker.parts import finish_rules, runner_parts
 from gandy.services.worker.pool import Pool
@@ -76,6 +77,9 @@ class Worker:
             processes=settings.worker.processes,
         )
         self._pools = list(self._make_pools())
+        self._idleness = Idleness(
+            parts.database, parts.owner, heartbeat_every=settings.worker.heartbeat_every, look=self._look
+        )
         self._comparison = Comparison([pool.claimer for pool in self._pools])
         self._finisher = Finisher(
             self._ends,
@@ -83,7 +87,7 @@ class Worker:
             batch=settings.worker.finish_batch,
             hooks=self._hooks,
             events=parts.events,
-            on_drained=self._look_for_idleness,
+            on_drained=self._idleness.look_again,
             on_room=self._look,
             board=self._pools[0].claimer.board,
             is_busy=lambda: any(pool.ready for pool in self._pools),
@@ -97,9 +101,6 @@ class Worker:
         )
         self._later = parts.wakeups.event("later")
         self._id = ""
-        self._is_until_idle = False
-        self._idle = asyncio.Event()
-        self._idle_claimers: set[Claimer] = set()
         self._lease: LeaseKeeper | None = None
         self._tasks: set[asyncio.Future[None]] = set()
 
@@ -127,7 +128,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
         """Work until told to stop, or until nothing is left to do."""
-        self._is_until_idle = until_idle
+        self._idleness.is_wanted = until_idle
         await self._persistently(self._register)
         self._parts.wakeups.call("cancel", self._attendant.look)
         for name, loop in self._claiming_loops():
@@ -156,7 +157,7 @@ class Worker:
 
     async def _until(self, stop: asyncio.Event, *, until_idle: bool) -> None:
         """Wait for the stop, or for idleness where asked."""
-        events = (stop, self._idle) if until_idle else (stop,)
+        events = (stop, self._idleness.reached) if until_idle else (stop,)
         while not any(event.is_set() for event in events):
             ways = [asyncio.create_task(event.wait()) for event in events]
             try:
@@ -211,23 +212,12 @@ class Worker:
             yield from buffer.ids
 
     def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
-        """Take it that nothing is left once every claimer found nothing after the last end was on record."""
-        if not is_idle:
-            self._idle_claimers.clear()
-            return
-        self._idle_claimers.add(claimer)
-        if len(self._idle_claimers) == len(self._pools):
-            self._idle.set()
+        """Hear from a claimer whether a claim made while all was quiet found nothing."""
+        self._idleness.note(claimer, is_idle=is_idle, claimers=len(self._pools), worker_id=self._id)
 
     def _look(self) -> None:
         for pool in self._pools:
             pool.claimer.look()
-
-    def _look_for_idleness(self) -> None:
-        """Ask the queue once more when all ends are written: it may be the last question."""
-        if self._is_until_idle:
-            self._idle_claimers.clear()
-            self._look()
 
     async def _open_due(self) -> None:
         """Let in what comes due, at its instant."""
@@ -353,6 +343,7 @@ class Worker:
 
         await asyncio.gather(*(pool.claimer.settle(FLUSH_SECONDS) for pool in self._pools))
         self._guard.leave()
+        self._idleness.close()
         self._claiming.cancel()
         self._start(self._give_back(self._take_unbegun()))
         await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)

@@ -30,6 +30,15 @@ SELECT state FROM gandy.worker WHERE id = %(id)s FOR KEY SHARE;
 -- What the worker should hold; bounded by what is live.
 SELECT r.id FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(worker_id)s;
 
+-- name: find_unheard_run
+-- A run whose worker is gone, or gave no sign of life since the asking worker started; bounded by what is live.
+SELECT r.id FROM gandy.metadata_live r
+WHERE r.train_state = 'in_progress' AND r.owner = %(owner)s AND r.worker_id <> %(worker_id)s AND NOT EXISTS (
+    SELECT 1 FROM gandy.worker w
+    WHERE w.id = r.worker_id AND w.state IN ('running', 'draining')
+      AND w.last_seen_at >= (SELECT started_at FROM gandy.worker WHERE id = %(worker_id)s))
+LIMIT 1;
+
 -- name: stop_worker
 -- A clean end: never while a run of it is open, which is then found by its lease.
 UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0

@@ -25,6 +25,15 @@ SELECT state FROM worker WHERE id = :id;
 -- What the worker should hold; bounded by what is live.
 SELECT r.id FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :worker_id;
 
+-- name: find_unheard_run
+-- A run whose worker is gone, or gave no sign of life since the asking worker started; bounded by what is live.
+SELECT r.id FROM metadata r INDEXED BY ix_metadata_live_deadline
+WHERE r.train_state = 'in_progress' AND r.owner = :owner AND r.worker_id <> :worker_id AND NOT EXISTS (
+    SELECT 1 FROM worker w
+    WHERE w.id = r.worker_id AND w.state IN ('running', 'draining')
+      AND w.last_seen_at >= (SELECT started_at FROM worker WHERE id = :worker_id))
+LIMIT 1;
+
 -- name: stop_worker
 -- A clean end: never while a run of it is open, which is then found by its lease.
 UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0
