@@ -20,8 +20,8 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, whatever ends the event loop before.
 
     SystemExit and KeyboardInterrupt leave the loop where a task or a callback of a job's own raises them, and
-    loop.stop() ends it as well. The loop itself is unharmed: it is entered again. An OSError is the loop's own:
-    its descriptors are closed, and it cannot go on.
+    loop.stop() ends it as well. The loop itself is unharmed: it is entered again. An OSError is the
+    loop's own: its descriptors are closed, and it cannot go on.
     """
     loop = runner.get_loop()
     task = loop.create_task(main)
