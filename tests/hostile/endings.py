@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import sys
 from concurrent.futures import CancelledError as FutureCancelledError
 from contextlib import suppress
@@ -185,20 +186,29 @@ def exits_in_finally() -> None:
         sys.exit(1)
 
 
+def fork() -> int:
+    """Fork; a copy that a lock of another thread holds up is ended by the kernel, and keeps nothing open."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+    return child
+
+
 def forks_and_returns() -> None:
-    if child := os.fork():
+    if child := fork():
         os.waitpid(child, 0)
 
 
 def forks_and_raises() -> None:
-    child = os.fork()
+    child = fork()
     if child == 0:
         raise Panic
     os.waitpid(child, 0)
 
 
 async def forks_and_awaits() -> None:
-    child = os.fork()
+    child = fork()
     if child == 0:
         await asyncio.sleep(0)
         os._exit(9)  # not reached: the copy of the event loop does not go on

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,14 +19,15 @@ from pydantic import BaseModel, field_serializer
 from gandy import Gandy, Run
 from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
-from gandy.model.outcome import Completed
 from gandy.store.run_listing import RunFilter
 from gandy.train.definition import define_function
 from gandy.train.engine import default_engine
 from tests.hostile.endings import Panic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+
+    from gandy.model.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
@@ -59,6 +62,15 @@ FILL = """
 
     with app as printing:
         printing.enqueue_many(take_half_a_second, [*range(20)])
+"""
+ORDERLY_SCRIPT = """
+    import asyncio, json
+    from gandy.model.outcome import Completed
+    from tests.hostile.test_processes import square_in_every_way
+
+    found = asyncio.run(square_in_every_way())
+    values = {name: [isinstance(each, Completed) and each.value for each in found[name]] for name in found}
+    print(json.dumps(values))
 """
 SCRIPTS = {
     "application in the script": MODULE + SCRIPT,
@@ -158,13 +170,14 @@ async def test_an_output_whose_code_raises_fails_its_run(migrated_url: str) -> N
     assert [run.state for run in runs] == ["failed"] * len(OUTPUT_ERRORS)
 
 
-def square(number: int) -> int:
-    return number * number
-
-
-def square_in_processes(numbers: list[int]) -> list[int]:
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        return pool.map(square, numbers)
+def square_in_a_process(numbers: list[int]) -> list[int]:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: theirs.send([number**2 for number in numbers]))
+    child.start()
+    squares: list[int] = ours.recv()
+    child.join()
+    return squares
 
 
 def echo(numbers: list[int]) -> list[int]:
@@ -180,15 +193,44 @@ def exec_in_a_fork(numbers: list[int]) -> list[int]:
     return [number * number for number in numbers] if status == 0 else []
 
 
-@pytest.mark.parametrize("work", [square_in_processes, echo, exec_in_a_fork])
-async def test_processes_that_a_job_starts_in_an_orderly_way_work(
-    work: Callable[[list[int]], list[int]],
-) -> None:
+ORDERLY = (square_in_a_process, echo, exec_in_a_fork)
+
+
+def on_the_loop(work: Callable[[list[int]], list[int]]) -> Callable[[list[int]], Awaitable[list[int]]]:
     async def here(numbers: list[int]) -> list[int]:
         return work(numbers)
 
-    for junction in (work, here):
-        definition = define_function(junction)
-        outcome = await default_engine().execute(definition, [2, 3], run=Run(train=definition.name))
-        assert isinstance(outcome, Completed)
-        assert outcome.value == [4, 9]
+    return here
+
+
+async def square_in_every_way() -> dict[str, list[Outcome[object]]]:
+    """Run each as a junction in a thread, and on the event loop."""
+    found: dict[str, list[Outcome[object]]] = {}
+    for work in ORDERLY:
+        for junction in (work, on_the_loop(work)):
+            definition = define_function(junction)
+            outcome = await default_engine().execute(definition, [2, 3], run=Run(train=definition.name))
+            found.setdefault(work.__name__, []).append(outcome)
+    return found
+
+
+def test_processes_that_a_job_starts_in_an_orderly_way_work(tmp_path: Path) -> None:
+    """In a process without the threads of the tests, whose locks a fork could take with it."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(ORDERLY_SCRIPT), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=environment(""),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        told, said = process.communicate(timeout=50)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with what it has forked
+
+    assert process.returncode == 0, said
+    assert json.loads(told) == {work.__name__: [[4, 9], [4, 9]] for work in ORDERLY}, said

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from psycopg import pq
 
 from gandy.errors import (
     DatabaseBusyError,
@@ -26,6 +27,7 @@ from gandy.settings import DatabaseSettings
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.link import open_link
 from gandy.store.drivers.opening import migrate, open_database
+from gandy.store.drivers.postgres_errors import translate
 from gandy.store.queueing import EnqueueRequest, enqueue
 from tests.store.work import ONE, TRAIN, count
 from tests.support.waiting import eventually
@@ -211,6 +213,31 @@ async def test_a_backend_that_was_ended_is_unreachable_by_every_way(
 
     postgres_world.rows("DROP TRIGGER fail ON work_queue")
     assert await ways.outcomes(lambda: enqueue(ONE)) == _everywhere(None)
+
+
+HANGING_UP: dict[int, bytes | None] = {pq.DiagnosticField.SEVERITY_NONLOCALIZED: b"FATAL"}
+MADE_BY_HAND: list[tuple[psycopg.Error, type[GandyError]]] = [
+    (psycopg.Error("lost synchronization with server"), DatabaseUnreachableError),
+    (psycopg.DatabaseError("server closed the connection unexpectedly"), DatabaseUnreachableError),
+    (psycopg.InternalError("unexpected poll status"), DatabaseUnreachableError),
+    (psycopg.InterfaceError("the cursor is closed"), DatabaseUnreachableError),
+    (psycopg.OperationalError("the connection is lost"), DatabaseUnreachableError),
+    (psycopg.errors.InternalError_("out of order", info=HANGING_UP), DatabaseUnreachableError),
+    (psycopg.errors.UniqueViolation("one too many", info=HANGING_UP), DatabaseUnreachableError),
+    (psycopg.errors.DiskFull("no space left", info=HANGING_UP), DatabaseFullError),
+    (psycopg.errors.InternalError_("out of order"), RowConflictError),
+    (psycopg.DataError("text fields cannot contain NUL bytes"), RowConflictError),
+    (psycopg.IntegrityError("refused"), RowConflictError),
+    (psycopg.NotSupportedError("no such format"), RowConflictError),
+    (psycopg.ProgrammingError("cannot adapt type"), RowConflictError),
+]
+
+
+@pytest.mark.parametrize(("error", "kind"), MADE_BY_HAND, ids=[repr(error) for error, _ in MADE_BY_HAND])
+def test_an_error_that_tells_of_a_lost_connection_is_no_items_own(
+    error: psycopg.Error, kind: type[GandyError]
+) -> None:
+    assert type(translate(error, "here")) is kind
 
 
 async def test_a_transaction_that_idled_for_too_long_is_unreachable(postgres_world: World) -> None:

@@ -167,6 +167,8 @@ class ThrowawayServer(PostgresServer):
             stdin=subprocess.PIPE,
             start_new_session=True,  # an interrupt typed at the terminal is for pytest, which then stops us
         )
+        if self._keeper.stdin is not None:  # a copy of this process that lives on must not keep the server
+            os.register_at_fork(after_in_child=self._keeper.stdin.close)
         wait_until(self._answers, "PostgreSQL answers", within=60)
 
     def stop(self, mode: StopMode = "fast") -> None:

@@ -20,7 +20,8 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, whatever ends the event loop before.
 
     SystemExit and KeyboardInterrupt leave the loop where a task or a callback of a job's own raises them, and
-    loop.stop() ends it as well. The loop itself is unharmed: it is entered again.
+    loop.stop() ends it as well. The loop itself is unharmed: it is entered again. An OSError is the
+    loop's own: its descriptors are closed, and it cannot go on.
     """
     loop = runner.get_loop()
     task = loop.create_task(main)
@@ -28,7 +29,7 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
         try:
             return loop.run_until_complete(task)
         except BaseException as error:
-            if task.done() or _is_from_the_keyboard(error):
+            if task.done() or _is_from_the_keyboard(error) or isinstance(error, OSError):
                 raise
             logger.error(  # noqa: TRY400 - the words of a hostile exception are read with care
                 "a job ended the event loop by %s: %s; the loop goes on",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
@@ -159,16 +161,40 @@ class Step(BaseModel):
     waits_for: str | None = None
     exit_code: int | None = None
     signal: int | None = None
+    closes: bool = False
+    opens: str | None = None
+    seconds: float = 0.0
 
 
 def take_step(step: Step) -> int:
     while step.waits_for is not None and not Path(step.waits_for).exists():
         threading.Event().wait(0.01)
+    if step.closes:
+        os.closerange(3, 100)
+    if step.opens is not None:  # with every number that is free
+        for _ in range(40):
+            os.open(step.opens, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    threading.Event().wait(step.seconds)
     if step.signal is not None:
         os.kill(os.getpid(), step.signal)
     if step.exit_code is not None:
         os._exit(step.exit_code)
     return os.getpid()
+
+
+async def take_step_on_the_loop(step: Step) -> int:
+    return take_step(step)
+
+
+def shut_down_pipes(seconds: float, run: Run) -> None:
+    """Tell the other ends of all sockets that nothing more comes, and go on."""
+    run.log.info("%s", os.getpid())
+    for descriptor in range(3, 100):
+        with suppress(OSError):
+            found = socket.socket(fileno=descriptor)
+            found.shutdown(socket.SHUT_WR)
+            found.detach()
+    threading.Event().wait(seconds)
 
 
 def burn(seconds: float, run: Run) -> int:
@@ -180,5 +206,5 @@ def burn(seconds: float, run: Run) -> int:
     return os.getpid()
 
 
-for _function in (take_step, burn):
+for _function in (take_step, take_step_on_the_loop, shut_down_pipes, burn):
     host.registry.add(define_function(_function, options=TrainOptions(process=True)))

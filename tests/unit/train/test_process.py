@@ -283,6 +283,42 @@ async def test_every_death_of_a_process_is_that_runs_failure_with_its_evidence(
     assert outcome.junction == "take_step"
 
 
+@pytest.mark.parametrize("train", ["take_step", "take_step_on_the_loop"])
+@pytest.mark.parametrize("seconds", [0.0, 600.0])
+async def test_a_job_that_closes_the_pipe_of_its_process_fails_at_once(
+    engine: Engine, tmp_path: Path, train: str, seconds: float
+) -> None:
+    """Whether it ends or goes on; a file that it opens then gets the pipe's number, and no message."""
+    opened = tmp_path / "opened"
+    outcome = await asyncio.wait_for(
+        engine.execute(
+            trains.host.registry.get(train),
+            step(1, closes=True, opens=str(opened), seconds=seconds),
+            run=Run(train=train),
+        ),
+        timeout=60,
+    )
+
+    assert isinstance(outcome, Failed)
+    assert "closed its connection to the worker" in outcome.reason
+    assert outcome.junction == train
+    assert opened.read_bytes() == b""
+
+
+async def test_a_process_that_outlives_its_pipe_is_killed(engine: Engine) -> None:
+    """As where the descriptor is closed before anything reads from it."""
+    sink = ListeningSink()
+    task = asyncio.ensure_future(
+        engine.execute(trains.host.registry.get("shut_down_pipes"), 600.0, run=Run(sink=sink))
+    )
+    outcome = await asyncio.wait_for(task, timeout=60)
+
+    assert isinstance(outcome, Failed)
+    assert "closed its connection to the worker" in outcome.reason
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(sink.lines[0].message), 0)
+
+
 async def test_waiting_for_a_process_is_not_running_and_can_be_cancelled(tmp_path: Path) -> None:
     engine, go = Engine(host=trains.PLACE, max_processes=1), tmp_path / "go"
     definition = trains.host.registry.get("take_step")

@@ -47,6 +47,15 @@ _CLASSES: Final[Mapping[str, type[GandyError]]] = {
     "57": DatabaseUnreachableError,  # shutdown, crash, cannot connect now, idle session
     "58": DatabaseUnreachableError,  # the system below: input and output, a missing file
 }
+#: Without a SQLSTATE an error is the driver's own: a value that cannot be adapted is one of these. Any other
+#: tells of a lost connection, among them the bare DatabaseError for a result that libpq makes by itself.
+_ITEMS_OWN: Final = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.NotSupportedError,
+    psycopg.ProgrammingError,
+)
+_HANGING_UP: Final = ("FATAL", "PANIC")
 #: What the driver raises by itself before anything is sent, where the value is to blame.
 _BINDING: Final = (UnicodeEncodeError, OverflowError)
 
@@ -102,10 +111,15 @@ def first_line(error: BaseException) -> str:
 
 def _kind(error: psycopg.Error) -> type[GandyError]:
     state = error.sqlstate
-    if state is None:  # the driver's own: the connection is gone, or a value cannot be adapted
-        is_lost = isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-        return DatabaseUnreachableError if is_lost else RowConflictError
-    return _STATES.get(state) or _CLASSES.get(state[:2], RowConflictError)
+    if state is None:
+        return RowConflictError if isinstance(error, _ITEMS_OWN) else DatabaseUnreachableError
+    kind = _STATES.get(state) or _CLASSES.get(state[:2], RowConflictError)
+    return DatabaseUnreachableError if kind is RowConflictError and _hangs_up(error) else kind
+
+
+def _hangs_up(error: psycopg.Error) -> bool:
+    """Tell whether the server has closed the connection by this error."""
+    return error.diag.severity_nonlocalized in _HANGING_UP
 
 
 def _make(kind: type[GandyError], error: psycopg.Error, address: str) -> GandyError:

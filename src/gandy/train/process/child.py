@@ -20,6 +20,7 @@ from gandy.train.inside.log import RunLogHandler
 from gandy.train.inside.run import Run, running_now
 from gandy.train.process.host import load_host
 from gandy.train.process.messages import (
+    PIPE_LOST,
     Activated,
     Began,
     Ended,
@@ -38,11 +39,14 @@ from gandy.train.process.outcomes import failed_message, to_message
 from gandy.train.route.plan import step_calling
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gandy.train.inside.sink import Activation, LogLine, Progress
     from gandy.train.process.host import TrainHost
     from gandy.train.route.plan import Cargo, Plan, Step
 
 MOST_THREADS: Final = 128  # as many as the largest set of suspects
+LOOK_SECONDS: Final = 1.0
 
 
 def main(fileno: int, place: str) -> None:
@@ -52,8 +56,12 @@ def main(fileno: int, place: str) -> None:
     connection = Connection(fileno)
     os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor a process that it forks
     logging.getLogger().addHandler(RunLogHandler(running_now))
-    with asyncio.Runner() as runner:
-        run_contained(runner, _Child(connection, place).serve())
+    parent = _Parent(connection)
+    try:
+        with asyncio.Runner() as runner:
+            run_contained(runner, _Child(parent, place).serve())
+    finally:
+        parent.leave_if_lost()
 
 
 def _close(fileno: int) -> None:
@@ -64,9 +72,8 @@ def _close(fileno: int) -> None:
 class _Child:
     """Reads requests in a thread, so that one to stop arrives whatever the event loop does."""
 
-    def __init__(self, connection: Connection, place: str) -> None:
-        self._parent = _Parent(connection)
-        self._connection = connection
+    def __init__(self, parent: _Parent, place: str) -> None:
+        self._parent = parent
         self._place = place
         self._runs: dict[int, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,12 +122,15 @@ class _Child:
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             while True:
-                self._take(decode_to_child(self._connection.recv_bytes()), loop)
+                self._take(decode_to_child(self._parent.receive(self._has_runs)), loop)
         except (EOFError, OSError):  # the parent has closed the pipe, or died
             if self._runs:
                 os._exit(1)  # nothing is left to tell how they ended
             with suppress(RuntimeError):  # we were about to end anyway
                 loop.call_soon_threadsafe(self._requests.put_nowait, None)
+
+    def _has_runs(self) -> bool:
+        return bool(self._runs)
 
     def _take(self, message: ToChild, loop: asyncio.AbstractEventLoop) -> None:
         match message:
@@ -139,16 +149,44 @@ class _Child:
 
 
 class _Parent:
-    """The way back: one message at a time, from any thread."""
+    """The pipe: one message at a time, from any thread.
+
+    A job may close descriptors that are not its own: the pipe, and those by which the event loop wakes up. It
+    may then open a file that gets the pipe's number. All that is left to do here is to end.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._identity = self._identify()
         self._sending = threading.Lock()
 
     def send(self, message: ToParent) -> None:
         raw = encode_to_parent(message)
         with self._sending:
+            self.leave_if_lost()
             self._connection.send_bytes(raw)
+
+    def receive(self, is_busy: Callable[[], bool]) -> bytes:
+        """Wait for a message; while a run may harm the pipe, look at it from time to time.
+
+        A read that waits would keep the pipe open behind its closed descriptor, and the parent unaware.
+        """
+        while is_busy() and not self._connection.poll(LOOK_SECONDS):
+            self.leave_if_lost()
+        self.leave_if_lost()
+        return self._connection.recv_bytes()
+
+    def leave_if_lost(self) -> None:
+        """End this process at once where its pipe is not open any more."""
+        if self._identity is None or self._identify() != self._identity:
+            os._exit(PIPE_LOST)
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            found = os.fstat(self._connection.fileno())
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 class _ParentSink:

@@ -14,6 +14,8 @@ from pydantic import Field, TypeAdapter
 
 from gandy.model.outcome import CancelledBy, JunctionTiming  # noqa: TC001 - pydantic reads the fields
 
+PIPE_LOST: Final = 76  # the exit code of a process that can say nothing more (EX_PROTOCOL)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from gandy.train.inside.sink import Activation
 from gandy.train.process.messages import (
+    PIPE_LOST,
     Activated,
     Began,
     Ended,
@@ -56,6 +57,7 @@ class ChildProcess:
         self._tickets = itertools.count(1)
         self._current: dict[int, tuple[Run, EndFuture]] = {}
         self._has_ended = False
+        self._outlived_its_pipe = False
         self._leaving: threading.Timer | None = None
         self._listener = threading.Thread(target=self._listen, name=f"gandy-process-{self.pid}", daemon=True)
         self._listener.start()
@@ -74,6 +76,11 @@ class ChildProcess:
     def is_alive(self) -> bool:
         """Whether it can take another run."""
         return not self._has_ended
+
+    @property
+    def has_lost_its_pipe(self) -> bool:
+        """Whether it closed its connection to this process before its end."""
+        return self._outlived_its_pipe or self.exit_code == PIPE_LOST
 
     def next_ticket(self) -> int:
         """Return a new name for a run of this child."""
@@ -128,6 +135,7 @@ class ChildProcess:
         try:
             self._process.wait(CLOSING_SECONDS)
         except subprocess.TimeoutExpired:  # it lives on without its pipe: it is of no use
+            self._outlived_its_pipe = True
             self.kill()
             self._process.wait()
         self._end()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CANCEL_GRACE: Final = timedelta(seconds=2)
 PREPARE_GRACE: Final = timedelta(minutes=2)
+CLOSED: Final = "closed its connection to the worker"
 NO_TICKET: Final = 0  # it has no child yet
 Supervised: TypeAlias = "tuple[ChildProcess | None, Ended | None]"
 
@@ -262,7 +263,8 @@ def _cancelled(run: Run, timings: Timings = ()) -> Cancelled:
 
 def _died(child: ChildProcess | None, run: Run) -> Outcome[Any]:
     code, pid = (None, None) if child is None else (child.exit_code, child.pid)
-    problem = f"its process {pid} {_how_it_ended(code)} before the train ended"
+    how = CLOSED if child is not None and child.has_lost_its_pipe else _how_it_ended(code)
+    problem = f"its process {pid} {how} before the train ended"
     error = TrainProcessError(train=run.train, problem=problem, exit_code=code)
     return failure(error, run, junction=run.junction, timings=())
 
