@@ -36,9 +36,7 @@ def kill_with_running_jobs(ships: Fleet, worker: subprocess.Popen[bytes], number
 
 def wait_for_completed(ships: Fleet, wanted: int) -> None:
     """See that others have run what the dead worker left, each once more."""
-    wait_until(
-        lambda: completed(ships.url) == wanted, f"others have run them\n{ships.logs()}", within=WITHIN
-    )
+    wait_until(lambda: completed(ships.url) == wanted, f"others have run them\n{ships.logs()}", within=WITHIN)
     assert executions(ships) == dict.fromkeys(range(wanted), 2)
 
 

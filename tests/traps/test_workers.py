@@ -105,10 +105,20 @@ async def test_a_server_that_starts_leaves_the_runs_of_the_others_alone(
     await queue(world)
     (alive,) = await world.claim(worker_id="worker-2")
 
-    app = Gandy(OWNER, migrated_url)
+    # a lease that has run out is believed after a heartbeat of answers, here a minute: not at the start
+    app = Gandy(OWNER, migrated_url, worker={"heartbeat_every": "1m", "lease_for": "2m"})
     app.use_clock(world.clock)
+
+    @app.train
+    def sell() -> str:
+        return "sold"
+
     async with app:
-        await app.work(asyncio.Event(), until_idle=True)
+        stop = asyncio.Event()
+        working = asyncio.create_task(app.work(stop))
+        assert await (await app.enqueue(sell)).result(timeout=20) == "sold"
+        stop.set()
+        await working
 
         for run in (theirs, alive):
             row = run_row(world, run.id)
@@ -183,6 +193,8 @@ async def test_hooks_hear_of_an_end_once_and_only_from_who_owns_it(
     migrated_url: str, world: World, *, is_taken: bool
 ) -> None:
     app = Gandy(OWNER, migrated_url)
+    app.use_clock(world.clock)
+    await register(world, "another")
     heard: list[str] = []
     app.on("completed")(lambda event: heard.append(event.name))
     app.on("failed")(lambda event: heard.append(event.name))
