@@ -19,6 +19,7 @@ from pydantic import BaseModel, field_serializer
 from gandy import Gandy, Run
 from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
+from gandy.store.drivers.opening import migrate
 from gandy.store.run_listing import RunFilter
 from gandy.train.definition import define_function
 from gandy.train.engine import default_engine
@@ -42,9 +43,9 @@ MODULE = """
     def print_pages(pages: int) -> int:
         return pages
 
-    @app.train(process=True, timeout=timedelta(seconds=4), retry=False)
-    def take_half_a_second(number: int) -> None:
-        sleep(0.5)
+    @app.train(process=True, timeout=timedelta(seconds=2), retry=False)
+    def take_a_while(number: int) -> None:
+        sleep(0.25)
 """
 SCRIPT = """
     import asyncio
@@ -58,10 +59,10 @@ SCRIPT = """
     asyncio.run(main())
 """
 FILL = """
-    from printing import app, take_half_a_second
+    from printing import app, take_a_while
 
     with app as printing:
-        printing.enqueue_many(take_half_a_second, [*range(20)])
+        printing.enqueue_many(take_a_while, [*range(20)])
 """
 ORDERLY_SCRIPT = """
     import asyncio, json
@@ -121,17 +122,18 @@ def gandy(url: str, folder: Path, *arguments: str) -> str:
 
 
 def test_the_time_of_a_run_with_a_process_does_not_count_before_its_code_begins(
-    migrated_url: str, tmp_path: Path
+    sqlite_url: str, tmp_path: Path
 ) -> None:
-    """Twenty of half a second in two processes take five: longer than the four that each of them may."""
+    """Twenty of a quarter of a second in two processes take longer than the two that each of them may."""
+    migrate(sqlite_url)
     (tmp_path / "printing.py").write_text(textwrap.dedent(MODULE), encoding="utf-8")
     (tmp_path / "fill.py").write_text(textwrap.dedent(FILL), encoding="utf-8")
     subprocess.run(
-        [sys.executable, "fill.py"], cwd=tmp_path, env=environment(migrated_url), check=True, timeout=50
+        [sys.executable, "fill.py"], cwd=tmp_path, env=environment(sqlite_url), check=True, timeout=50
     )
-    gandy(migrated_url, tmp_path, "work", "--until-idle", "--concurrency", "50")
+    gandy(sqlite_url, tmp_path, "work", "--until-idle", "--concurrency", "50")
 
-    runs = json.loads(gandy(migrated_url, tmp_path, "runs", "list", "--json"))
+    runs = json.loads(gandy(sqlite_url, tmp_path, "runs", "list", "--json"))
     assert [(run["state"], run["failure_exception"]) for run in runs] == [("completed", None)] * 20
 
 

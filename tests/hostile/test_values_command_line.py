@@ -56,7 +56,7 @@ def calls(hostile: Hostile, text: str, *, only_texts: bool) -> Iterator[tuple[st
             if getattr(parameter, "is_flag", False):
                 continue
             is_text = isinstance(parameter.type, click.types.StringParamType)
-            is_left_out = hostile.label not in FEW_TEXTS if is_text else only_texts or (turn + number) % 2
+            is_left_out = hostile.label not in FEW_TEXTS if is_text else only_texts or (turn + number) % 4
             if is_left_out:
                 continue
             given = [text if each is parameter else USUAL.get(str(each.name), "1") for each in arguments]

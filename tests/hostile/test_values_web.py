@@ -130,8 +130,8 @@ def _is_refused(field: str, text: str | None) -> bool:
 
 
 def _share(values: Sequence[Hostile], number: int) -> Sequence[Hostile]:
-    """Take every second value, in turns: the fields of one kind share one check."""
-    return values[number % 2 :: 2]
+    """Take every third value, in turns: the fields of one kind share one check."""
+    return values[number % 3 :: 3]
 
 
 def _judge(judge: Judge, where: str, hostile: Hostile, answer: httpx.Response, *, word: str) -> None:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
     from tests.journeys.processes import Fleet
 
-LEAST_SHARE = 0.5  # of the ideal rate; the benchmark `shapes` asks for 0.95
-PATIENCE = 3.0
+#: Of the places, on average; a third of what a quiet machine reaches. The benchmark `shapes` asks for more.
+LEAST_SHARE = 0.3
+BACKLOG = 600
+#: How many jobs of the backlog a slot may begin before the small group is through: 1.5 s of them.
+MEANWHILE = 30
 #: Polls are left as they are by default: a rate that depends on one must show.
 UNSCALED = {
     "GANDY_WORKER_POLL_EVERY": "2s",
@@ -36,24 +39,22 @@ class Work(NamedTuple):
     group: str | None = None
     in_threads: bool = False
 
-    @property
-    def ideal(self) -> float:
-        """The seconds that it takes where every place is always taken."""
-        return self.jobs / self.places * self.milliseconds / 1000
 
-
-ONE_SLOT = [Work(60, 20, places=1), Work(20, 50, places=1, in_threads=True)]
+ONE_SLOT = [Work(40, 20, places=1), Work(12, 50, places=1, in_threads=True)]
 FOUR_SLOTS = [
-    Work(60, 100, places=4),
-    Work(30, 50, places=1, group="one"),
-    Work(60, 50, places=3, group="three"),
-    Work(30, 100, places=3, group="three", in_threads=True),
+    Work(40, 50, places=4),
+    Work(20, 30, places=1, group="one"),
+    Work(36, 40, places=3, group="three"),
+    Work(18, 60, places=3, group="three", in_threads=True),
 ]
-GLOBAL_CAP = [Work(40, 50, places=2)]
+GLOBAL_CAP = [Work(30, 40, places=2)]
 
 
-def share_of_ideal(ships: Fleet, url: str, work: Work, *, first: int) -> float:
-    """Queue the jobs, wait until they have ended, and compare with the ideal."""
+def share_of_places(ships: Fleet, url: str, work: Work, *, first: int) -> float:
+    """Queue the jobs, wait until they have ended, and tell which share of the places they took meanwhile.
+
+    The jobs' own marks tell, so that a machine with other work, where each job takes longer, changes little.
+    """
     numbers = range(first, first + work.jobs)
     app.configure({"database": {"url": url}})
     jobs = [Pace(number=number, milliseconds=work.milliseconds) for number in numbers]
@@ -63,12 +64,10 @@ def share_of_ideal(ships: Fleet, url: str, work: Work, *, first: int) -> float:
         else:
             sync.enqueue_many(pace, jobs, group=work.group)
     wait_until(
-        lambda: ended(ships) >= first + work.jobs,
-        f"at least {LEAST_SHARE} of the ideal rate for {work}\n{ships.logs()}",
-        within=work.ideal / LEAST_SHARE + PATIENCE,
+        lambda: ended(ships) >= first + work.jobs, f"all jobs of {work} end\n{ships.logs()}", within=60
     )
-    begun = min(instants(ships, "begin", first))
-    return work.ideal / (max(instants(ships, "end", first)) - begun)
+    begun, over = instants(ships, "begin", first), instants(ships, "end", first)
+    return (sum(over) - sum(begun)) / work.places / (max(over) - min(begun))
 
 
 def warm_up(ships: Fleet, url: str) -> int:
@@ -107,7 +106,7 @@ def test_slots_are_busy_while_the_queue_has_work(
         ships.start("up", "--concurrency", str(slots), "--port", "0")
         shares, first = {}, warm_up(ships, migrated_url)
         for work in works:
-            shares[work] = share_of_ideal(ships, migrated_url, work, first=first)
+            shares[work] = share_of_places(ships, migrated_url, work, first=first)
             first += work.jobs
 
     assert {work: share for work, share in shares.items() if share < LEAST_SHARE} == {}
@@ -122,27 +121,29 @@ def test_a_place_under_a_cap_is_filled_by_whichever_server_can(migrated_url: str
         work = Work(60, 50, places=3, group="three")
         first = warm_up(ships, migrated_url)
 
-        assert share_of_ideal(ships, migrated_url, work, first=first) >= LEAST_SHARE
+        assert share_of_places(ships, migrated_url, work, first=first) >= LEAST_SHARE
 
 
 @pytest.mark.parametrize("slots", [1, 4])
 def test_a_small_group_starts_beside_a_backlog_of_another(
     slots: int, migrated_url: str, tmp_path: Path
 ) -> None:
-    backlog = 600
     with fleet(migrated_url, tmp_path) as ships:
         ships.app = "tests.journeys.apps.paced:app"
         app.configure({"database": {"url": migrated_url}})
         with app as sync:
-            sync.enqueue_many(pace, [Pace(number=n, milliseconds=50) for n in range(backlog)])
+            sync.enqueue_many(pace, [Pace(number=n, milliseconds=50) for n in range(BACKLOG)])
             ships.start("up", "--concurrency", str(slots), "--port", "0")
             wait_until(lambda: ended(ships) >= slots, f"the backlog is worked off\n{ships.logs()}")
-            small = [Pace(number=backlog + n, milliseconds=5) for n in range(5)]
+            small = [Pace(number=BACKLOG + n, milliseconds=5) for n in range(5)]
             sync.enqueue_many(pace, small, group="small")
+            before = len(ships.witnessed("begin"))
         wait_until(
-            lambda: len(instants(ships, "end", backlog)) == len(small),
+            lambda: len(instants(ships, "end", BACKLOG)) == len(small),
             f"the small group has had its turn\n{ships.logs()}",
-            within=3 * 1.5,
+            within=60,
         )
+        last = max(instants(ships, "end", BACKLOG))
+        meanwhile = sum(begun < last for begun in instants(ships, "begin", 0)) - before
 
-        assert ended(ships) < backlog, "the backlog was still there"
+    assert meanwhile < 3 * slots * MEANWHILE, "the backlog had most of the turns"

@@ -16,7 +16,6 @@ from tests.journeys.faults.scenarios import (
     freeze_a_worker,
     freeze_the_database,
     hold_idle_connections,
-    restart_the_pooler,
     step_a_clock,
 )
 from tests.journeys.faults.stage import SHORT
@@ -59,7 +58,6 @@ def url(server: ThrowawayServer) -> Iterator[str]:
         pytest.param(hold_idle_connections, 0, id="300 idle connections change nothing"),
         pytest.param(freeze_a_worker, 200, id="a frozen worker's runs are taken over"),
         pytest.param(fill_the_disk_of_the_server, 0, id="a server without room costs nobody its run"),
-        pytest.param(restart_the_pooler, 0, id="a pooler that is restarted costs nobody its run"),
     ],
 )
 def test_no_job_is_lost_and_work_goes_on(

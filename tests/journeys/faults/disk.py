@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.support.postgres import ThrowawayServer
 
-MEGABYTES: Final = 256
+MEGABYTES: Final = 64
 BLOCK: Final = bytes(1 << 20)
 TABLES: Final = b"""
 SELECT relname FROM pg_class WHERE relnamespace = 'gandy'::regnamespace AND relkind = 'r' ORDER BY 1
