@@ -40,14 +40,14 @@ class Work(NamedTuple):
     in_threads: bool = False
 
 
-ONE_SLOT = [Work(40, 20, places=1), Work(12, 50, places=1, in_threads=True)]
+ONE_SLOT = [Work(60, 20, places=1), Work(20, 50, places=1, in_threads=True)]
 FOUR_SLOTS = [
-    Work(40, 50, places=4),
-    Work(20, 30, places=1, group="one"),
-    Work(36, 40, places=3, group="three"),
-    Work(18, 60, places=3, group="three", in_threads=True),
+    Work(100, 20, places=4),
+    Work(60, 10, places=1, group="one"),
+    Work(120, 10, places=3, group="three"),
+    Work(90, 15, places=3, group="three", in_threads=True),
 ]
-GLOBAL_CAP = [Work(30, 40, places=2)]
+GLOBAL_CAP = [Work(60, 20, places=2)]
 
 
 def share_of_places(ships: Fleet, url: str, work: Work, *, first: int) -> float:
