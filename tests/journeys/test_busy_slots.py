@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
     from tests.journeys.processes import Fleet
 
-#: Of the places, on average; a third of what a quiet machine reaches. The benchmark `shapes` asks for more.
-LEAST_SHARE = 0.3
+#: Of the places, on average. A quiet machine reaches 0.75 or more, and one that polls between two jobs 0.15.
+#: The benchmark `shapes` asks for more.
+LEAST_SHARE = 0.25
+ALL = 1.001  # more would be above the cap
 BACKLOG = 600
 #: How many jobs of the backlog a slot may begin before the small group is through: 1.5 s of them.
 MEANWHILE = 30
@@ -40,14 +43,14 @@ class Work(NamedTuple):
     in_threads: bool = False
 
 
-ONE_SLOT = [Work(40, 20, places=1), Work(12, 50, places=1, in_threads=True)]
+ONE_SLOT = [Work(60, 20, places=1), Work(20, 50, places=1, in_threads=True)]
 FOUR_SLOTS = [
-    Work(40, 50, places=4),
-    Work(20, 30, places=1, group="one"),
-    Work(36, 40, places=3, group="three"),
-    Work(18, 60, places=3, group="three", in_threads=True),
+    Work(100, 20, places=4),
+    Work(60, 10, places=1, group="one"),
+    Work(120, 10, places=3, group="three"),
+    Work(90, 15, places=3, group="three", in_threads=True),
 ]
-GLOBAL_CAP = [Work(30, 40, places=2)]
+GLOBAL_CAP = [Work(60, 20, places=2)]
 
 
 def share_of_places(ships: Fleet, url: str, work: Work, *, first: int) -> float:
@@ -71,12 +74,19 @@ def share_of_places(ships: Fleet, url: str, work: Work, *, first: int) -> float:
 
 
 def warm_up(ships: Fleet, url: str) -> int:
-    """Wait until the processes work, and return the number of the next job."""
+    """Wait until the groups are known and the processes work, and return the number of the next job."""
     app.configure({"database": {"url": url}})
+    asyncio.run(seed())
     with app as sync:
         sync.enqueue(pace, Pace(number=0, milliseconds=1))
     wait_until(lambda: ended(ships) == 1, f"the processes work\n{ships.logs()}", within=60)
     return 1
+
+
+async def seed() -> None:
+    """Store the groups with their caps, of which no worker knows before."""
+    async with app:
+        await app.seed()
 
 
 def ended(ships: Fleet) -> int:
@@ -109,7 +119,7 @@ def test_slots_are_busy_while_the_queue_has_work(
             shares[work] = share_of_places(ships, migrated_url, work, first=first)
             first += work.jobs
 
-    assert {work: share for work, share in shares.items() if share < LEAST_SHARE} == {}
+    assert {work: share for work, share in shares.items() if not LEAST_SHARE < share <= ALL} == {}
 
 
 def test_a_place_under_a_cap_is_filled_by_whichever_server_can(migrated_url: str, tmp_path: Path) -> None:
@@ -118,10 +128,10 @@ def test_a_place_under_a_cap_is_filled_by_whichever_server_can(migrated_url: str
         ships.start("up", "--concurrency", "4", "--port", "0")
         for _ in range(2):
             ships.start("work", "--concurrency", "4")
-        work = Work(60, 50, places=3, group="three")
+        work = Work(120, 10, places=3, group="three")
         first = warm_up(ships, migrated_url)
 
-        assert share_of_places(ships, migrated_url, work, first=first) >= LEAST_SHARE
+        assert LEAST_SHARE < share_of_places(ships, migrated_url, work, first=first) <= ALL
 
 
 @pytest.mark.parametrize("slots", [1, 4])

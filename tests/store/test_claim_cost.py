@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MANY: Final = 10_000
 FEW: Final = 50
 STEPS: Final = 1_000
+MEASUREMENTS: Final = 3
 #: A row that is read costs SQLite's machine more steps than this.
 STEPS_OF_A_ROW: Final = 4
 READ_ROWS: Final = b"""
@@ -163,20 +164,26 @@ async def test_a_claim_on_postgresql_reads_what_it_takes(
 
 @pytest.mark.parametrize("crowd", CROWDS)
 async def test_a_claim_on_sqlite_reads_what_it_takes(
-    crowd: Callable[[Shop], Any], sqlite_migrated_urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    crowd: Callable[[Shop], Any], new_file: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The polls of the second server count, too, and are more on a busy machine: the least count tells."""
     counted = _count_steps(monkeypatch)
-    steps = []
-    for url, beside in zip(sqlite_migrated_urls, (wait_behind_nothing, crowd), strict=True):
-        shop = Shop(url)
-        async with AsyncExitStack() as stack:
-            await _crowded(shop, beside, stack)
-            counted.clear()
-            await shop.work_few_off()
-        steps.append(len(counted) * STEPS)
+    alone = await _steps(new_file(), wait_behind_nothing, counted)
+    most = alone + MANY * STEPS_OF_A_ROW
+    crowded: list[int] = []
+    while len(crowded) < MEASUREMENTS and min(crowded, default=most) >= most:
+        crowded.append(await _steps(new_file(), crowd, counted))
 
-    alone, crowded = steps
-    assert crowded - alone < MANY * STEPS_OF_A_ROW, f"{crowded} steps beside {MANY} entries, {alone} without"
+    assert min(crowded) < most, f"{crowded} steps beside {MANY} entries, {alone} without"
+
+
+async def _steps(url: str, crowd: Callable[[Shop], Any], counted: list[None]) -> int:
+    shop = Shop(url)
+    async with AsyncExitStack() as stack:
+        await _crowded(shop, crowd, stack)
+        counted.clear()
+        await shop.work_few_off()
+    return len(counted) * STEPS
 
 
 def _count_steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -202,8 +209,8 @@ def postgres_migrated_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def sqlite_migrated_urls(sqlite_home: SqliteHome) -> Iterator[tuple[str, str]]:
-    """Two migrated files."""
+def new_file(sqlite_home: SqliteHome) -> Iterator[Callable[[], str]]:
+    """Make one migrated file after another."""
     template = sqlite_home.template("migrated", lambda url: (migrate(url), None)[1])
-    with sqlite_home.database(template) as one, sqlite_home.database(template) as other:
-        yield one, other
+    with ExitStack() as files:
+        yield lambda: files.enter_context(sqlite_home.database(template))
