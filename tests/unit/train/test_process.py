@@ -302,7 +302,7 @@ async def test_a_job_that_closes_the_pipe_of_its_process_fails_at_once(
     assert isinstance(outcome, Failed)
     assert "closed its connection to the worker" in outcome.reason
     assert outcome.junction == train
-    assert opened.read_bytes() == b""
+    assert not opened.exists() or opened.read_bytes() == b"", "it may be ended before it opens the file"
 
 
 async def test_a_process_that_outlives_its_pipe_is_killed(engine: Engine) -> None:
