@@ -72,3 +72,19 @@ async def test_a_full_page_is_no_cut_and_the_last_one_has_no_next(world: World) 
     assert (first.next, first.is_cut) == (ids[1], False)
     assert [entry.id for entry in rest] == [ids[0]]
     assert (rest.next, rest.is_cut) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "text"),
+    [("infinity", "9999-99-99T99:99:99.999999Z"), ("-infinity", "0000-00-00T00:00:00.000000Z")],
+)
+async def test_an_instant_that_python_has_no_date_for_hides_no_other_entry(
+    world: World, timestamp: str, text: str
+) -> None:
+    ids = await queue(world, "Rare", 3)
+    beyond = text if world.database.dialect == "sqlite" else timestamp
+    world.rows("UPDATE work_queue SET created_at = ? WHERE id = ?", beyond, ids[1])
+    desk = QueueDesk(world.database, ADA)
+
+    for _ in range(2):  # the connection is as good as before
+        assert [entry.id for entry in await desk.list(EntryFilter(train="Rare"))] == ids[::-1]

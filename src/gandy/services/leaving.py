@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gandy.errors import GandyError
 
@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("gandy.services")
 
+SHORTEST_PAUSE: Final = 0.001
+LONGEST_PAUSE: Final = 0.02
+
 
 async def until_quiet(seconds: float, is_quiet: Callable[[], bool]) -> None:
     """Wait until something has come to rest, but no longer than this."""
+    pause = SHORTEST_PAUSE
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while not is_quiet():  # noqa: ASYNC110 runs and ends come and go by many ways; this is the end anyway
-                await asyncio.sleep(0.01)
+            while not is_quiet():  # runs and ends come and go by many ways; this is the end anyway
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
 
 
 async def within(seconds: float, work: Coroutine[object, object, object]) -> bool:

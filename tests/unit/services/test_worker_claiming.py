@@ -111,14 +111,15 @@ class Site:
 
     async def _slot(self) -> None:
         while True:
-            claimed = await self.pool.take()
+            claimed = await self.pool.ready.get()
+            self.pool.claimer.begin()
             self.begun[claimed.id] += 1
-            self.most_held = max(self.most_held, len(self.pool.ready))
+            self.most_held = max(self.most_held, len(self.pool.ready.runs))
             seconds = self._job_seconds(claimed.id)
             await let_pass(seconds)
             self.busy_seconds += seconds
             asyncio.get_running_loop().call_later(END_SECONDS, self._written)
-            self.pool.release()
+            self.pool.claimer.end()
 
     def _written(self) -> None:
         """The end is on record: under a cap that makes room, of which the claimer is told."""
@@ -185,7 +186,7 @@ def test_long_jobs_are_not_held_in_advance() -> None:
         lengths = lambda number: 0.001 if number < 3_000 else 60.0  # noqa: E731
         site = Site(Queue(10**6), slots=10, job_seconds=lengths, prefetch=2_000)
         await asyncio.gather(site.run(30), _return_stalled(site))
-        return len(site.pool.ready)
+        return len(site.pool.ready.runs)
 
     assert run_virtual(measured()) == 0
 

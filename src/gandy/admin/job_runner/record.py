@@ -1,40 +1,36 @@
-"""Turning the outcome of a claimed run into its end."""
+"""Turning what is recorded of a claimed run into its end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gandy.admin.job_runner.endings import Ending, describe
 from gandy.errors import TrainProcessError
 from gandy.model.outcome import Failed
 from gandy.model.run import EndedBy, RunEnd
 from gandy.settings.bounds import as_span
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from gandy.admin.job_runner.endings import Ending
     from gandy.admin.job_runner.reports import RunReport
     from gandy.model.outcome import Outcome
     from gandy.model.run import ClaimedRun
-    from gandy.train.registry import AnyTrain
 
 
 def record(
     claimed: ClaimedRun,
-    outcome: Outcome[Any],
+    ending: Ending,
     *,
     worker_id: str,
-    train: AnyTrain | None,
+    keep_for: timedelta | None,
     report: RunReport | None,
-    max_output_bytes: int,
-    set_size: int = 0,
+    was_alone: bool,
 ) -> RunEnd:
     """Say how a claimed run ended, with everything that finishing has to know.
 
-    `set_size` counts the runs of the set that it was isolated in; 0 means that it was not isolated.
+    `was_alone` says that it was isolated in a process of its own.
     """
-    was_alone = set_size == 1
-    ending = describe(outcome, train, max_output_bytes=max_output_bytes)
-    if set_size:
-        ending = _judged(ending, outcome)
     delay = claimed.retry_delay_seconds
     end = RunEnd(  # by position: thousands of them are made each second
         claimed.id,
@@ -47,7 +43,7 @@ def record(
         ending.output_json,
         ending.junctions_json,
         ending.failure,
-        train.options.keep_for if train else None,
+        keep_for,
         ending.retry_after,
         claimed.failures,
         claimed.losses,
@@ -71,7 +67,7 @@ def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
     )
 
 
-def _judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
+def judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
     """The death of the process that a set of suspects ran in is a loss of each run that was not over."""
     error = outcome.exception if isinstance(outcome, Failed) else None
     if type(error) is TrainProcessError and error.process_exit_code is not None:

@@ -9,7 +9,8 @@ from math import inf
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gandy.admin.job_runner.record import record
+from gandy.admin.job_runner.endings import describe
+from gandy.admin.job_runner.record import judged, record
 from gandy.events import RunStarted
 from gandy.model.outcome import Cancelled, CancelledBy
 from gandy.model.run import TrainState
@@ -66,15 +67,6 @@ class FinishedRun(NamedTuple):
     outcome: Outcome[Any]
     end: RunEnd
     report: RunReport | None  #: None: it said nothing
-
-
-class _Said(NamedTuple):
-    """What is known of a run beside its outcome."""
-
-    worker_id: str
-    train: AnyTrain | None
-    report: RunReport | None
-    set_size: int
 
 
 class Stored(NamedTuple):
@@ -143,12 +135,21 @@ class JobRunner:
                 alarm.cancel()
             del self.running[claimed.id]
             report = parts.reports.close(run)
-        said = _Said(worker_id, train, report, 0 if together is None else together.size)
         try:
-            end = self._record(claimed, outcome, said)
+            ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
         except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
-            end = self._record(claimed, outcome, said)
+            ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
+        if together is not None:
+            ending = judged(ending, outcome)
+        end = record(
+            claimed,
+            ending,
+            worker_id=worker_id,
+            keep_for=None if train is None else train.options.keep_for,
+            report=report,
+            was_alone=together is not None and together.size == 1,
+        )
         return FinishedRun(claimed, outcome, end, report)
 
     def _begin(self, claimed: ClaimedRun) -> Run:
@@ -161,6 +162,7 @@ class JobRunner:
             fence=claimed.fence,
             sink=self._parts.reports,
             limits=self._parts.limits,
+            timeout_seconds=claimed.timeout_seconds,
         )
         self.running[claimed.id] = run
         self._parts.reports.open(run, claimed.started_at)
@@ -187,17 +189,6 @@ class JobRunner:
                     manifest=claimed.manifest,
                 )
             )
-
-    def _record(self, claimed: ClaimedRun, outcome: Outcome[Any], said: _Said) -> RunEnd:
-        return record(
-            claimed,
-            outcome,
-            worker_id=said.worker_id,
-            train=said.train,
-            report=said.report,
-            max_output_bytes=self._parts.max_output_bytes,
-            set_size=said.set_size,
-        )
 
 
 def check_input(train: AnyTrain, input_json: str | None) -> object:

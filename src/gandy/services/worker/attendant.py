@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import time
+from math import inf
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from gandy.errors import DatabaseFaultError, GandyError
 from gandy.model.outcome import CancelledBy
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
 
     from gandy.admin.job_runner.reports import Pending, RunReports
     from gandy.admin.job_runner.runner import JobRunner
-    from gandy.model.run import ClaimedRun
     from gandy.services.worker.finisher import Finisher
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
+    from gandy.train.inside.run import Run
 
 _log = logging.getLogger("gandy.worker")
 
@@ -47,25 +49,18 @@ class Attendant:
         self._runner = runner
         self._reports = reports
         self._finisher = finisher
-        self._claims: dict[int, tuple[ClaimedRun, float]] = {}
-        self._asked: dict[int, float] = {}
+        self._asked: WeakKeyDictionary[Run, float] = WeakKeyDictionary()
         self._held = held
         self._asked_early: dict[int, CancelledBy] = {}
         self._look = asyncio.Event()
 
-    def begin(self, claimed: ClaimedRun) -> CancelledBy | None:
-        """Watch a run from its start; say who asked it to stop before it began, if anybody did."""
-        self._claims[claimed.id] = (claimed, time.monotonic())
-        return self._asked_early.pop(claimed.id, None) if self._asked_early else None
-
-    def end(self, run_id: int) -> None:
-        """A run is over."""
-        self._claims.pop(run_id, None)
-        self._asked.pop(run_id, None)
+    def asked_early(self, run_id: int) -> CancelledBy | None:
+        """Say who asked a run to stop before it began, if anybody did."""
+        return self._asked_early.pop(run_id, None) if self._asked_early else None
 
     def look(self, run_id: str) -> None:
         """Look at once: somebody asked this run to stop."""
-        if run_id.isdecimal() and (int(run_id) in self._claims or int(run_id) in self._held()):
+        if run_id.isdecimal() and (int(run_id) in self._runner.running or int(run_id) in self._held()):
             self._look.set()
 
     async def run(self) -> None:
@@ -74,7 +69,7 @@ class Attendant:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), LOOK_EVERY)
             self._look.clear()
-            if self._claims or self._held():
+            if self._runner.running or self._held():
                 self._stop_overdue()
                 try:
                     await self._exchange()
@@ -86,24 +81,21 @@ class Attendant:
 
     def cancel_all(self, by: CancelledBy, reason: str) -> None:
         """Ask every run to stop."""
-        for run_id in list(self._claims):
+        for run_id in list(self._runner.running):
             self.cancel(run_id, by, reason)
 
     def _stop_overdue(self) -> None:
         """Stop what has taken too long; the time of a run that waits for its process does not count."""
         now = time.perf_counter_ns()
-        for run_id, (claimed, _) in list(self._claims.items()):
-            run = self._runner.running.get(run_id)
-            if run is None or run.is_waiting:
-                continue
-            if now - run.counts_from_ns > claimed.timeout_seconds * NANOSECONDS:
-                self.cancel(run_id, CancelledBy.TIMEOUT, f"it took longer than {claimed.timeout_seconds:g} s")
+        for run_id, run in list(self._runner.running.items()):
+            if not run.is_waiting and now - run.counts_from_ns > run.timeout_seconds * NANOSECONDS:
+                self.cancel(run_id, CancelledBy.TIMEOUT, f"it took longer than {run.timeout_seconds:g} s")
 
     async def _exchange(self) -> None:
         """One transaction: read who shall stop, write what the runs report."""
         pending = self._reports.take()
         with self._finisher.holding_back({line.run_id for line in pending.lines} if pending else ()):
-            ids = [*self._claims, *self._held()]
+            ids = [*self._runner.running, *self._held()]
             asked = await self._ask_and_report(ids, pending)
         held = set(self._held())
         self._asked_early = {run_id: by for run_id, by in asked.items() if run_id in held}
@@ -124,21 +116,23 @@ class Attendant:
     def _ignoring(self) -> list[ProgressRow]:
         """Mark the runs that were asked to stop some time ago and go on all the same."""
         now = time.monotonic()
-        late = [run_id for run_id, asked in self._asked.items() if now - asked > IGNORED_AFTER]
-        rows = []
-        for run_id in late:
-            self._asked[run_id] = float("inf")
-            claimed, run = self._claims[run_id][0], self._runner.running[run_id]
-            rows.append(
-                ProgressRow(run_id, claimed.fence, None, None, run.junction, ignores_cancellation=True)
-            )
-        return rows
+        late = [
+            run
+            for run, asked in self._asked.items()
+            if now - asked > IGNORED_AFTER and self._runner.running.get(run.id) is run
+        ]
+        for run in late:
+            self._asked[run] = inf
+        return [
+            ProgressRow(run.id, run.fence, None, None, run.junction, ignores_cancellation=True)
+            for run in late
+        ]
 
     def cancel(self, run_id: int, by: CancelledBy, reason: str) -> None:
         """Ask a run to stop, once."""
         run = self._runner.running.get(run_id)
-        if run is not None and run_id not in self._asked:
-            self._asked[run_id] = time.monotonic()
+        if run is not None and run not in self._asked:
+            self._asked[run] = time.monotonic()
             run.request_cancel(by, reason)
 
 

@@ -24,46 +24,43 @@ class RunBuffer:
     """
 
     def __init__(self) -> None:
-        self._runs: deque[ClaimedRun] = deque()
+        self.runs: deque[ClaimedRun] = deque()  #: the oldest first
         self._waiting: list[asyncio.Future[None]] = []
         self._left = RUNS_A_TURN
         self._width = 1
         self._is_turn_coming = False
         self.arrived = asyncio.Event()  #: set by each `put`; whoever waits for it clears it
 
-    def __len__(self) -> int:
-        return len(self._runs)
-
     def put(self, runs: Sequence[ClaimedRun]) -> None:
         """Add runs; waiting slots are woken with the next turn."""
-        self._runs.extend(runs)
+        self.runs.extend(runs)
         self.arrived.set()
         self._plan_turn()
 
     async def get(self) -> ClaimedRun:
         """Take the oldest run, or wait for one."""
-        while not self._runs or not self._left:
+        while not self.runs or not self._left:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             self._plan_turn()
             await waiting
         self._left -= 1
-        return self._runs.popleft()
+        return self.runs.popleft()
 
     def find(self, fits: Callable[[ClaimedRun], bool]) -> ClaimedRun | None:
         """Return the oldest run that fits, which stays held."""
-        return next((run for run in self._runs if fits(run)), None)
+        return next((run for run in self.runs if fits(run)), None)
 
     def take(self, most: int, fits: Callable[[ClaimedRun], bool]) -> list[ClaimedRun]:
         """Take the oldest runs that fit, at once and at most that many."""
-        taken = list(islice((run for run in self._runs if fits(run)), most))
+        taken = list(islice((run for run in self.runs if fits(run)), most))
         if taken:
             ids = {run.id for run in taken}
-            self._runs = deque(run for run in self._runs if run.id not in ids)
+            self.runs = deque(run for run in self.runs if run.id not in ids)
         return taken
 
     def _plan_turn(self) -> None:
-        if self._runs and self._waiting and not self._is_turn_coming:
+        if self.runs and self._waiting and not self._is_turn_coming:
             self._is_turn_coming = True
             asyncio.get_running_loop().call_soon(self._begin_turn)
 
@@ -72,7 +69,7 @@ class RunBuffer:
         self._is_turn_coming = False
         self._width = min(2 * self._width, MOST_SLOTS_A_TURN) if self._left else 1
         self._left = RUNS_A_TURN
-        for _ in range(min(self._width, len(self._runs), len(self._waiting))):
+        for _ in range(min(self._width, len(self.runs), len(self._waiting))):
             waiting = self._waiting.pop()
             if not waiting.done():
                 waiting.set_result(None)
@@ -81,15 +78,10 @@ class RunBuffer:
     @property
     def ids(self) -> list[int]:
         """The runs that are held."""
-        return [run.id for run in self._runs]
-
-    @property
-    def has_free_slot(self) -> bool:
-        """Whether a slot waits for a run."""
-        return bool(self._waiting)
+        return [run.id for run in self.runs]
 
     def clear(self) -> list[int]:
         """Give up everything that was not begun."""
         ids = self.ids
-        self._runs.clear()
+        self.runs.clear()
         return ids

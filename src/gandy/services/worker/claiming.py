@@ -145,22 +145,27 @@ class Claimer:
         """How many slots are taken."""
         return self._busy
 
+    @property
+    def begun(self) -> int:
+        """How many runs have begun so far."""
+        return self._pace.begun
+
     def begin(self) -> None:
         """Count a run that begins, and claim before the slots run dry."""
         self._busy += 1
-        self._pace.begin()
+        self._pace.begun += 1
         if not self._is_resting and self._is_worth_it():
             self._changed.set()
 
     def end(self) -> None:
         """Count a run that has ended; its slot takes what is held, or waits for a claim."""
         self._busy -= 1
-        if not self._ready and not self._is_resting and self._is_worth_it():
+        if not self._ready.runs and not self._is_resting and self._is_worth_it():
             self._changed.set()
 
     def _is_worth_it(self) -> bool:
         """Whether a slot would stay idle, or a good part of what is held ahead is used up."""
-        held = len(self._ready) + self._coming
+        held = len(self._ready.runs) + self._coming
         return self._slots - self._busy > held or held + self._pace.unit <= self._pace.ahead
 
     def stall(self) -> None:
@@ -206,7 +211,7 @@ class Claimer:
 
     def _free(self) -> int:
         """How many more could be held, run or be on their way."""
-        return self._slots + self._pace.ahead - self._busy - len(self._ready) - self._coming
+        return self._slots + self._pace.ahead - self._busy - len(self._ready.runs) - self._coming
 
     def _wanted(self) -> int:
         """How many to ask for now; 0: too few to be worth a claim, or no claim may set out."""
@@ -293,7 +298,7 @@ class Claimer:
 
     def board(self) -> Ticket | None:
         """Let another transaction claim for the slots that are free: an end under a cap makes room."""
-        free = self._slots - self._busy - len(self._ready) - self._coming
+        free = self._slots - self._busy - len(self._ready.runs) - self._coming
         if not self.is_open or free <= 0 or self._faults:
             return None
         return Ticket(self, self._request(free), self._depart(free))

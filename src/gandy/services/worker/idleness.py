@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gandy.errors import GandyError
 from gandy.store.workers import has_unheard_runs
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
 
 _log = logging.getLogger("gandy.worker")
+
+FIRST_PAUSE: Final = 0.02
 
 
 class Idleness:
@@ -33,7 +35,8 @@ class Idleness:
         """Take `look`, which lets every claimer ask the queue again."""
         self._database = database
         self._owner = owner
-        self._interval = heartbeat_every.total_seconds()
+        self._pause = FIRST_PAUSE
+        self._longest_pause = heartbeat_every.total_seconds()
         self._look = look
         self._claimers: set[Claimer] = set()
         self._asking: asyncio.Task[None] | None = None
@@ -71,6 +74,7 @@ class Idleness:
             self._are_all_heard = not await self._database.read(has_unheard_runs(self._owner, worker_id))
         except GandyError as error:
             _log.warning("not known whether runs of other workers are left: %s", error)
-        if not self._are_all_heard:
-            await asyncio.sleep(self._interval)
+        if not self._are_all_heard:  # such a run may end at once; the sign of life comes with a heartbeat
+            await asyncio.sleep(self._pause)
+            self._pause = min(2 * self._pause, self._longest_pause)
         self.look_again()

@@ -18,30 +18,27 @@ class Pace:
     def __init__(self, *, slots: int, most: int) -> None:
         self._most = most
         self._slots = slots
-        self._begun = 0
+        self.begun = 0  #: how many jobs have begun; counted by whoever starts them
+        self._counted = 0
         self._counted_at = time.monotonic()
         self.ahead = min(most, slots)
         self.unit = max(1, self.ahead // PARTS)  #: how many are worth a claim of their own
 
-    def begin(self) -> None:
-        """Count a job that begins."""
-        self._begun += 1
-
     def measure(self) -> None:
         """Take the measure again, before a claim; a worker that runs through all it holds need not wait."""
         now = time.monotonic()
-        elapsed = now - self._counted_at
-        if elapsed < AHEAD_SECONDS and self._begun < max(self.ahead, 1):
+        elapsed, begun = now - self._counted_at, self.begun - self._counted
+        if elapsed < AHEAD_SECONDS and begun < max(self.ahead, 1):
             return
         # Jobs that take longer than the moment are not held in advance: another worker may be free for them.
         most = max(GROWTH * self.ahead, self._slots)
-        wanted = min(self._begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, most)
+        wanted = min(begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, most)
         smoothed = wanted if wanted > self.ahead else SMOOTHING * (wanted + self.ahead)
         self.ahead = min(self._most, round(smoothed))
         self.unit = max(1, self.ahead // PARTS)
-        self._begun, self._counted_at = 0, now
+        self._counted, self._counted_at = self.begun, now
 
     def stall(self) -> None:
         """Hold nothing in advance until jobs begin again: what is held waits for jobs that take long."""
         self.ahead, self.unit = 0, 1
-        self._begun, self._counted_at = 0, time.monotonic()
+        self._counted, self._counted_at = self.begun, time.monotonic()

@@ -11,7 +11,6 @@ from gandy.services.worker.claiming import Claimer, Places
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.model.run import ClaimedRun
     from gandy.services.worker.claiming import Claiming
     from gandy.services.worker.parts import WorkerParts
 
@@ -33,26 +32,18 @@ class Pool:
     ) -> None:
         self.slots = slots
         self.ready = RunBuffer()
+        self._begun = 0
         self._begun_at = time.monotonic()
         places = Places(slots=slots, prefetch=prefetch, trains=trains)
         self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
 
-    async def take(self) -> ClaimedRun:
-        """Take the next run for a slot."""
-        claimed = await self.ready.get()
-        self._begun_at = time.monotonic()
-        self.claimer.begin()
-        return claimed
-
-    def release(self) -> None:
-        """A slot is free again."""
-        self.claimer.end()
-
     def take_stalled(self) -> list[int]:
         """Give up what is held while every slot is busy with long jobs: another worker may be free."""
+        if self.claimer.begun != self._begun:
+            self._begun, self._begun_at = self.claimer.begun, time.monotonic()
         is_stalled = (
             self.claimer.busy >= self.slots
-            and len(self.ready) > 0
+            and len(self.ready.runs) > 0
             and time.monotonic() - self._begun_at > STALLED_SECONDS
         )
         if not is_stalled:

@@ -39,6 +39,7 @@ from gandy.train.hook_delivery import HookDelivery
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
+    from gandy.admin.job_runner.runner import FinishedRun
     from gandy.model.run import ClaimedRun
     from gandy.services.worker.claiming import Claimer
     from gandy.services.worker.parts import WorkerParts
@@ -72,7 +73,7 @@ class Worker:
             self._suspects,
             parts.engine,
             parts.registry,
-            run_one=self._run,
+            run_one=self._run_suspect,
             slots=settings.worker.slots,
             processes=settings.worker.processes,
         )
@@ -90,7 +91,7 @@ class Worker:
             on_drained=self._idleness.look_again,
             on_room=self._look,
             board=self._pools[0].claimer.board,
-            is_busy=lambda: any(pool.ready for pool in self._pools),
+            is_busy=lambda: any(pool.ready.runs for pool in self._pools),
         )
         self._attendant = Attendant(
             parts.database,
@@ -171,31 +172,33 @@ class Worker:
     async def _slot(self, pool: Pool) -> None:
         task = asyncio.current_task()
         references = sys.getrefcount(task)
+        ready, claimer = pool.ready, pool.claimer
         while True:
-            claimed = await pool.take()
+            claimed = await ready.get()
+            claimer.begin()
             try:
-                await self._run(claimed)
+                self._finisher.add(await self._run(claimed))
             finally:
-                pool.release()
+                claimer.end()
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
             if sys.getrefcount(task) > references:
                 # The job kept a reference to its task, and may cancel it later: the next job gets another.
                 raise RenewTask
 
-    async def _run(self, claimed: ClaimedRun, together: RunSet | None = None) -> None:
-        cancelled_by = self._attendant.begin(claimed)
-        try:
-            finished = await self._runner.run(
-                claimed,
-                self._id,
-                cancelled_by=cancelled_by,
-                together=together,
-                is_leaving=self._is_leaving,
-            )
-        finally:
-            self._attendant.end(claimed.id)
-        self._finisher.add(finished)
+    async def _run_suspect(self, claimed: ClaimedRun, together: RunSet) -> None:
+        self._finisher.add(await self._run(claimed, together))
+
+    def _run(
+        self, claimed: ClaimedRun, together: RunSet | None = None
+    ) -> Coroutine[object, object, FinishedRun]:
+        return self._runner.run(
+            claimed,
+            self._id,
+            cancelled_by=self._attendant.asked_early(claimed.id),
+            together=together,
+            is_leaving=self._is_leaving,
+        )
 
     def _is_leaving(self) -> bool:
         """Whether a cancellation of a slot's task is meant; a job can cancel the task that it runs in."""
@@ -345,7 +348,9 @@ class Worker:
         self._guard.leave()
         self._idleness.close()
         self._claiming.cancel()
-        self._start(self._give_back(self._take_unbegun()))
+        unbegun = self._take_unbegun()
+        if unbegun:
+            self._start(self._give_back(unbegun))
         await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
         self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
         await until_quiet(left(), lambda: not self._runner.running)

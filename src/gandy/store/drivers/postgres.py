@@ -16,7 +16,7 @@ from gandy.settings import mask_url
 from gandy.store.drivers.driving import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.pooler import name_statements, pooler_of
-from gandy.store.drivers.postgres_binding import keep_json_as_text, read_any_instant, run_step_async, sql
+from gandy.store.drivers.postgres_binding import keep_json_as_text, run_step_async, sql
 from gandy.store.drivers.postgres_errors import LOST_STATEMENT, translate, translated
 from gandy.store.drivers.postgres_pool import Liveness, Primary
 
@@ -156,7 +156,6 @@ class PostgresDatabase:
     async def _configure(self, connection: Link) -> None:
         self._primary.note_opened(connection)
         keep_json_as_text(connection)
-        read_any_instant(connection)
         name_statements(connection, self.pooler)
         promised = {"backend": connection.info.backend_pid}
         cursor = await connection.execute(sql("configure_session"), promised)

@@ -93,8 +93,13 @@ def _seconds_until(now: datetime, text: str | None) -> float | None:
 
 
 def from_text(value: str | None) -> datetime | None:
-    """Read an instant back."""
-    return None if value is None else datetime.fromisoformat(value)
+    """Read an instant back; one that was spoilt by hand must not hide all others of its listing."""
+    if value is None:
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return datetime.fromisoformat(_FIRST if value < _FIRST else _LAST)
 
 
 def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -> Rows:

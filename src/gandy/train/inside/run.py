@@ -6,6 +6,7 @@ import threading
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from math import inf
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,6 +63,7 @@ class Run:
     fence: int = 0
     sink: RunSink = field(default_factory=MemorySink, repr=False)
     limits: RunLimits = field(default=DEFAULT_LIMITS, repr=False)
+    timeout_seconds: float = field(default=inf, repr=False)
     junction: str | None = None  # the one that runs now
     started_ns: int = field(default_factory=perf_counter_ns, repr=False)
     is_waiting: bool = field(
