@@ -29,6 +29,7 @@ class FinishRules:
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
     is_capped: bool = False  #: a cap over all groups holds: each end makes room under it
+    tells_room: bool = True  #: whichever server can use a place under a cap is told that it is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     yield from _settle_keys(settled, retried)
     yield from _activate(settled)
     makes_room = bool(rows) and (rules.is_capped or any(row.is_freed for row in rows))
-    yield from _wake(rules, settled, retries)
+    yield from _wake(rules, settled, retries, tells_room=makes_room and rules.tells_room)
     return FinishResult(
         finished=finished,
         refused=tuple(end.id for end in ends if end.id not in finished),
@@ -74,6 +75,11 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         overruled=overruled,
         makes_room=makes_room,
     )
+
+
+def announce_work(owner: str) -> Operation[None]:
+    """Tell every worker that there may be something to claim."""
+    yield statement("notify", payload=f"work:{owner}")
 
 
 def overruled_end(end: RunEnd) -> RunEnd:
@@ -332,11 +338,15 @@ def _activations(ends: Iterable[RunEnd]) -> list[dict[str, object]]:
 
 
 def _wake(
-    rules: FinishRules, settled: Sequence[RunEnd], retries: Sequence[tuple[RunEnd, Retry]]
+    rules: FinishRules,
+    settled: Sequence[RunEnd],
+    retries: Sequence[tuple[RunEnd, Retry]],
+    *,
+    tells_room: bool,
 ) -> Operation[None]:
     """Say once that there is something to claim, or when there will be."""
     is_ready = any(not retry.delay for _, retry in retries) or any(end.activations for end in settled)
-    if is_ready or (rules.is_capped and settled):
-        yield statement("notify", payload=f"work:{rules.owner}")
+    if is_ready or tells_room:
+        yield from announce_work(rules.owner)
     elif retries:
         yield statement("notify", payload=f"later:{rules.owner}")

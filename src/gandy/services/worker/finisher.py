@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
 from gandy.store.dispatching import dispatch
+from gandy.store.finishing import announce_work
 from gandy.store.halving import write_halved
 
 if TYPE_CHECKING:
@@ -201,8 +204,22 @@ class Finisher:
     def _finish_and_claim(
         self, taken: Sequence[FinishedRun], ticket: Ticket
     ) -> Operation[tuple[FinishResult, Dispatched]]:
-        result = yield from write_ends(taken, self._rules)
-        return result, (yield from dispatch(ticket.request))
+        """Fill the places that ends make free; others are told of what is left of them."""
+        result = yield from write_ends(taken, replace(self._rules, tells_room=False))
+        found = yield from dispatch(ticket.request)
+        if result.makes_room and self._are_filled(taken, result, found):
+            return replace(result, makes_room=False), found
+        if result.makes_room:
+            yield from announce_work(self._rules.owner)
+        return result, found
+
+    def _are_filled(self, taken: Sequence[FinishedRun], result: FinishResult, found: Dispatched) -> bool:
+        """Tell whether no place is left that was not free before: of a cap over all, or of each group's."""
+        if self._rules.is_capped:
+            return len(found.runs) >= len(result.finished)
+        ended = (each.claimed for each in taken if each.claimed.id in result.finished)
+        freed = Counter(claimed.group_id for claimed in ended if claimed.is_capped)
+        return freed <= Counter(run.group_id for run in found.runs)
 
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
         """Replace an end that cannot be stored by one that says less."""
