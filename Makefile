@@ -50,11 +50,11 @@ format: setup ## Format the code and apply the safe fixes
 
 .PHONY: browser
 browser: ## Have a Chromium for browser tests: installed as root, else unpacked privately
-	@tools/ensure_chromium.sh
+	@tools/ensure_program.sh chromium
 
 .PHONY: pooler
 pooler: ## Have a PgBouncer for the tests of poolers: installed as root, else unpacked privately
-	@tools/ensure_pgbouncer.sh
+	@tools/ensure_program.sh pgbouncer
 
 .PHONY: reference
 reference: setup ## Write the pages of the reference anew that the code decides

@@ -1,0 +1,126 @@
+"""A place that an end frees under a cap: filled in the same transaction, else told to every server."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import psycopg
+import pytest
+
+from gandy.events import EventBus
+from gandy.model.outcome import Completed
+from gandy.services.worker.finisher import Finisher
+from tests.store.work import RULES, ask, ended, queue
+from tests.support.waiting import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gandy.model.run import ClaimedRun
+    from gandy.store.dispatching import Dispatched
+    from tests.support.world import World
+
+CAP = 2
+
+
+class Case(NamedTuple):
+    """How many runs end, how many entries wait in their group and in another one, how many slots are free."""
+
+    ends: int
+    waiting: int
+    elsewhere: int
+    free: int
+
+
+CASES = [Case(*numbers) for numbers in itertools.product((1, 2), (0, 1, 2), (0, 2), (0, 1, 2))]
+
+
+@dataclass
+class Ending:
+    """Ends runs through a finisher that may claim for free slots, and notes what came of it."""
+
+    world: World
+    cap: int | None  #: over all groups
+    told: int = 0
+    claimed: list[ClaimedRun] = field(default_factory=list)
+
+    async def end(self, runs: list[ClaimedRun], free: int) -> None:
+        hooks: Any = SimpleNamespace(wants=lambda _: False)
+        session = self.world.database.session()
+        ticket: Any = SimpleNamespace(request=ask(free, max_active_jobs=self.cap), land=self._land)
+        finisher = Finisher(
+            session,
+            replace(RULES, is_capped=self.cap is not None),
+            batch=100,
+            hooks=hooks,
+            events=EventBus(),
+            on_drained=lambda: None,
+            on_room=self._tell,
+            board=lambda: ticket if free else None,
+            is_busy=lambda: False,
+        )
+        for run in runs:
+            over: Any = SimpleNamespace(claimed=run, end=ended(run), outcome=Completed(None, ()), report=None)
+            finisher.add(over)
+        loop = asyncio.create_task(finisher.run())
+        await eventually(lambda: asyncio.sleep(0, not finisher.unwritten), "the ends are written")
+        loop.cancel()
+        await session.close()
+
+    def _land(self, found: Dispatched | None) -> None:
+        assert found is not None
+        self.claimed += found.runs
+
+    def _tell(self) -> None:
+        self.told += 1
+
+
+async def prepared(world: World, case: Case, cap: int | None) -> list[ClaimedRun]:
+    """Fill the cap with runs, and queue what is to wait."""
+    await queue(world, *["1"] * CAP, group="capped")
+    world.rows(
+        "UPDATE manifest_group SET max_active_jobs = ? WHERE name = 'capped'", CAP if cap is None else None
+    )
+    running = [run._replace(is_capped=True) for run in await world.claim()]
+    for group, entries in (("capped", case.waiting), ("other", case.elsewhere)):
+        if entries:
+            await queue(world, *["1"] * entries, group=group)
+    return running
+
+
+@contextmanager
+def listening(world: World) -> Iterator[Callable[[], list[str]]]:
+    """Listen as another server does, and give what was heard; SQLite notifies nobody."""
+    if world.database.dialect == "sqlite":
+        yield list
+        return
+    with psycopg.connect(world.url, autocommit=True) as link:
+        link.execute("LISTEN gandy")
+        yield lambda: [each.payload for each in link.notifies(timeout=0.05)]
+
+
+@pytest.mark.parametrize("cap", [None, CAP], ids=["cap of a group", "cap of all runs"])
+async def test_a_place_is_told_unless_the_same_transaction_fills_it(world: World, cap: int | None) -> None:
+    told, filled, heard = [], [], []
+    for case in CASES:
+        running = await prepared(world, case, cap)
+        ending = Ending(world, cap)
+        with listening(world) as take:
+            await ending.end(running[: case.ends], case.free)
+            heard.append((case, "work:shop" in take()))
+        own = [run for run in ending.claimed if cap is not None or run.group_id == running[0].group_id]
+        filled.append((case, len(own) >= case.ends))
+        told.append((case, ending.told > 0))
+        for run in (*running[case.ends :], *ending.claimed):
+            await world.finish(run)
+        for run in await world.claim():
+            await world.finish(run)
+
+    assert told == [(case, not is_filled) for case, is_filled in filled]
+    if world.database.dialect == "postgres":
+        assert heard == told
