@@ -57,10 +57,14 @@ class Cell:
     milliseconds: float
 
     @property
+    def jobs_at_once(self) -> int:
+        """How many jobs can be under way at once."""
+        return min(self.load.slots, Cap.read(self.cap, self.load.slots).places)
+
+    @property
     def places(self) -> int:
-        """How many jobs can be in the middle of their work at once."""
-        places = min(self.load.slots, Cap.read(self.cap, self.load.slots).places)
-        return min(places, CORES) if self.load.kind == "process" else places
+        """How many jobs can make headway at once: those that compute share the cores."""
+        return min(self.jobs_at_once, CORES) if self.load.kind == "process" else self.jobs_at_once
 
     @property
     def row(self) -> str:

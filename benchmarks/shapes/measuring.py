@@ -116,6 +116,7 @@ def _measure_load(queue: Queue, theirs: Sequence[Cell], pace: Pace) -> Iterator[
                 milliseconds,
                 warm_up=pace.warm_up_for(milliseconds),
                 window=pace.window_for(milliseconds),
+                at_once=cell.jobs_at_once,
             )
             yield Figure(cell, rate, cell.places / BARE.of(load.kind, milliseconds))
 

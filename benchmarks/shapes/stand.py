@@ -105,14 +105,21 @@ class Stand:
                 self._post(f"groups/{name}/set", {"is_enabled": False})
             self._settle()
 
-    def rate(self, milliseconds: float, *, warm_up: float, window: float) -> float:
-        """Measure how many jobs are done in a second; of a job that is cut by the window, its part counts."""
+    def rate(self, milliseconds: float, *, warm_up: float, window: float, at_once: int) -> float:
+        """Measure how many jobs are done in a second; of a job that is cut by the window, its part counts.
+
+        `at_once` of them are under way at a time; those that the window cuts are waited for.
+        """
         self.queue.set_length(milliseconds)
         self._pass(warm_up)
         begun = time.monotonic()
         self._pass(window)
         ended = time.monotonic()
-        self._pass(1.5 * milliseconds / 1000 + 0.05)
+
+        def is_complete() -> bool:
+            return sum(job_begun > ended for job_begun, _, _ in self.queue.marks()) >= at_once
+
+        self._wait(is_complete, "jobs did not end")
         if self.process.poll() is not None:
             raise StandError("the process ended", self._said())
         return sum(_parts(self.queue.marks(), begun, ended)) / (ended - begun)
