@@ -9,17 +9,19 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SAWarning
 
 from gandy.lifecycle.database.facts import (
+    OPEN,
     ColumnFacts,
     ForeignKey,
     IndexFacts,
     SchemaFacts,
+    Standing,
     TableFacts,
     TableName,
     table_clause,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine.interfaces import (
         ReflectedColumn,
@@ -52,7 +54,8 @@ class _Catalogue:
         self._inspector = inspect(connection)
         self._schemas = dialect.user_schemas(connection)
         self._default = None if None in self._schemas else self._inspector.default_schema_name
-        self._partitioned, self._members = dialect.partitioned_tables(connection)
+        self._search_path = tuple(dialect.search_path(connection))
+        self._lineage = dialect.lineage(connection)
 
     def names(self) -> list[TableName]:
         found = (
@@ -60,22 +63,28 @@ class _Catalogue:
             for schema in self._schemas
             for name in self._inspector.get_table_names(schema=schema)
         )
-        return [name for name in found if name not in self._members]
+        return [name for name in found if name not in self._lineage.partitions]
 
     def schema(self, wanted: Iterable[Wanted]) -> SchemaFacts:
-        keys = self._foreign_keys()
-        names = _with_referring({TableName(schema or self._default, name) for schema, name in wanted}, keys)
+        keys = tuple(self._dialect.foreign_keys(self._connection, self._lineage))
+        names = _with_referring({name for each in wanted for name in self._meant(each)}, keys)
+        standings = self._dialect.standings(self._connection, names)
         tables: dict[TableName, TableFacts] = {}
         for schema in {name.schema for name in names}:
-            tables |= self._tables(schema, {name.name for name in names if name.schema == schema})
-        return SchemaFacts(self._default, tables, keys)
+            tables |= self._tables(schema, {name.name for name in names if name.schema == schema}, standings)
+        return SchemaFacts(
+            self._default, tables, keys, self._search_path, self._dialect.own_tables(self._connection)
+        )
 
-    def _foreign_keys(self) -> tuple[ForeignKey, ...]:
-        keys = self._dialect.foreign_keys(self._connection)
-        # The copies of a key that partitions carry say nothing new.
-        return tuple(key for key in keys if not self._members.intersection((key.child, key.parent)))
+    def _meant(self, wanted: Wanted) -> Iterator[TableName]:
+        """A name without a schema may mean a table of any schema on the search path."""
+        schema, name = wanted
+        schemas = [schema] if schema is not None else [*self._search_path, self._default]
+        return (TableName(each, name) for each in schemas)
 
-    def _tables(self, schema: str | None, names: set[str]) -> dict[TableName, TableFacts]:
+    def _tables(
+        self, schema: str | None, names: set[str], standings: Mapping[TableName, Standing]
+    ) -> dict[TableName, TableFacts]:
         present = sorted(names.intersection(self._inspector.get_table_names(schema=schema)))
         if not present:
             return {}
@@ -90,6 +99,7 @@ class _Catalogue:
                 columns={found["name"]: _column(found) for found in columns[slot]},
                 primary_key=tuple(keys[slot]["constrained_columns"]) if slot in keys else (),
                 indexes=(*map(_index, indexes.get(slot, ())), *map(_unique, uniques.get(slot, ()))),
+                standing=standings.get(TableName(schema, slot[1]), OPEN),
             )
             for slot in columns
         }
@@ -101,9 +111,11 @@ class _Catalogue:
         columns: dict[str, ColumnFacts],
         primary_key: tuple[str, ...],
         indexes: tuple[IndexFacts, ...],
+        standing: Standing,
     ) -> TableFacts:
+        is_partitioned = name in self._lineage.partitioned
         key = _key(columns, primary_key, indexes)
-        hidden = None if key or name in self._partitioned else self._dialect.row_identity()
+        hidden = None if key or is_partitioned else self._dialect.row_identity()
         shown = columns if hidden is None else {**columns, hidden.name: hidden}
         return TableFacts(
             name=name,
@@ -111,8 +123,10 @@ class _Catalogue:
             primary_key=primary_key,
             key=(hidden,) if hidden is not None else key,
             indexes=indexes,
-            is_partitioned=name in self._partitioned,
+            is_partitioned=is_partitioned,
             clause=table_clause(name, shown, self._dialect.stored_type),
+            inheritors=self._lineage.inheritors(name),
+            standing=standing,
         )
 
 
