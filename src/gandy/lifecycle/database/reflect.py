@@ -11,7 +11,6 @@ from sqlalchemy.exc import SAWarning
 from gandy.lifecycle.database.facts import (
     OPEN,
     ColumnFacts,
-    ForeignKey,
     IndexFacts,
     SchemaFacts,
     Standing,
@@ -21,7 +20,7 @@ from gandy.lifecycle.database.facts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sqlalchemy.engine.interfaces import (
         ReflectedColumn,
@@ -36,13 +35,14 @@ Wanted = tuple[str | None, str]
 
 def reflect(connection: Connection, dialect: Dialect, wanted: Iterable[Wanted]) -> SchemaFacts:
     """What the catalogue says about these tables and everything that refers to them."""
-    return _Catalogue(connection, dialect).schema(wanted)
+    catalogue = _Catalogue(connection, dialect)
+    return catalogue.schema(catalogue.with_referring(wanted))
 
 
 def reflect_all(connection: Connection, dialect: Dialect) -> SchemaFacts:
     """What the catalogue says about every application table; a partition belongs to its table."""
     catalogue = _Catalogue(connection, dialect)
-    return catalogue.schema([(name.schema, name.name) for name in catalogue.names()])
+    return catalogue.schema(catalogue.names())
 
 
 class _Catalogue:
@@ -57,24 +57,31 @@ class _Catalogue:
         self._search_path = tuple(dialect.search_path(connection))
         self._lineage = dialect.lineage(connection)
 
-    def names(self) -> list[TableName]:
-        found = (
+        self._keys = tuple(dialect.foreign_keys(connection, self._lineage))
+
+    def names(self) -> set[TableName]:
+        """Every table that the role can look at."""
+        found = {
             TableName(schema, name)
             for schema in self._schemas
             for name in self._inspector.get_table_names(schema=schema)
-        )
-        return [name for name in found if name not in self._lineage.partitions]
+        }
+        return found - self._lineage.partitions
 
-    def schema(self, wanted: Iterable[Wanted]) -> SchemaFacts:
-        keys = tuple(self._dialect.foreign_keys(self._connection, self._lineage))
-        names = _with_referring({name for each in wanted for name in self._meant(each)}, keys)
+    def with_referring(self, wanted: Iterable[Wanted]) -> set[TableName]:
+        """These tables and all that refer to them, at every depth."""
+        found = {name for each in wanted for name in self._meant(each)}
+        while more := {key.child for key in self._keys if key.parent in found} - found:
+            found |= more
+        return found
+
+    def schema(self, names: set[TableName]) -> SchemaFacts:
         standings = self._dialect.standings(self._connection, names)
         tables: dict[TableName, TableFacts] = {}
         for schema in {name.schema for name in names}:
             tables |= self._tables(schema, {name.name for name in names if name.schema == schema}, standings)
-        return SchemaFacts(
-            self._default, tables, keys, self._search_path, self._dialect.own_tables(self._connection)
-        )
+        own_tables = self._dialect.own_tables(self._connection)
+        return SchemaFacts(self._default, tables, self._keys, self._search_path, own_tables)
 
     def _meant(self, wanted: Wanted) -> Iterator[TableName]:
         """A name without a schema may mean a table of any schema on the search path."""
@@ -128,13 +135,6 @@ class _Catalogue:
             inheritors=self._lineage.inheritors(name),
             standing=standing,
         )
-
-
-def _with_referring(names: set[TableName], keys: Sequence[ForeignKey]) -> set[TableName]:
-    found = set(names)
-    while more := {key.child for key in keys if key.parent in found} - found:
-        found |= more
-    return found
 
 
 def _column(found: ReflectedColumn) -> ColumnFacts:
