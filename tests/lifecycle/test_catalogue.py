@@ -62,8 +62,10 @@ def through(ground: Ground, setting: str) -> Ground:
     return Ground(f"{ground.url}{mark}options={quote(f'-c {setting}')}")
 
 
-@pytest.mark.parametrize("more", ["", "DEFERRABLE INITIALLY DEFERRED"])
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    ("action", "more"),
+    [*((action, "") for action in ACTIONS), ("NO ACTION", "DEFERRABLE INITIALLY DEFERRED")],
+)
 def test_a_key_of_another_schema_stops_the_rule_and_is_named(
     billed: Ground, tmp_path: Path, action: str, more: str
 ) -> None:

@@ -59,7 +59,7 @@ _WANTED = """
         SELECT relation.oid, relation.relname, relation.relowner, space.nspname, space.oid AS space
         FROM pg_catalog.pg_class AS relation
         JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
-        JOIN pg_catalog.unnest(CAST(:schemas AS text[]), CAST(:names AS text[])) AS named (schema, name)
+        JOIN unnest(CAST(:schemas AS text[]), CAST(:names AS text[])) AS named (schema, name)
         ON named.schema = space.nspname AND named.name = relation.relname
     ), member (root, oid) AS (
         SELECT oid, oid FROM wanted
