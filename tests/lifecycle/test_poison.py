@@ -8,7 +8,7 @@ from tests.lifecycle.ground import NOW, ago
 if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
-LEASES = Table("lease", [expires("expires_at")])
+LEASES = Table("lease", [expires("expires_at")], triggers=["guard", "late"])
 OTHERS = Table("other", [expires("expires_at")])
 GUARDS = {
     "postgresql": (

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING
@@ -123,7 +124,8 @@ def test_rows_of_a_batch_that_was_rolled_back_are_not_counted(postgres: Ground) 
     )
     registry = CollectorRegistry()
 
-    report = postgres.sweep(EVENTS, by=Attendance(metrics=PrometheusMetrics(registry)))
+    events = replace(EVENTS, triggers=["late"])
+    report = postgres.sweep(events, by=Attendance(metrics=PrometheusMetrics(registry)))
 
     labels = {"scheduler": "app", "table": "event"}
     assert report.counts == {"event": 39}

@@ -94,7 +94,7 @@ def test_one_poison_row_does_not_stop_twelve_tables(ground: Ground) -> None:
     ground.run(*guard[ground.kind])
 
     for _ in range(2):
-        ground.sweep(*(Table(name, [expires("expires_at")]) for name in names))
+        ground.sweep(*(Table(name, [expires("expires_at")], triggers=["g"]) for name in names))
 
     assert [len(ground.ids(name)) for name in names] == [1, *[0] * 11]
 

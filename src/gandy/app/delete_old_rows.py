@@ -48,6 +48,7 @@ class OldRows:
     schema: str | None = None
     children: dict[str, str] = field(default_factory=dict)  #: "part.data_id": delete_first, cascade, set_null
     database_env: str | None = None
+    triggers: list[str] = field(default_factory=list)  #: DELETE triggers that may fire
 
     def __post_init__(self) -> None:
         if self.limit < 1:
@@ -57,7 +58,7 @@ class OldRows:
     def bounded(self) -> Table:
         """Say the same as a rule of the lifecycle."""
         rule = older_than(self.column, keep_for=self.keep_for, unit=self.unit)
-        return Table(self.table, [rule], schema=self.schema, children=self.children)
+        return Table(self.table, [rule], schema=self.schema, children=self.children, triggers=self.triggers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gandy.app.upkeep import ticked, upkeep_parts
 from gandy.errors import DuplicateDeclarationError
+from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.contract.toml import load, read
 from gandy.services.lifecycle import LifecycleParts, LifecycleService
 from gandy.settings.files import read_settings_file
@@ -29,7 +30,7 @@ def contracts_of(declared: Sequence[Contract], loaded: LoadedSettings) -> tuple[
         if contract.name in names:
             raise DuplicateDeclarationError(contract.name, what="lifecycle", known=tuple(names))
         names.append(contract.name)
-    return tuple(_at_home(contract, loaded.settings.database.url) for contract in contracts)
+    return gathered(_at_home(contract, loaded.settings.database.url) for contract in contracts)
 
 
 def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:

@@ -62,7 +62,7 @@ def check(call: Call, ctx: click.Context, *, files: Sequence[str], target: str |
             if findings
             else "Every rule fits its table and is served by an index."
         )
-    if any(finding.severity != "warning" for finding in findings):
+    if any(finding.severity.stops for finding in findings):
         ctx.exit(_FOUND)
 
 
@@ -86,6 +86,8 @@ def plan(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | 
             say(f"needs confirmation: table {rule.table}: {rule.rule}: would remove {rule.rows:,} rows")
         for warning in rule.warnings:
             say(f"warning: {warning}")
+        if rule.triggers:
+            say(f"fires: table {rule.table}: {rule.rule}: {', '.join(rule.triggers)}")
     if any(rule.refused for rule in planned):
         ctx.exit(_FOUND)
 
@@ -210,6 +212,8 @@ def audit(call: Call, *, files: Sequence[str], target: str | None, as_json: bool
     audited = audit_database(sources.bounding(database), database, others=sources.other_bounds(database))
     columns = ("table", "bound", "rows", "bytes", "rows_grown", "bytes_grown", "since")
     emit_rows(audited, columns, as_json=as_json)
+    for reason in dict.fromkeys(table.no_history for table in audited if table.no_history):
+        say(f"no history was kept: {reason}")
 
 
 @lifecycle.command(epilog=example("gandy lifecycle quarantine --target postgresql:///app --release"))

@@ -9,6 +9,7 @@ import click
 
 from gandy.errors import ContractTargetError
 from gandy.lifecycle import load
+from gandy.lifecycle.contract.tables import gathered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ class Sources:
         found = self._of_files() if self.files else self._of_app()
         if not found:
             raise click.UsageError("which contract? Pass --contract FILE, or name an app that declares one.")
-        return found
+        return list(gathered(found, self.target))
 
     def database(self) -> str:
         """The one database that a command looks at."""

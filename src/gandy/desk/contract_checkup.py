@@ -34,6 +34,8 @@ def _of_contract(contract: Contract) -> Iterator[Finding]:
     from gandy.lifecycle.reports.held import held_rules  # noqa: PLC0415 the same
 
     for found in check([contract]):
+        if found.severity == "information":
+            continue
         yield Finding(
             level="warning" if found.severity == "warning" else "problem",
             check=CHECK,

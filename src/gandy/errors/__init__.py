@@ -63,6 +63,7 @@ from gandy.errors.lifecycle import (
     MissingVariableError,
     RowsStuckError,
     RuleRefusedError,
+    StateObstructedError,
     SweepLeaseLostError,
 )
 from gandy.errors.manifests import (
@@ -208,6 +209,7 @@ __all__ = [
     "SettingProblem",
     "SettingsError",
     "SettingsFileError",
+    "StateObstructedError",
     "SweepLeaseLostError",
     "TaskCancelledError",
     "TimezoneNotFoundError",

@@ -58,6 +58,14 @@ class ContractTargetError(GandyError):
         self.problem = problem
 
 
+class StateObstructedError(GandyError):
+    """The lifecycle may not make or write the tables of its own state, so it may not delete either."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the lifecycle cannot keep its state: {problem}")
+        self.problem = problem
+
+
 class RuleRefusedError(GandyError):
     """A rule that may not delete here and now; the others go on."""
 

@@ -6,16 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gandy.lifecycle.advisor.survey import survey
-from gandy.lifecycle.database.target import open_target
+from gandy.lifecycle.contract.tables import gathered
+from gandy.lifecycle.database.target import Session, open_target
+from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
+from gandy.lifecycle.state.tables import LEASE, state_access
 from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
-    from gandy.lifecycle.selection.findings import Finding
     from gandy.lifecycle.supervisor.report import ContractReport
 
 
@@ -24,10 +26,26 @@ def check(
 ) -> list[Finding]:
     """Everything that is wrong, refused or doubtful about the contracts on their database."""
     findings: list[Finding] = []
-    for contract in contracts:
+    for contract in gathered(contracts, target):
         with open_target(contract.target(target), clock=clock) as session:
+            findings += _state_findings(session, contract)
             findings += survey(session, contract, session.now()).findings
     return findings
+
+
+def _state_findings(session: Session, contract: Contract) -> Iterator[Finding]:
+    """A sweep needs its state; where it may not write it, nothing can be swept."""
+    with session.reading() as connection:
+        obstacle = state_access(connection, session.dialect).obstacle
+    if obstacle is not None:
+        yield Finding(
+            severity=Severity.REFUSED,
+            scheduler=contract.name,
+            table=LEASE.name,
+            rule="",
+            message=obstacle.message,
+            remedy=obstacle.remedy,
+        )
 
 
 def sweep(

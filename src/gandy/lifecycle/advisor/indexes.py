@@ -71,7 +71,7 @@ class IndexAdvisor:
         if not self._is_served(walk):
             self._missing(resolved, walk.table, (*walk.equals, walk.instant))
         if isinstance(walk.rule, StaleCursor):
-            log = self.schema.find(walk.rule.log, resolved.declared.schema)
+            log = self.schema.find(walk.rule.log, walk.table.name.schema)
             if log is not None and not log.has_index_on((walk.rule.log_at,)):
                 self._missing(resolved, log, (walk.rule.log_at,))
 
@@ -92,15 +92,13 @@ class IndexAdvisor:
             self._missing(resolved, walk.table, (*walk.rule.per, walk.rule.order_by))
 
     def _advise_children(self, resolved: Resolved, walk: AgeWalk | CapWalk) -> None:
-        for table, columns in [*self._waited(resolved, walk), *_descendants(walk.children)]:
+        for table, columns in [*self._waited(walk), *_descendants(walk.children)]:
             if not table.has_index_on(columns):
                 self._missing(resolved, table, columns)
 
-    def _waited(
-        self, resolved: Resolved, walk: AgeWalk | CapWalk
-    ) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
+    def _waited(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
         for reference in walk.rule.wait_for:
-            child = self.schema.find(reference.table, reference.schema or resolved.declared.schema)
+            child = self.schema.find(reference.table, reference.schema or walk.table.name.schema)
             if child is not None:
                 yield child, reference.columns
 

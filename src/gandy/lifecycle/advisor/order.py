@@ -34,10 +34,10 @@ def sweep_order(tables: Sequence[Table]) -> list[Table]:
 
 def _first(table: Table) -> Iterator[tuple[str | None, str]]:
     for reference, _ in table.child_modes:
-        yield reference.schema, reference.table
+        yield reference.schema or table.schema, reference.table
     for rule in table.rules:
         if isinstance(rule, Singleton | Inline | Keep | DropPartition):
             continue
-        yield from ((reference.schema, reference.table) for reference in rule.wait_for)
+        yield from ((reference.schema or table.schema, reference.table) for reference in rule.wait_for)
         if isinstance(rule, StaleCursor):
             yield table.schema, rule.log

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from gandy.errors import ContractProblem
+from gandy.lifecycle.contract.names import GANDY, is_state_table
 from gandy.lifecycle.contract.rules import (
     Cap,
     DropPartition,
@@ -54,6 +55,14 @@ def keys_of(rule: Rule) -> tuple[str, ...]:
             return (f"{kind_of(rule)}:{rule.column}",)
         case _:
             assert_never(rule)
+
+
+def own_problems(name: object, schema: object) -> Iterator[tuple[str, str]]:
+    """Tables that no contract may bound, by the field that names them."""
+    if schema == GANDY:
+        yield "schema", "Gandy bounds its own tables itself; see its settings"
+    if is_state_table(str(name)):
+        yield "name", "the lifecycle keeps its own state there, and bounds it itself"
 
 
 def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:

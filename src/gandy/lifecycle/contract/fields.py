@@ -8,12 +8,15 @@ from enum import StrEnum
 from typing import TypeVar
 
 from gandy.errors import ContractInvalidError, ContractProblem, DurationFormatError
+from gandy.lifecycle.contract.names import split_reference
 from gandy.lifecycle.contract.rules import Reference, Scalar, Unit
 from gandy.settings.durations import parse_duration
 
 E = TypeVar("E", bound=StrEnum)
 
 Span = timedelta | str
+# Beyond, an instant so long ago is before the first that Python and SQLite can write.
+LONGEST = timedelta(days=36_500)
 
 
 class Fields:
@@ -68,8 +71,14 @@ class Fields:
 
     def span_or_zero(self, field: str, value: object) -> timedelta | None:
         """Read a duration; None where it cannot be read."""
-        if isinstance(value, timedelta) and value >= timedelta(0):
-            return value
+        span = value if isinstance(value, timedelta) else self._parsed(field, value)
+        if span is not None and not timedelta(0) <= span <= LONGEST:
+            given = str(value) if isinstance(value, timedelta) else repr(value)
+            self.note(field, f"is between 0 and {LONGEST.days}d (100 years), not {given}")
+            return None
+        return span
+
+    def _parsed(self, field: str, value: object) -> timedelta | None:
         if not isinstance(value, str):
             self.note(field, f'needs a duration such as "7d" or "1h30m", not {value!r}')
             return None
@@ -124,12 +133,12 @@ class Fields:
 
     def reference(self, field: str, value: object) -> Reference | None:
         """Read one `table.column`, `schema.table.column` or `table.first,second`."""
-        parts = value.split(".") if isinstance(value, str) else []
-        if len(parts) not in {2, 3} or not all(part.strip() for part in parts):
+        parts = split_reference(value) if isinstance(value, str) else None
+        if parts is None:
             self.note(field, f"needs table.column, not {value!r}")
             return None
-        columns = tuple(column.strip() for column in parts[-1].split(","))
-        return Reference(parts[-2], columns, parts[0] if len(parts) == 3 else None)  # noqa: PLR2004  # with schema
+        schema, table, columns = parts
+        return Reference(table, columns, schema)
 
     def per_state(self, states: tuple[Scalar, ...], value: object) -> tuple[tuple[Scalar, timedelta], ...]:
         """Read one keep_for for all states, or one for each."""

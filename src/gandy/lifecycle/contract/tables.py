@@ -9,12 +9,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gandy.errors import ContractInvalidError, ContractProblem, ContractTargetError
-from gandy.lifecycle.contract.consistency import rule_problems
+from gandy.lifecycle.contract.consistency import own_problems, rule_problems
 from gandy.lifecycle.contract.fields import Fields, Span
+from gandy.lifecycle.contract.names import GANDY
+from gandy.lifecycle.contract.rules import Keep
 from gandy.sweep import Budget, Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gandy.lifecycle.contract.rules import Reference, Rule
 
@@ -45,11 +47,15 @@ class Table:
     schema: str | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     throttle: Throttle = field(default_factory=Throttle)
+    triggers: Sequence[str] = ()  # that may fire when rows go: `name`, or `table.name` for a child's
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", tuple(self.rules))
         fields = Fields()
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "triggers", fields.names("triggers", self.triggers))
         fields.name("name", self.name)
+        for field_name, reason in own_problems(self.name, self.schema):
+            fields.note(field_name, reason)
         if not self.rules:
             fields.note("rules", "a table needs at least one rule")
         for child, mode in self.children.items():
@@ -57,6 +63,11 @@ class Table:
             fields.choice("children", mode, ChildMode)
         fields.problems.extend(rule_problems(tuple(self.rules)))
         fields.raise_if_wrong()
+
+    @property
+    def only_keeps(self) -> bool:
+        """Whether the table is declared for its holds alone."""
+        return all(isinstance(rule, Keep) for rule in self.rules)
 
     @property
     def label(self) -> str:
@@ -70,6 +81,7 @@ class Table:
         return tuple((reference, ChildMode(mode)) for reference, mode in read if reference is not None)
 
 
+_USUAL_SCHEMA = "public"
 DEFAULT_EVERY = timedelta(minutes=5)
 DEFAULT_BUDGET = Budget(rows=1_000_000, time=timedelta(minutes=2))
 
@@ -91,6 +103,8 @@ class Contract:
         object.__setattr__(self, "tables", tuple(self.tables))
         fields = Fields()
         fields.name("name", self.name)
+        if str(self.name).casefold() == GANDY:
+            fields.note("name", f"{self.name} is the scheduler of Gandy's own tables; choose another name")
         object.__setattr__(self, "every", fields.span("every", self.every))
         seen: set[str] = set()
         for table in self.tables:
@@ -125,6 +139,25 @@ class Contract:
         if not url:
             raise ContractTargetError(self.name, f"the variable {self.database_env} is not set")
         return url
+
+
+def gathered(contracts: Iterable[Contract], target: str | None = None) -> tuple[Contract, ...]:
+    """The contracts of one file or application; raises where two of them bound one table of a database."""
+    found = tuple(contracts)
+    seen: dict[object, Contract] = {}
+    problems = []
+    for contract in found:
+        for table in contract.tables:
+            if table.only_keeps:
+                continue
+            database = target or (contract.database, contract.database_env)
+            first = seen.setdefault((database, table.schema or _USUAL_SCHEMA, table.name), contract)
+            if first is not contract:
+                message = f"is bounded by the contract {first.name} already; put its rules together there"
+                problems.append(ContractProblem(message=message, source=contract.where, table=table.label))
+    if problems:
+        raise ContractInvalidError(problems)
+    return found
 
 
 def located(problems: Sequence[ContractProblem], *, source: str, table: str = "") -> list[ContractProblem]:

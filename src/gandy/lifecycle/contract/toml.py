@@ -18,6 +18,7 @@ from gandy.lifecycle.contract.tables import (
     Contract,
     Table,
     Throttle,
+    gathered,
     located,
 )
 from gandy.sweep import Budget, Pace
@@ -85,7 +86,7 @@ class _Reader:
         found = [self._contract(name, section) for name, section in sections.items()]
         if self._problems:
             raise ContractInvalidError(self._problems)
-        return tuple(contract for contract in found if contract is not None)
+        return gathered(contract for contract in found if contract is not None)
 
     def _contract(self, name: str, section: object) -> Contract | None:
         source = f"{self._source}: lifecycle.{name}"
@@ -127,18 +128,19 @@ class _Reader:
             fields.note("tables", f"needs a table, not {entry!r}")
             self._take(fields, source=source)
             return None
-        _unknown(fields, entry, {"name", "schema", "rules", "children", "throttle"})
+        _unknown(fields, entry, {"name", "schema", "rules", "children", "throttle", "triggers"})
         name = fields.name("name", entry.get("name"))
         schema = fields.optional_name("schema", entry.get("schema"))
         children = _children(fields, entry)
         throttle = _throttle(fields, entry)
+        triggers = fields.names("triggers", entry.get("triggers", []))
         rules = self._rules(entry.get("rules"), fields)
         where = name if schema is None else f"{schema}.{name}"
         if fields.problems:
             self._take(fields, source=source, table=where)
             return None
         try:
-            return Table(name, rules, schema=schema, children=children, throttle=throttle)
+            return Table(name, rules, schema=schema, children=children, throttle=throttle, triggers=triggers)
         except ContractInvalidError as error:
             self._problems.extend(located(error.problems, source=source, table=where))
             return None

@@ -8,12 +8,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection, Select
 
     from gandy.lifecycle.contract.rules import Unit
-    from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
+    from gandy.lifecycle.database.facts import (
+        ColumnFacts,
+        ColumnType,
+        ForeignKey,
+        Lineage,
+        Standing,
+        TableFacts,
+        TableName,
+    )
     from gandy.lifecycle.database.instants import Form
 
 
@@ -59,6 +67,25 @@ class Partition:
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class StateObstacle:
+    """Why the lifecycle's own tables cannot be made or written, and what would help."""
+
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class StateAccess:
+    """Whether the lifecycle's own tables are there, and what keeps the role from making or writing them."""
+
+    exists: bool
+    obstacle: StateObstacle | None = None
+
+
 class Dialect(Protocol):
     """One kind of database."""
 
@@ -99,12 +126,28 @@ class Dialect(Protocol):
         """The schemas that hold application tables."""
         ...
 
-    def foreign_keys(self, connection: Connection) -> Sequence[ForeignKey]:
-        """Every foreign key of the application's tables, with what it does on delete."""
+    def search_path(self, connection: Connection) -> Sequence[str | None]:
+        """The schemas in which a name without a schema is looked for, in order."""
         ...
 
-    def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:
-        """The partitioned tables, and the partitions of all of them."""
+    def lineage(self, connection: Connection) -> Lineage:
+        """Which tables are partitions of which, and which inherit from which."""
+        ...
+
+    def foreign_keys(self, connection: Connection, lineage: Lineage) -> Sequence[ForeignKey]:
+        """Every foreign key of the database, seen by the role or not, with what it does on delete."""
+        ...
+
+    def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
+        """What the role may do with each table, and what fires when rows of it are deleted."""
+        ...
+
+    def own_tables(self, connection: Connection) -> frozenset[TableName]:
+        """The tables of Gandy itself, which no contract may bound."""
+        ...
+
+    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
+        """Whether the lifecycle's own tables are there, and what keeps the role from writing them."""
         ...
 
     def stored_type(self, declared: ColumnType) -> ColumnType:

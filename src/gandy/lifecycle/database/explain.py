@@ -23,7 +23,7 @@ class Explain(Executable, ClauseElement):
 
 @compiles(Explain, "postgresql")
 def _postgres(element: Explain, compiler: SQLCompiler, **options: object) -> str:
-    return f"EXPLAIN (FORMAT JSON) {compiler.process(element.statement, **options)}"
+    return f"EXPLAIN (FORMAT JSON, VERBOSE) {compiler.process(element.statement, **options)}"
 
 
 @compiles(Explain, "sqlite")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import TableClause, column, table
 from sqlalchemy.types import TypeEngine
 
+from gandy.lifecycle.contract.names import spelled
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 ColumnType = TypeEngine[Any]
 
@@ -53,10 +55,72 @@ class ForeignKey:
     columns: tuple[str, ...]
     parent: TableName
     parent_columns: tuple[str, ...]
-    on_delete: str
+    on_delete: str  # NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT
+    set_null_columns: tuple[str, ...] = ()  # of ON DELETE SET NULL (columns); () means all
+    is_deferred: bool = False
+    member: TableName | None = None  # the key refers to this partition or inheriting table of the parent only
 
     def __str__(self) -> str:
-        return f"{self.child}.{','.join(self.columns)}"
+        return spelled((self.child.schema, self.child.name), self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What fires when rows of a table are deleted: a trigger, or a rule of PostgreSQL."""
+
+    table: TableName
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.table}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the role may do with a table, and what fires when rows of it are deleted."""
+
+    role: str = ""
+    may_enter: bool = True  # USAGE on the schema
+    may_delete: bool = True
+    owns: bool = True  # the table and all its partitions
+    unreadable: frozenset[str] = frozenset()  # columns that the role may not SELECT
+    unwritable: frozenset[str] = frozenset()  # columns that the role may not UPDATE
+    has_row_security: bool = False  # active for this role: rows may be hidden from it
+    delete_triggers: tuple[Trigger, ...] = ()
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the role may read every column."""
+        return self.may_enter and not self.unreadable
+
+
+OPEN = Standing()
+
+
+@dataclass(slots=True)
+class Lineage:
+    """Which tables are partitions of which, and which inherit from which."""
+
+    partitioned: set[TableName] = field(default_factory=set)
+    partitions: set[TableName] = field(default_factory=set)
+    parents: dict[TableName, list[TableName]] = field(default_factory=dict)
+    members: dict[TableName, list[TableName]] = field(default_factory=dict)
+
+    def ancestors(self, table: TableName) -> Iterator[TableName]:
+        """The tables whose rows include the table's own."""
+        for parent in self.parents.get(table, ()):
+            yield parent
+            yield from self.ancestors(parent)
+
+    def descendants(self, table: TableName) -> Iterator[TableName]:
+        """The partitions and inheriting tables at every depth."""
+        for member in self.members.get(table, ()):
+            yield member
+            yield from self.descendants(member)
+
+    def inheritors(self, table: TableName) -> tuple[TableName, ...]:
+        """The tables that inherit from it and are no partitions."""
+        return tuple(sorted({each for each in self.descendants(table) if each not in self.partitions}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +134,8 @@ class TableFacts:
     indexes: tuple[IndexFacts, ...]
     is_partitioned: bool
     clause: TableClause
+    inheritors: tuple[TableName, ...] = ()  # tables that inherit from it and are no partitions
+    standing: Standing = OPEN
 
     def has_index_on(self, columns: tuple[str, ...]) -> bool:
         """Whether a full index starts with these columns, in any order."""
@@ -94,10 +160,14 @@ class SchemaFacts:
     default_schema: str | None
     tables: Mapping[TableName, TableFacts]
     foreign_keys: tuple[ForeignKey, ...]
+    search_path: tuple[str | None, ...] = ()
+    own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
-        """The table of this name, or None."""
-        return self.tables.get(TableName(schema or self.default_schema, name))
+        """The table of this name, without a schema the first on the search path; None where there is none."""
+        schemas = [schema] if schema is not None else [*self.search_path, self.default_schema]
+        found = (self.tables.get(TableName(each, name)) for each in schemas)
+        return next((facts for facts in found if facts is not None), None)
 
     def referring_to(self, parent: TableName) -> tuple[ForeignKey, ...]:
         """The foreign keys whose rows refer to the table's rows."""

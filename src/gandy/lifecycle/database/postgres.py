@@ -6,20 +6,42 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import Connection, Select, bindparam, cast, func, inspect, select, text
+from sqlalchemy import Connection, Select, bindparam, cast, func, select, text
 from sqlalchemy.types import BigInteger, Date, DateTime, Float, Integer, Numeric, UserDefinedType
 from typing_extensions import override
 
 from gandy.lifecycle.contract.rules import Unit
-from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Patience, TableSize
+from gandy.lifecycle.database.dialect import (
+    Access,
+    Dialect,
+    Failure,
+    Patience,
+    StateAccess,
+    TableSize,
+)
 from gandy.lifecycle.database.explain import Explain
-from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
+from gandy.lifecycle.database.facts import (
+    ColumnFacts,
+    ColumnType,
+    ForeignKey,
+    Lineage,
+    Standing,
+    TableFacts,
+    TableName,
+)
 from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind
+from gandy.lifecycle.database.postgres_catalogue import (
+    read_foreign_keys,
+    read_lineage,
+    read_own_tables,
+    read_standings,
+    read_state_access,
+)
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
@@ -99,22 +121,29 @@ class Postgres(PostgresPartitions, Dialect):
         return list(found.scalars())
 
     @override
-    def foreign_keys(self, connection: Connection) -> Sequence[ForeignKey]:
-        inspector = inspect(connection)
-        return [
-            ForeignKey(
-                name=found["name"] or "",
-                child=TableName(schema, child),
-                columns=tuple(found["constrained_columns"]),
-                # A parent in the child's own schema is reported without one.
-                parent=TableName(found["referred_schema"] or schema, found["referred_table"]),
-                parent_columns=tuple(found["referred_columns"]),
-                on_delete=str(found.get("options", {}).get("ondelete") or "NO ACTION").upper(),
-            )
-            for schema in self.user_schemas(connection)
-            for (_, child), constraints in inspector.get_multi_foreign_keys(schema=schema).items()
-            for found in constraints
-        ]
+    def search_path(self, connection: Connection) -> Sequence[str | None]:
+        found = connection.execute(text("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))::text"))
+        return list(found.scalars())
+
+    @override
+    def lineage(self, connection: Connection) -> Lineage:
+        return read_lineage(connection)
+
+    @override
+    def foreign_keys(self, connection: Connection, lineage: Lineage) -> Sequence[ForeignKey]:
+        return read_foreign_keys(connection, lineage)
+
+    @override
+    def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
+        return read_standings(connection, names)
+
+    @override
+    def own_tables(self, connection: Connection) -> frozenset[TableName]:
+        return read_own_tables(connection)
+
+    @override
+    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
+        return read_state_access(connection, tables)
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:
@@ -140,8 +169,8 @@ class Postgres(PostgresPartitions, Dialect):
     def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
         _set_local(connection, **_INDEX_WALK)
         [plan] = connection.execute(Explain(statement)).scalar_one()
-        members = {table.name, *self.member_names(connection, table)}
-        scans = [node for node in _nodes(plan["Plan"]) if node.get("Relation Name") in members]
+        members = {table, *self.members(connection, table)}
+        scans = [node for node in _nodes(plan["Plan"]) if _relation(node) in members]
         searches = [node for node in scans if "Index Cond" in node]
         detail = ", ".join(f"{node['Node Type']} {node.get('Index Name', '')}".strip() for node in scans)
         index = next((str(node["Index Name"]) for node in searches), None)
@@ -157,11 +186,12 @@ class Postgres(PostgresPartitions, Dialect):
     def size(self, connection: Connection, table: TableFacts) -> TableSize:
         found = connection.execute(
             text(
-                "SELECT coalesce(sum(pg_total_relation_size(relid)), 0), coalesce(sum(greatest("
-                "pg_stat_get_live_tuples(relid), 0)), 0)::bigint FROM (SELECT :name ::regclass AS relid UNION"
-                " SELECT inhrelid FROM pg_inherits WHERE inhparent = :name ::regclass) AS members"
+                "WITH RECURSIVE members (relid) AS (SELECT CAST(:name AS regclass)::oid UNION"
+                " SELECT inhrelid FROM pg_inherits JOIN members ON inhparent = relid)"
+                " SELECT coalesce(sum(pg_total_relation_size(relid)), 0), coalesce(sum(greatest("
+                "pg_stat_get_live_tuples(relid), 0)), 0)::bigint FROM members"
             ),
-            {"name": _quoted(connection, table.name)},
+            {"name": _regclass(table.name)},
         )
         [size, rows] = found.one()
         return TableSize(rows=int(rows), bytes=int(size))
@@ -174,7 +204,7 @@ class Postgres(PostgresPartitions, Dialect):
                 "pg_stat_get_xact_blocks_fetched(indexrelid)), 0) FROM pg_index"
                 " WHERE indrelid = :name ::regclass"
             ),
-            {"name": _quoted(connection, table)},
+            {"name": _regclass(table)},
         )
         return int(found.scalar_one())
 
@@ -193,7 +223,7 @@ class Postgres(PostgresPartitions, Dialect):
                 "waiter.relation = :name ::regclass OR EXISTS (SELECT FROM pg_locks AS mine WHERE"
                 " mine.pid = waiter.pid AND mine.relation = :name ::regclass AND mine.granted))"
             ),
-            {"name": _quoted(connection, table)},
+            {"name": _regclass(table)},
         )
         return int(found.scalar_one())
 
@@ -205,7 +235,7 @@ class Postgres(PostgresPartitions, Dialect):
                 " AND attnum = ANY (conkey) WHERE contype = 'c' AND conrelid = :name ::regclass"
                 " AND attname = :column"
             ),
-            {"name": _quoted(connection, facts.name), "column": column},
+            {"name": _regclass(facts.name), "column": column},
         )
         return bool(found.scalar_one())
 
@@ -243,9 +273,14 @@ def _milliseconds(span: timedelta) -> str:
     return str(max(1, span // timedelta(milliseconds=1)))
 
 
-def _quoted(connection: Connection, table: TableName) -> str:
-    quote = connection.dialect.identifier_preparer.quote
-    return ".".join(quote(part) for part in (table.schema, table.name) if part is not None)
+def _regclass(table: TableName) -> str:
+    """The name as regclass reads it; SQLAlchemy's quoting would double a percent sign."""
+    parts = (part.replace('"', '""') for part in (table.schema, table.name) if part is not None)
+    return ".".join(f'"{part}"' for part in parts)
+
+
+def _relation(node: dict[str, Any]) -> TableName:
+    return TableName(node.get("Schema"), str(node.get("Relation Name")))
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

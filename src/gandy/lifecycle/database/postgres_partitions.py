@@ -16,45 +16,50 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.compiler import DDLCompiler
 
-_MEMBERS = text(
-    "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
-    " JOIN pg_class AS parent ON parent.oid = inhparent JOIN pg_namespace AS space"
-    " ON space.oid = parent.relnamespace WHERE parent.relname = :table AND space.nspname = :schema"
-)
-_TABLES = text(
-    "SELECT space.nspname, relation.relname, relation.relkind = 'p', relation.relispartition"
-    " FROM pg_class AS relation JOIN pg_namespace AS space ON space.oid = relation.relnamespace"
-    " WHERE relation.relkind IN ('r', 'p') AND (relation.relkind = 'p' OR relation.relispartition)"
-)
-_RANGES = text(
-    "SELECT child_space.nspname, child.relname, greatest(child.reltuples, 0)::bigint,"
-    " substring(pg_get_expr(child.relpartbound, child.oid) FROM 'TO \\(''([^'']+)''\\)$')"
-    " AS bound FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
-    " JOIN pg_namespace AS child_space ON child_space.oid = child.relnamespace"
-    " JOIN pg_class AS parent ON parent.oid = inhparent"
-    " JOIN pg_namespace AS space ON space.oid = parent.relnamespace"
-    " JOIN pg_partitioned_table AS layout ON layout.partrelid = parent.oid"
-    " JOIN pg_attribute AS field ON field.attrelid = parent.oid AND field.attnum = layout.partattrs[0]"
-    " WHERE parent.relname = :table AND space.nspname = :schema AND field.attname = :column"
-    " AND layout.partstrat = 'r' AND layout.partnatts = 1"
-    " AND pg_get_expr(child.relpartbound, child.oid) ~ 'TO \\(''[^'']+''\\)$'"
-)
+_MEMBERS = text("""
+    WITH RECURSIVE member (oid) AS (
+        SELECT relation.oid FROM pg_catalog.pg_class AS relation
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+        WHERE relation.relname = :table AND space.nspname = :schema
+        UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN member ON inhparent = member.oid
+    )
+    SELECT space.nspname::text, relation.relname::text FROM member
+    JOIN pg_catalog.pg_class AS relation ON relation.oid = member.oid
+    JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+""")
+# A bound is written as DateStyle and TimeZone say: the server that wrote it reads it again.
+_RANGES = text(r"""
+    SELECT nspname, relname, rows, CASE
+        WHEN kind = 'timestamptz'::regtype THEN pg_catalog.to_char(
+            ended::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS.US"+00\:00"')
+        WHEN kind IN ('timestamp'::regtype, 'date'::regtype) THEN pg_catalog.to_char(
+            ended::timestamp, 'YYYY-MM-DD"T"HH24\:MI\:SS.US')
+        ELSE ended END AS bound
+    FROM (
+        SELECT child_space.nspname, child.relname, greatest(child.reltuples, 0)::bigint AS rows,
+               field.atttypid AS kind, pg_catalog.btrim(substring(pg_catalog.pg_get_expr(
+                   child.relpartbound, child.oid) FROM 'TO \((''[^'']+''|-?[0-9.]+)\)$'), '''') AS ended
+        FROM pg_catalog.pg_inherits
+        JOIN pg_catalog.pg_class AS child ON child.oid = inhrelid
+        JOIN pg_catalog.pg_namespace AS child_space ON child_space.oid = child.relnamespace
+        JOIN pg_catalog.pg_class AS parent ON parent.oid = inhparent
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = parent.relnamespace
+        JOIN pg_catalog.pg_partitioned_table AS layout ON layout.partrelid = parent.oid
+        JOIN pg_catalog.pg_attribute AS field
+        ON field.attrelid = parent.oid AND field.attnum = layout.partattrs[0]
+        WHERE parent.relname = :table AND space.nspname = :schema AND field.attname = :column
+        AND layout.partstrat = 'r' AND layout.partnatts = 1
+    ) AS ranges WHERE ended IS NOT NULL AND ended NOT IN ('infinity', '-infinity')
+""")
 
 
 class PostgresPartitions:
     """What there is to know about partitions."""
 
-    def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:
-        """The partitioned tables, and the partitions of all of them."""
-        rows = connection.execute(_TABLES).all()
-        partitioned = {TableName(schema, name) for schema, name, is_parent, _ in rows if is_parent}
-        members = {TableName(schema, name) for schema, name, _, is_member in rows if is_member}
-        return partitioned, members
-
-    def member_names(self, connection: Connection, table: TableName) -> list[str]:
-        """The names of the table's partitions."""
+    def members(self, connection: Connection, table: TableName) -> list[TableName]:
+        """The table with its partitions and inheriting tables, at every depth."""
         found = connection.execute(_MEMBERS, {"table": table.name, "schema": table.schema})
-        return list(found.scalars())
+        return [TableName(schema, name) for schema, name in found]
 
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         """The range partitions of the table by this column that end somewhere."""

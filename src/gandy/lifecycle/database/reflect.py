@@ -9,17 +9,18 @@ from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SAWarning
 
 from gandy.lifecycle.database.facts import (
+    OPEN,
     ColumnFacts,
-    ForeignKey,
     IndexFacts,
     SchemaFacts,
+    Standing,
     TableFacts,
     TableName,
     table_clause,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sqlalchemy.engine.interfaces import (
         ReflectedColumn,
@@ -34,13 +35,14 @@ Wanted = tuple[str | None, str]
 
 def reflect(connection: Connection, dialect: Dialect, wanted: Iterable[Wanted]) -> SchemaFacts:
     """What the catalogue says about these tables and everything that refers to them."""
-    return _Catalogue(connection, dialect).schema(wanted)
+    catalogue = _Catalogue(connection, dialect)
+    return catalogue.schema(catalogue.with_referring(wanted))
 
 
 def reflect_all(connection: Connection, dialect: Dialect) -> SchemaFacts:
     """What the catalogue says about every application table; a partition belongs to its table."""
     catalogue = _Catalogue(connection, dialect)
-    return catalogue.schema([(name.schema, name.name) for name in catalogue.names()])
+    return catalogue.schema(catalogue.names())
 
 
 class _Catalogue:
@@ -52,30 +54,44 @@ class _Catalogue:
         self._inspector = inspect(connection)
         self._schemas = dialect.user_schemas(connection)
         self._default = None if None in self._schemas else self._inspector.default_schema_name
-        self._partitioned, self._members = dialect.partitioned_tables(connection)
+        self._search_path = tuple(dialect.search_path(connection))
+        self._lineage = dialect.lineage(connection)
 
-    def names(self) -> list[TableName]:
-        found = (
+        self._keys = tuple(dialect.foreign_keys(connection, self._lineage))
+
+    def names(self) -> set[TableName]:
+        """Every table that the role can look at."""
+        found = {
             TableName(schema, name)
             for schema in self._schemas
             for name in self._inspector.get_table_names(schema=schema)
-        )
-        return [name for name in found if name not in self._members]
+        }
+        return found - self._lineage.partitions
 
-    def schema(self, wanted: Iterable[Wanted]) -> SchemaFacts:
-        keys = self._foreign_keys()
-        names = _with_referring({TableName(schema or self._default, name) for schema, name in wanted}, keys)
+    def with_referring(self, wanted: Iterable[Wanted]) -> set[TableName]:
+        """These tables and all that refer to them, at every depth."""
+        found = {name for each in wanted for name in self._meant(each)}
+        while more := {key.child for key in self._keys if key.parent in found} - found:
+            found |= more
+        return found
+
+    def schema(self, names: set[TableName]) -> SchemaFacts:
+        standings = self._dialect.standings(self._connection, names)
         tables: dict[TableName, TableFacts] = {}
         for schema in {name.schema for name in names}:
-            tables |= self._tables(schema, {name.name for name in names if name.schema == schema})
-        return SchemaFacts(self._default, tables, keys)
+            tables |= self._tables(schema, {name.name for name in names if name.schema == schema}, standings)
+        own_tables = self._dialect.own_tables(self._connection)
+        return SchemaFacts(self._default, tables, self._keys, self._search_path, own_tables)
 
-    def _foreign_keys(self) -> tuple[ForeignKey, ...]:
-        keys = self._dialect.foreign_keys(self._connection)
-        # The copies of a key that partitions carry say nothing new.
-        return tuple(key for key in keys if not self._members.intersection((key.child, key.parent)))
+    def _meant(self, wanted: Wanted) -> Iterator[TableName]:
+        """A name without a schema may mean a table of any schema on the search path."""
+        schema, name = wanted
+        schemas = [schema] if schema is not None else [*self._search_path, self._default]
+        return (TableName(each, name) for each in schemas)
 
-    def _tables(self, schema: str | None, names: set[str]) -> dict[TableName, TableFacts]:
+    def _tables(
+        self, schema: str | None, names: set[str], standings: Mapping[TableName, Standing]
+    ) -> dict[TableName, TableFacts]:
         present = sorted(names.intersection(self._inspector.get_table_names(schema=schema)))
         if not present:
             return {}
@@ -90,6 +106,7 @@ class _Catalogue:
                 columns={found["name"]: _column(found) for found in columns[slot]},
                 primary_key=tuple(keys[slot]["constrained_columns"]) if slot in keys else (),
                 indexes=(*map(_index, indexes.get(slot, ())), *map(_unique, uniques.get(slot, ()))),
+                standing=standings.get(TableName(schema, slot[1]), OPEN),
             )
             for slot in columns
         }
@@ -101,9 +118,11 @@ class _Catalogue:
         columns: dict[str, ColumnFacts],
         primary_key: tuple[str, ...],
         indexes: tuple[IndexFacts, ...],
+        standing: Standing,
     ) -> TableFacts:
+        is_partitioned = name in self._lineage.partitioned
         key = _key(columns, primary_key, indexes)
-        hidden = None if key or name in self._partitioned else self._dialect.row_identity()
+        hidden = None if key or is_partitioned else self._dialect.row_identity()
         shown = columns if hidden is None else {**columns, hidden.name: hidden}
         return TableFacts(
             name=name,
@@ -111,16 +130,11 @@ class _Catalogue:
             primary_key=primary_key,
             key=(hidden,) if hidden is not None else key,
             indexes=indexes,
-            is_partitioned=name in self._partitioned,
+            is_partitioned=is_partitioned,
             clause=table_clause(name, shown, self._dialect.stored_type),
+            inheritors=self._lineage.inheritors(name),
+            standing=standing,
         )
-
-
-def _with_referring(names: set[TableName], keys: Sequence[ForeignKey]) -> set[TableName]:
-    found = set(names)
-    while more := {key.child for key in keys if key.parent in found} - found:
-        found |= more
-    return found
 
 
 def _column(found: ReflectedColumn) -> ColumnFacts:

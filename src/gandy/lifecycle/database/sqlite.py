@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,35 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import BigInteger, Float, Integer, NullType
 from typing_extensions import override
 
+from gandy.lifecycle.contract.names import GANDY_TABLES
 from gandy.lifecycle.contract.rules import Unit
-from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Partition, Patience, TableSize
+from gandy.lifecycle.database.dialect import (
+    Access,
+    Dialect,
+    Failure,
+    Partition,
+    Patience,
+    StateAccess,
+    StateObstacle,
+    TableSize,
+)
 from gandy.lifecycle.database.explain import Explain
-from gandy.lifecycle.database.facts import ColumnFacts, ColumnType, ForeignKey, TableFacts, TableName
+from gandy.lifecycle.database.facts import (
+    ColumnFacts,
+    ColumnType,
+    ForeignKey,
+    Lineage,
+    Standing,
+    TableFacts,
+    TableName,
+    Trigger,
+)
 from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind, form_of_texts
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
@@ -33,6 +53,17 @@ _FOREIGN_KEYS = text(
     " ON parents.type = 'table' AND parents.name = key.\"table\" COLLATE NOCASE WHERE tables.type = 'table'"
     " ORDER BY tables.name, key.id, key.seq"
 )
+_TABLES = text("SELECT name FROM sqlite_master WHERE type = 'table'")
+_TRIGGERS = text(
+    "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY tbl_name, name"
+)
+# SQLite stores a declaration from the trigger's own name on, behind these two words.
+_TRIGGER_EVENT = re.compile(
+    r"""CREATE\s+TRIGGER\s+(?:"(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^]]*\]|[^\s"'`[]+)\s*
+    (?:(?:BEFORE|AFTER|INSTEAD\s+OF)\s+)?(DELETE|INSERT|UPDATE)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TELLING = {"schema_version", "manifest_group", "work_queue", "dead_letter"}  # together in Gandy's file only
 _MACHINE = platform.node()
 
 
@@ -92,7 +123,15 @@ class Sqlite(Dialect):
         return [None]
 
     @override
-    def foreign_keys(self, connection: Connection) -> Sequence[ForeignKey]:
+    def search_path(self, connection: Connection) -> Sequence[str | None]:
+        return [None]
+
+    @override
+    def lineage(self, connection: Connection) -> Lineage:
+        return Lineage()
+
+    @override
+    def foreign_keys(self, connection: Connection, lineage: Lineage) -> Sequence[ForeignKey]:
         """From the pragma: SQLAlchemy overlooks what a key declared beside its column does on delete."""
         keys: dict[tuple[str, int], list[Row[Any]]] = {}
         for row in connection.execute(_FOREIGN_KEYS):
@@ -100,8 +139,32 @@ class Sqlite(Dialect):
         return [_foreign_key(connection, child, rows) for (child, _), rows in keys.items()]
 
     @override
-    def partitioned_tables(self, connection: Connection) -> tuple[set[TableName], set[TableName]]:
-        return set(), set()
+    def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
+        """Whoever can open the file may do everything; only triggers are looked up."""
+        by_name = {name.name.casefold(): name for name in names}
+        found: dict[TableName, list[Trigger]] = {}
+        for row in connection.execute(_TRIGGERS):
+            table = by_name.get(row.tbl_name.casefold())
+            if table is not None and _fires_on_delete(row.sql):
+                found.setdefault(table, []).append(Trigger(table, row.name))
+        return {table: Standing(delete_triggers=tuple(triggers)) for table, triggers in found.items()}
+
+    @override
+    def own_tables(self, connection: Connection) -> frozenset[TableName]:
+        """Those of Gandy's file; a table of one such name in another file is the application's."""
+        found = {str(name) for name in connection.execute(_TABLES).scalars()}
+        mine = GANDY_TABLES if found >= _TELLING else frozenset[str]()
+        return frozenset(TableName(None, name) for name in found & mine)
+
+    @override
+    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
+        """Only a file that cannot be written stands in the way."""
+        exists = set(tables) <= set(connection.execute(_TABLES).scalars())
+        file = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
+        if not file or os.access(str(file), os.W_OK):
+            return StateAccess(exists)
+        message = f"{file} cannot be written by this user"
+        return StateAccess(exists, StateObstacle(message, "Give this user write access to the file"))
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:
@@ -129,10 +192,9 @@ class Sqlite(Dialect):
     @override
     def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
-        mine = [step for step in steps if step.split(" ")[1:2] == [table.name]]
-        index = next((step.split("INDEX ", 1)[1].split(" ")[0] for step in mine if "INDEX " in step), None)
+        mine = [step for step in steps if _is_about(step, table.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
-        return Access(is_search, index, ", ".join(mine))
+        return Access(is_search, _index_of(connection, mine, table), ", ".join(mine))
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
@@ -182,14 +244,48 @@ def _foreign_key(connection: Connection, child: str, rows: Sequence[Row[Any]]) -
         child=TableName(None, child),
         columns=tuple(str(row.child_column) for row in rows),
         parent=TableName(None, parent),
-        parent_columns=named or _primary_key(connection, parent),
+        parent_columns=_spelled_as_in(connection, parent, named) or _primary_key(connection, parent),
         on_delete=str(rows[0].on_delete).upper(),
     )
+
+
+def _spelled_as_in(connection: Connection, table: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """A key may write the columns of its parent in another case than the parent does."""
+    if not columns:
+        return ()
+    found = connection.execute(text("SELECT name FROM pragma_table_info(:name)"), {"name": table}).scalars()
+    spelling = {str(name).casefold(): str(name) for name in found}
+    return tuple(spelling.get(column.casefold(), column) for column in columns)
 
 
 def _primary_key(connection: Connection, table: str) -> tuple[str, ...]:
     """What a key refers to that names no columns of its parent."""
     return tuple(inspect(connection).get_pk_constraint(table)["constrained_columns"])
+
+
+def _fires_on_delete(declaration: str) -> bool:
+    """Whether a trigger fires on DELETE; one that cannot be read is taken to."""
+    found = _TRIGGER_EVENT.match(declaration)
+    return found is None or found[1].upper() == "DELETE"
+
+
+def _is_about(step: str, table: str) -> bool:
+    """Whether a step of a plan reads the table, whose name may hold spaces."""
+    for verb in ("SEARCH ", "SCAN "):
+        if step.startswith(verb + table):
+            rest = step.removeprefix(verb + table)
+            return not rest or rest.startswith((" USING ", " AS ", " VIRTUAL "))
+    return False
+
+
+def _index_of(connection: Connection, steps: Sequence[str], table: TableName) -> str | None:
+    """The index that a step names, by the names that the table's indexes have."""
+    used = next((step.split("INDEX ", 1)[1] for step in steps if "INDEX " in step), None)
+    if used is None:
+        return None
+    found = connection.execute(text("SELECT name FROM pragma_index_list(:name)"), {"name": table.name})
+    names = sorted((str(name) for name in found.scalars()), key=len, reverse=True)
+    return next((name for name in names if used == name or used.startswith(f"{name} (")), None)
 
 
 def _bytes(connection: Connection, table: TableName) -> int | None:

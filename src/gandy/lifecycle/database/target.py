@@ -108,7 +108,8 @@ def _postgres_engine(url: URL) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _speak_utc(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
         connection.autocommit = True
-        connection.execute("SET TIME ZONE 'UTC'")
+        # The driver reads instants and spans in these styles only, whatever the role or database has set.
+        connection.execute("SET TIME ZONE 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'postgres'")
         connection.autocommit = False
 
     return engine

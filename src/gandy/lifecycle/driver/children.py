@@ -47,7 +47,7 @@ def _settle(
             counted = select(func.count()).select_from(child.table.clause).where(mine)
             gone[label(child.table.name)] += connection.execute(counted).scalar_one()
         case ChildMode.SET_NULL:
-            connection.execute(update(child.table.clause).where(mine).values(dict.fromkeys(child.columns)))
+            connection.execute(update(child.table.clause).where(mine).values(dict.fromkeys(child.nulled)))
         case _:
             assert_never(child.mode)
     return gone

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gandy.errors import StateObstructedError
 from gandy.lifecycle.contract.matrix import MatrixRow, bound_of
 from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.database.reflect import reflect_all
@@ -13,11 +14,12 @@ from gandy.lifecycle.state.growth import Measured, forget_others, last_measured,
 from gandy.lifecycle.state.tables import OWN_TABLES, ensure_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.dialect import TableSize
 
 UNBOUNDED = "unbounded"
 _OWN_BOUND = "bounded by the lifecycle itself: one row per rule, lease and audited table"
@@ -35,6 +37,7 @@ class AuditedTable:
     rows_grown: int | None = None
     bytes_grown: int | None = None
     since: datetime | None = None
+    no_history: str | None = None  # why this audit is not remembered
 
     @property
     def is_bounded(self) -> bool:
@@ -51,8 +54,16 @@ def audit(
 ) -> list[AuditedTable]:
     """Look at every table; `others` say what bounds tables that no contract is for."""
     with open_target(target, clock=clock) as session:
+        return _Auditor(session, list(contracts), list(others)).tables(no_history=_obstacle(session))
+
+
+def _obstacle(session: Session) -> str | None:
+    """A role that may not write can look all the same."""
+    try:
         ensure_tables(session)
-        return _Auditor(session, list(contracts), list(others)).tables()
+    except StateObstructedError as error:
+        return error.problem
+    return None
 
 
 class _Auditor:
@@ -63,23 +74,28 @@ class _Auditor:
         self._contracts = contracts
         self._others = others
 
-    def tables(self) -> list[AuditedTable]:
+    def tables(self, *, no_history: str | None) -> list[AuditedTable]:
         now = self._session.now()
         with self._session.reading() as connection:
             schema = reflect_all(connection, self._session.dialect)
-            before = last_measured(connection)
+            before = {} if no_history else last_measured(connection)
             sizes = {
                 name: self._session.dialect.size(connection, facts)
                 for name, facts in sorted(schema.tables.items())
             }
+        if no_history is None:
+            self._record(now, sizes)
+        audited = [
+            self._table(name, Measured(now, size), before.get(str(name)), default=schema.default_schema)
+            for name, size in sizes.items()
+        ]
+        return [replace(table, no_history=no_history) for table in audited]
+
+    def _record(self, now: datetime, sizes: Mapping[TableName, TableSize]) -> None:
         with self._session.writing() as connection:
             forget_others(connection, map(str, sizes))
             for name, size in sizes.items():
                 record_size(connection, str(name), Measured(now, size))
-        return [
-            self._table(name, Measured(now, size), before.get(str(name)), default=schema.default_schema)
-            for name, size in sizes.items()
-        ]
 
     def _table(
         self, name: TableName, now: Measured, before: Measured | None, *, default: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, assert_never
 
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.advisor.survey import Survey, survey
+from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
@@ -49,6 +50,7 @@ class PlannedRule:
     needs_confirmation: bool = False
     refused: str | None = None
     warnings: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()  # that fire when the rows go
 
 
 def plan(
@@ -56,7 +58,7 @@ def plan(
 ) -> list[PlannedRule]:
     """What a sweep would do now, rule by rule in the order it would; nothing is written."""
     planned = []
-    for contract in contracts:
+    for contract in gathered(contracts, target):
         with open_target(contract.target(target), clock=clock) as session:
             planned += _Planner(session, survey(session, contract, session.now())).rules()
     return planned
@@ -86,7 +88,12 @@ class _Planner:
             ]
 
     def _rule(self, connection: Connection, rule: Resolved) -> list[PlannedRule]:
-        refusals = [str(found) for found in rule.findings if found.severity is not Severity.WARNING]
+        return [
+            replace(planned, triggers=tuple(rule.triggers)) for planned in self._planned(connection, rule)
+        ]
+
+    def _planned(self, connection: Connection, rule: Resolved) -> list[PlannedRule]:
+        refusals = [str(found) for found in rule.findings if found.severity.stops]
         warnings = tuple(str(found) for found in rule.findings if found.severity is Severity.WARNING)
         if refusals or not rule.walks:
             return [

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, exists, select
 
 from gandy.lifecycle.contract.rules import Keep, Reference
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
-from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts
+from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
 from gandy.lifecycle.selection.walks import Child
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Family:
 
     def children(self, parent: TableFacts, wait_for: Sequence[Reference]) -> tuple[Child, ...]:
         """What must be done to children in the same batch; raises where a key is not covered."""
+        self._must_lead_here(parent)
         return tuple(self._walk(parent, wait_for, seen=(parent.name,)))
 
     def _walk(
@@ -40,6 +41,7 @@ class Family:
     ) -> Iterator[Child]:
         waited = {self._slot(reference) for reference in wait_for}
         modes = {self._slot(reference): mode for reference, mode in self.declared.child_modes}
+        settled: set[object] = set()
         for key in self.schema.referring_to(parent.name):
             slot = (key.child, key.columns)
             if slot in waited:
@@ -48,12 +50,21 @@ class Family:
                 _must_be_nullable(self.schema.tables[key.child], key)
             if slot not in modes:
                 raise NotCoveredError(_uncovered(key))
-            yield self._child(key, modes[slot], seen)
+            _must_be_clear(parent, key)
+            child = self._child(key, modes[slot], seen)
+            if (*slot, key.parent_columns) not in settled:  # two keys may say the same
+                settled.add((*slot, key.parent_columns))
+                yield child
         if len(seen) == 1:
             yield from self._without_key(parent, modes, seen)
 
     def _child(self, key: ForeignKey, mode: ChildMode, seen: tuple[object, ...]) -> Child:
         child = self.schema.tables[key.child]
+        if child.inheritors:
+            heirs = ", ".join(map(str, child.inheritors))
+            raise NotCoveredError(
+                f"{key} is inherited by {heirs}, where no foreign key says what it refers to; use wait_for"
+            )
         if mode is ChildMode.SET_NULL:
             _must_be_nullable(child, key)
         if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":
@@ -67,7 +78,7 @@ class Family:
                     f"{key} leads back to {key.child}: use wait_for or set_null where rows refer in a circle"
                 )
             nested = tuple(self._walk(child, (), seen=(*seen, key.child)))
-        return Child(child, key.columns, key.parent_columns, mode, nested)
+        return Child(child, key.columns, key.parent_columns, mode, nested, key.set_null_columns)
 
     def _without_key(
         self,
@@ -83,22 +94,46 @@ class Family:
             child = self.find(reference)
             if mode is ChildMode.CASCADE:
                 raise NotCoveredError(f"{reference} has no foreign key, so nothing would cascade")
-            key = ForeignKey("", child.name, reference.columns, parent.name, parent.primary_key, "NO ACTION")
+            columns = self._parent_columns(parent, child, reference)
+            key = ForeignKey("", child.name, reference.columns, parent.name, columns, "NO ACTION")
             yield self._child(key, modes[self._slot(reference)], seen)
+
+    def _must_lead_here(self, parent: TableFacts) -> None:
+        """A declared child whose key refers to another table would be overlooked in silence."""
+        going = {parent.name}
+        while more := {key.child for key in self.schema.foreign_keys if key.parent in going} - going:
+            going |= more
+        for reference, _ in self.declared.child_modes:
+            slot = self._slot(reference)
+            keys = [key for key in self.schema.foreign_keys if (key.child, key.columns) == slot]
+            if keys and not any(key.parent in going for key in keys):
+                raise NotCoveredError(
+                    f"{reference} refers to {keys[0].parent}, not to {parent.name} or what goes with its rows"
+                )
 
     def find(self, reference: Reference) -> TableFacts:
         """The referring table, with the columns that the reference names."""
-        facts = self.schema.find(reference.table, reference.schema)
+        facts = self.schema.tables.get(self._named(reference))
         if facts is None:
-            raise LookupError(f"{reference}: there is no table {reference.table}")
+            hint = "" if reference.schema or self._home is None else "; name another schema as schema.table"
+            raise LookupError(f"{reference}: there is no table {self._named(reference)}{hint}")
         for column in reference.columns:
             if column not in facts.columns:
                 raise LookupError(f"{reference}: {reference.table} has no column {column}")
         return facts
 
+    @property
+    def _home(self) -> str | None:
+        """The schema of the table that declares the references."""
+        facts = self.schema.find(self.declared.name, self.declared.schema)
+        return None if facts is None else facts.name.schema
+
+    def _named(self, reference: Reference) -> TableName:
+        """A bare name means the schema of the table that declares it, and no other."""
+        return TableName(reference.schema or self._home, reference.table)
+
     def _slot(self, reference: Reference) -> Slot:
-        facts = self.schema.find(reference.table, reference.schema)
-        return (None if facts is None else facts.name, reference.columns)
+        return (self._named(reference), reference.columns)
 
     def nobody_refers(self, parent: TableFacts, reference: Reference) -> ColumnElement[bool]:
         """No row of the named column refers to the row."""
@@ -141,7 +176,11 @@ class Family:
 
 
 def _uncovered(key: ForeignKey) -> str:
-    effects = {"CASCADE": "would take its rows along uncounted", "SET NULL": "would be set to NULL"}
+    effects = {
+        "CASCADE": "would take its rows along uncounted",
+        "SET NULL": "would be set to NULL",
+        "SET DEFAULT": "would be set to its default",
+    }
     effect = effects.get(key.on_delete, "would block the delete")
     return (
         f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = ["{key}"] to the '
@@ -150,6 +189,16 @@ def _uncovered(key: ForeignKey) -> str:
 
 
 def _must_be_nullable(child: TableFacts, key: ForeignKey) -> None:
-    for column in key.columns:
+    for column in key.set_null_columns or key.columns:
         if not child.columns[column].is_nullable:
             raise NotCoveredError(f"{key} would be set to NULL, but {column} is NOT NULL")
+
+
+def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:
+    """A key of one member alone: a row of another member may have the same values."""
+    if key.member is None or (parent.is_partitioned and parent.is_unique_on(key.parent_columns)):
+        return
+    raise NotCoveredError(
+        f"{key} refers to {key.member} alone, and rows of {parent.name} elsewhere may have the same "
+        f'{", ".join(key.parent_columns)}; add wait_for = ["{key}"] to the rule'
+    )

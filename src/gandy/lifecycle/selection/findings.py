@@ -14,6 +14,12 @@ class Severity(StrEnum):
     WRONG = "wrong"  # the contract does not fit the database: nothing of it should run
     REFUSED = "refused"  # this rule may not delete; the others may
     WARNING = "warning"
+    INFORMATION = "information"
+
+    @property
+    def stops(self) -> bool:
+        """Whether the rule may not delete."""
+        return self in {Severity.WRONG, Severity.REFUSED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

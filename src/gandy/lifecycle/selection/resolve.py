@@ -19,6 +19,7 @@ from gandy.lifecycle.contract.rules import (
 from gandy.lifecycle.selection.children import NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.obstacles import ObstructedError, unknown_triggers
 from gandy.lifecycle.selection.resolved import Resolved
 from gandy.lifecycle.selection.shapes import RuleShaper
 
@@ -51,17 +52,19 @@ def tables_of(contract: Contract) -> Iterator[tuple[str | None, str]]:
     for table in contract.tables:
         yield table.schema, table.name
         for reference, _ in table.child_modes:
-            yield reference.schema, reference.table
+            yield reference.schema or table.schema, reference.table
         for rule in table.rules:
             if isinstance(rule, StaleCursor):
                 yield table.schema, rule.log
             if isinstance(rule, Expires | OlderThan | Terminal | Cap | StaleCursor):
-                yield from ((reference.schema, reference.table) for reference in rule.wait_for)
+                for reference in rule.wait_for:
+                    yield reference.schema or table.schema, reference.table
 
 
 def _fill(shaper: RuleShaper) -> None:
     """Shape the rule; what does not fit becomes a finding."""
     try:
+        shaper.obstacles.judge_reading()
         _shape(shaper, shaper.resolved.rule)
     except WrongFieldError as error:
         shaper.resolved.note(Severity.WRONG, str(error), field=error.field)
@@ -69,6 +72,15 @@ def _fill(shaper: RuleShaper) -> None:
         shaper.resolved.note(Severity.WRONG, str(error.args[0]), field="wait_for")
     except NotCoveredError as error:
         shaper.resolved.note(Severity.REFUSED, str(error), field="children")
+    except ObstructedError as error:
+        for obstacle in error.obstacles:
+            shaper.resolved.note(
+                Severity.REFUSED, obstacle.message, field=obstacle.field, remedy=obstacle.remedy
+            )
+    for trigger in unknown_triggers(shaper.resolved.declared, shaper.schema):
+        shaper.resolved.note(
+            Severity.WARNING, f"there is no DELETE trigger {trigger} any more", field="triggers"
+        )
 
 
 def _shape(shaper: RuleShaper, rule: Rule) -> None:

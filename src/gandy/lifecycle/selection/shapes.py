@@ -24,6 +24,7 @@ from gandy.lifecycle.contract.rules import (
 from gandy.lifecycle.selection.children import Family, NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.obstacles import Obstacles
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import RuleKey
 
@@ -104,15 +105,24 @@ class RuleShaper:
 
     def _unread(self, rule: StaleCursor) -> ColumnElement[bool]:
         """The log still holds something older than the cursor's progress."""
-        log = self.schema.find(rule.log, self.resolved.declared.schema)
-        if log is None:
-            raise WrongFieldError("log", f"there is no table {rule.log}")
+        log = self._log(rule)
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
         form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
         if log_reader.form("log_at", rule.log_at, unit=rule.unit) != form:
             raise WrongFieldError("log_at", f"writes instants otherwise than {rule.column} does")
         older = select(1).where(log.clause.c[rule.log_at] < self.facts.clause.c[rule.column])
         return exists(older.correlate(self.facts.clause))
+
+    def _log(self, rule: StaleCursor) -> TableFacts:
+        log = self.schema.find(rule.log, self.facts.name.schema)
+        if log is None:
+            raise WrongFieldError("log", f"there is no table {rule.log}")
+        return log
+
+    @property
+    def obstacles(self) -> Obstacles:
+        """What may stop the rule."""
+        return Obstacles(self.resolved, self.schema, self.facts)
 
     def _cap(self, rule: Cap) -> CapWalk:
         self.reader.find("order_by", rule.order_by)
@@ -136,6 +146,9 @@ class RuleShaper:
         family = Family(self.resolved.contract, self.schema, self.resolved.declared)
         waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]
         children = family.children(self.facts, rule.wait_for)
+        read = [family.find(reference) for reference in rule.wait_for]
+        read += [self._log(rule)] if isinstance(rule, StaleCursor) else []
+        self.obstacles.judge(rule, children, read)
         kept = self.reader.not_kept(self.resolved.declared)
         return children, (*kept, *waits, *family.no_held_child(self.facts, children))
 
@@ -148,6 +161,7 @@ class RuleShaper:
             raise WrongFieldError("drop_partition", "the table is not partitioned; use older_than")
         for key in self.schema.referring_to(self.facts.name):
             raise NotCoveredError(f"{key} refers to the table, so its partitions cannot be dropped")
+        self.obstacles.judge_dropping()
         keeps = [keep for keep in self.resolved.declared.rules if isinstance(keep, Keep)]
         for keep in keeps:
             self.reader.find("keep", keep.column)

@@ -11,9 +11,12 @@ from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from typing_extensions import override
 
+from gandy.errors import StateObstructedError
+
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect as SqlDialect
 
+    from gandy.lifecycle.database.dialect import Dialect, StateAccess
     from gandy.lifecycle.database.target import Session
 
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -97,12 +100,20 @@ OWN_TABLES = tuple(_METADATA.tables)
 def ensure_tables(session: Session) -> None:
     """Make our own tables where they are missing."""
     with session.reading() as connection:
-        if has_tables(connection):
-            return
+        access = state_access(connection, session.dialect)
+    if access.obstacle is not None:
+        raise StateObstructedError(str(access.obstacle))
+    if access.exists:
+        return
     with session.writing() as connection:
         session.dialect.serialise_setup(connection)
         for table in _METADATA.sorted_tables:
             connection.execute(CreateTable(table, if_not_exists=True))
+
+
+def state_access(connection: Connection, dialect: Dialect) -> StateAccess:
+    """Whether our own tables are there, and what keeps this role from making or writing them."""
+    return dialect.state_access(connection, OWN_TABLES)
 
 
 def has_tables(connection: Connection) -> bool:

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def keep_contracts(
 ) -> None:
     """Keep the contracts until told to stop; a stop is heard between two batches."""
     by = replace(attendance or Attendance(), is_stopping=stop.is_set, rest=lambda span: _rest(stop, span))
-    for contract in contracts:
+    for contract in gathered(contracts, target):
         contract.target(target)  # a contract without a database is an error now, not in five minutes
     by.metrics.declare(contracts)
     due = [(time.monotonic(), index) for index in range(len(contracts))]

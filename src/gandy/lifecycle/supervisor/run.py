@@ -84,7 +84,7 @@ class ContractRun:
                 if finding.severity is Severity.WARNING:
                     self.report.warnings.append(finding)
             if rule.is_refused:
-                reasons = [f for f in rule.findings if f.severity is not Severity.WARNING]
+                reasons = [f for f in rule.findings if f.severity.stops]
                 self._fail(rule, "; ".join(_reason(f.message, f.remedy) for f in reasons))
 
     def _tasks(self, rule: Resolved) -> Iterator[_Task]:

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 import psycopg
 from sqlalchemy.exc import SQLAlchemyError
 
-from gandy.errors import ContractRefusedError, DatabaseUnreachableError, SweepLeaseLostError
+from gandy.errors import (
+    ContractRefusedError,
+    DatabaseUnreachableError,
+    StateObstructedError,
+    SweepLeaseLostError,
+)
 from gandy.lifecycle.advisor.survey import Survey, survey
+from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.target import Session, open_target
@@ -80,7 +86,7 @@ def run_contracts(
 ) -> list[ContractReport]:
     """Keep each contract once; what fails is reported and logged, and the rest goes on."""
     by = attendance or Attendance()
-    wanted = list(contracts)
+    wanted = gathered(contracts, target)
     by.metrics.declare(wanted)
     return [_keep(contract, contract.target(target), by, table=table) for contract in wanted]
 
@@ -100,7 +106,13 @@ def _keep(contract: Contract, target: str, by: Attendance, *, table: str | None)
             finally:
                 if not session.is_lost:
                     give_back(session, lease)
-    except (DatabaseUnreachableError, SQLAlchemyError, psycopg.Error, SweepLeaseLostError) as error:
+    except (
+        DatabaseUnreachableError,
+        StateObstructedError,
+        SQLAlchemyError,
+        psycopg.Error,
+        SweepLeaseLostError,
+    ) as error:
         if by.is_strict and not report.failures:
             raise
         _failed_whole(report, by, said(error))

@@ -58,7 +58,7 @@ def _vanished(connection: Connection, survey: Survey, rows: list[QuarantinedRow]
     for table in survey.contract.tables:
         facts = survey.schema.find(table.name, table.schema)
         mine = [row for row in rows if row.table == table.label]
-        if facts is not None and mine:
+        if facts is not None and facts.standing.is_readable and mine:
             there = _there(connection, facts, mine)
             yield from (row for row in mine if row.key not in there)
 
