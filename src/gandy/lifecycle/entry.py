@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.advisor.survey import survey
+from gandy.lifecycle.advisor.survey import of_one_database, survey
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
 from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
@@ -20,13 +20,22 @@ if TYPE_CHECKING:
 
 
 def check(
-    contracts: Iterable[Contract], target: str | None = None, *, clock: Clock | None = None
+    contracts: Iterable[Contract],
+    target: str | None = None,
+    *,
+    clock: Clock | None = None,
+    beside: Iterable[Contract] = (),
 ) -> list[Finding]:
-    """Everything that is wrong, refused or doubtful about the contracts on their database."""
+    """Everything that is wrong, refused or doubtful about the contracts on their database.
+
+    The holds of all contracts of a database count: `beside` are those that are not to be checked.
+    """
     findings: list[Finding] = []
-    for contract in contracts:
+    wanted, others = list(contracts), list(beside)
+    for contract in wanted:
         with open_target(contract.target(target), clock=clock) as session:
-            findings += survey(session, contract, session.now()).findings
+            known = of_one_database(contract, [*wanted, *others], target)
+            findings += survey(session, contract, session.now(), contracts=known).findings
     return findings
 
 
