@@ -8,7 +8,7 @@ from gandy.desk.findings import Finding
 from gandy.errors import GandyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gandy.lifecycle import Contract
 
@@ -17,9 +17,10 @@ CHECK: Final = "lifecycle"
 
 def of_contracts(contracts: Iterable[Contract]) -> Iterator[Finding]:
     """Judge whether each contract fits its database, and name the rules that wait for a person."""
-    for contract in contracts:
+    known = list(contracts)
+    for contract in known:
         try:
-            yield from _of_contract(contract)
+            yield from _of_contract(contract, known)
         except GandyError as error:
             yield Finding(
                 level="problem",
@@ -29,11 +30,11 @@ def of_contracts(contracts: Iterable[Contract]) -> Iterator[Finding]:
             )
 
 
-def _of_contract(contract: Contract) -> Iterator[Finding]:
+def _of_contract(contract: Contract, known: Sequence[Contract]) -> Iterator[Finding]:
     from gandy.lifecycle import check  # noqa: PLC0415 an extra, and it says so where it is missing
     from gandy.lifecycle.reports.held import held_rules  # noqa: PLC0415 the same
 
-    for found in check([contract]):
+    for found in check([contract], beside=known):
         if found.severity == "information":
             continue
         yield Finding(

@@ -183,7 +183,7 @@ class LifecycleDesk:
         def confirm(_held: Held) -> bool:
             return is_confirmed
 
-        attendance = replace(Attendance(), confirm=confirm)
+        attendance = replace(Attendance(), confirm=confirm, beside=self._contracts)
         reports = await asyncio.to_thread(sweep, wanted, table=table, attendance=attendance)
         swept = tuple(_swept(report) for report in reports)
         detail = {"deleted": sum(each.deleted for each in swept), "table": table, "confirmed": is_confirmed}

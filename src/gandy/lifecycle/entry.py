@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.advisor.survey import survey
+from gandy.lifecycle.advisor.survey import of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.selection.findings import Finding, Severity
@@ -22,14 +22,23 @@ if TYPE_CHECKING:
 
 
 def check(
-    contracts: Iterable[Contract], target: str | None = None, *, clock: Clock | None = None
+    contracts: Iterable[Contract],
+    target: str | None = None,
+    *,
+    clock: Clock | None = None,
+    beside: Iterable[Contract] = (),
 ) -> list[Finding]:
-    """Everything that is wrong, refused or doubtful about the contracts on their database."""
+    """Everything that is wrong, refused or doubtful about the contracts on their database.
+
+    The holds of all contracts of a database count: `beside` are those that are not to be checked.
+    """
     findings: list[Finding] = []
-    for contract in gathered(contracts, target):
+    wanted, others = gathered(contracts, target), list(beside)
+    for contract in wanted:
         with open_target(contract.target(target), clock=clock) as session:
+            known = of_one_database(contract, [*wanted, *others], target)
             findings += _state_findings(session, contract)
-            findings += survey(session, contract, session.now()).findings
+            findings += survey(session, contract, session.now(), contracts=known).findings
     return findings
 
 

@@ -88,7 +88,11 @@ class ContractKeeper:
         """Keep one contract once."""
         upkeep = self._parts.upkeep
         shift = ContractShift(
-            contract=contract, is_stopping=self._is_told.is_set, rest=self._rest, clock=self._parts.clock
+            contract=contract,
+            is_stopping=self._is_told.is_set,
+            rest=self._rest,
+            clock=self._parts.clock,
+            beside=self._parts.contracts,
         )
         record = Record(
             owner=upkeep.owner, keep_for=upkeep.settings.cleanup.retention, is_asked_for=is_asked_for

@@ -57,6 +57,7 @@ class Swept(Generic[K]):
     is_full: bool
     elapsed: timedelta
     set_aside: int = 0
+    reason: str | None = None  # what the database said of the first row set aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ Steps = Generator[Request[K], Answer[K], SweepResult[K]]
 class Patience:
     """How many rows one sweep may set aside or pass over before it gives up."""
 
-    set_aside: int = 100
+    set_aside: int | None = 100  # None sets aside all that cannot go
     passed_over: int = 100
 
 
@@ -59,6 +59,7 @@ class _Tally(Generic[K]):
         self.set_aside += answer.set_aside
         self.batches += 1 if answer.rows else 0
         self.cursor = answer.cursor
+        self.reason = answer.reason or self.reason
         self.strikes = 0
         self.spend(answer.elapsed)
 
@@ -177,7 +178,7 @@ class _Sweep(Generic[K]):
         if not isinstance(answer, Swept):
             return Ending.CONTENDED
         self.tally.take(answer)
-        if self.tally.set_aside >= self.patience.set_aside:
+        if self.patience.set_aside is not None and self.tally.set_aside >= self.patience.set_aside:
             return Ending.POISONED
         if self.tally.passed_over >= self.patience.passed_over:
             return Ending.CONTENDED

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import timedelta
 
     from gandy.clock import Clock
@@ -29,6 +29,7 @@ class ContractShift:
     is_stopping: Callable[[], bool]
     rest: Callable[[timedelta], None]
     clock: Clock | None = None
+    beside: Sequence[Contract] = ()  # the application's other contracts, whose holds count too
 
 
 @dataclass(frozen=True, slots=True)

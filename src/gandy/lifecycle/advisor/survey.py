@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from gandy.errors import ContractTargetError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.units import advise_units
 from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.selection.findings import Finding, Severity
+from gandy.lifecycle.selection.identities import with_null_keys
 from gandy.lifecycle.selection.resolve import resolve, tables_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import SchemaFacts
     from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.selection.resolved import Resolved
+
+_POSTGRES_PORT = 5432
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +50,41 @@ class Survey:
         return tuple(finding for finding in self.findings if finding.severity is Severity.WRONG)
 
 
-def survey(session: Session, contract: Contract, now: datetime) -> Survey:
-    """Read the catalogue and judge every rule; nothing is written."""
+def survey(
+    session: Session, contract: Contract, now: datetime, *, contracts: Sequence[Contract] = ()
+) -> Survey:
+    """Read the catalogue and judge every rule; nothing is written. `contracts` are all of the database."""
     with session.reading() as connection:
         schema = reflect(connection, session.dialect, tables_of(contract))
-        rules = resolve(contract, connection, dialect=session.dialect, schema=schema)
+        schema = with_null_keys(connection, session.dialect, schema)
+        rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=contracts)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
         for rule in rules:
             _judge(connection, advisor, rule)
     return Survey(contract, schema, tuple(rules))
+
+
+def of_one_database(
+    contract: Contract, contracts: Iterable[Contract], target: str | None
+) -> tuple[Contract, ...]:
+    """The contract and those of the others that are for its database: their holds count too."""
+    place = _place(contract, target)
+    others = (other for other in contracts if other is not contract and _place(other, target) == place)
+    return (contract, *others)
+
+
+def _place(contract: Contract, target: str | None) -> tuple[object, ...] | None:
+    """Which database a contract is for, however its address is spelled; None where none is named."""
+    try:
+        given = contract.target(target)
+        url = make_url(given)
+    except ContractTargetError:
+        return None
+    except ArgumentError:
+        return (given,)
+    if url.get_backend_name() == "sqlite":
+        return ("sqlite", str(Path(url.database or "").resolve()))
+    return ("postgresql", url.host, url.port or _POSTGRES_PORT, url.database, url.query)
 
 
 def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> None:

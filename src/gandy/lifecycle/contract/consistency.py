@@ -69,8 +69,6 @@ def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
     """Everything that the rules of one table contradict each other in."""
     yield from _states_deleted_twice(rules)
     yield from _said_twice(rules)
-    if rules and all(isinstance(rule, Keep) for rule in rules):
-        yield ContractProblem(rule="keep", message="subtracts from other rules, and this table has none")
     if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
         yield ContractProblem(
             rule="singleton", message="says that the key bounds the table; remove the rules that delete"

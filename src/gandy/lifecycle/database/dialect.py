@@ -192,6 +192,10 @@ class Dialect(Protocol):
         """The range partitions of the table by this column that end somewhere."""
         ...
 
+    def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
+        """Keep all others away from the partition until the transaction ends."""
+        ...
+
     def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
         """Detach and drop one partition, giving way to other work."""
         ...

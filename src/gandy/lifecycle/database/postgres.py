@@ -47,8 +47,11 @@ if TYPE_CHECKING:
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
 _CONTENDED = {"55P03", "57014", "40P01", "40001"}
-# data exceptions, integrity constraints, RAISE in a trigger
-_ROW_CLASSES = {"22", "23", "P0"}
+# Classes of errors that say something about the statement, the session or the server. Every other one is the
+# fault of a row: triggers raise codes of their own.
+NOT_OF_A_ROW = frozenset(
+    "08 0A 0B 0L 0P 24 25 26 28 2D 34 3B 3D 3F 40 42 53 54 55 57 58 F0 XX".split()  # noqa: SIM905
+)
 
 # An index in its own order; never a scan of the table, nor a sort of all that is dead.
 _INDEX_WALK = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
@@ -108,7 +111,7 @@ class Postgres(PostgresPartitions, Dialect):
         state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
         if state in _CONTENDED:
             return Failure.CONTENDED
-        return Failure.ROW if state is not None and state[:2] in _ROW_CLASSES else Failure.OTHER
+        return Failure.OTHER if state is None or state[:2] in NOT_OF_A_ROW else Failure.ROW
 
     @override
     def user_schemas(self, connection: Connection) -> Sequence[str | None]:

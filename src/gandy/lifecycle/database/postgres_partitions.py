@@ -69,10 +69,21 @@ class PostgresPartitions:
             for schema, name, rows, bound in connection.execute(_RANGES, names)
         ]
 
+    def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
+        """The table first, as every statement of the application does: the other way round deadlocks."""
+        connection.execute(_Lock(table, is_alone=True))
+        connection.execute(_Lock(partition, is_alone=False))
+
     def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
         """Detach and drop in the batch's own transaction, whose lock timeout lets other work pass."""
         connection.execute(_Detach(table, partition))
         connection.execute(_Drop(partition))
+
+
+class _Lock(ExecutableDDLElement):
+    def __init__(self, table: TableName, *, is_alone: bool) -> None:
+        self.table = table
+        self.is_alone = is_alone
 
 
 class _Detach(ExecutableDDLElement):
@@ -84,6 +95,12 @@ class _Detach(ExecutableDDLElement):
 class _Drop(ExecutableDDLElement):
     def __init__(self, partition: TableName) -> None:
         self.partition = partition
+
+
+@compiles(_Lock, "postgresql")
+def _lock(element: _Lock, compiler: DDLCompiler, **_: object) -> str:
+    alone = "ONLY " if element.is_alone else ""
+    return f"LOCK TABLE {alone}{_quoted(compiler, element.table)} IN ACCESS EXCLUSIVE MODE"
 
 
 @compiles(_Detach, "postgresql")

@@ -223,6 +223,10 @@ class Sqlite(Dialect):
         return []
 
     @override
+    def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
+        raise NotImplementedError("SQLite has no partitions; the contract was refused before")
+
+    @override
     def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
         raise NotImplementedError("SQLite has no partitions; the contract was refused before")
 

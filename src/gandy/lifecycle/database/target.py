@@ -103,7 +103,13 @@ def _read(target: str) -> URL:
 
 def _postgres_engine(url: URL) -> sa.Engine:
     # Plans are made for the values at hand, and a pooler in between sees no prepared statement.
-    engine = sa.create_engine(url, poolclass=NullPool, connect_args={"prepare_threshold": None})
+    # Each statement must see what was committed before it, whatever the database's own default is.
+    engine = sa.create_engine(
+        url,
+        poolclass=NullPool,
+        isolation_level="READ COMMITTED",
+        connect_args={"prepare_threshold": None},
+    )
 
     @sa.event.listens_for(engine, "connect")
     def _speak_utc(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own

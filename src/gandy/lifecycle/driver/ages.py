@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_
 
+from gandy.lifecycle.driver.careful import CarefulLane
+from gandy.lifecycle.driver.guarded import Guard, GuardedLane
 from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.pipelined import PipelinedLane
 from gandy.lifecycle.driver.rows import RowDriver
-from gandy.lifecycle.selection.statements import Values, among
-from gandy.lifecycle.state.progress import Progress, RuleState
-from gandy.sweep import Budget, Ending, Pace, Throttle, drive, walk
+from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
+from gandy.lifecycle.state.quarantine import not_in_quarantine
+from gandy.sweep import Budget, Ending, Pace, Patience, Throttle, drive, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import AgeWalk, Selection
 
-# Children are named by key in each statement, and a statement takes only so many values.
+# Each row of a batch may take others along.
 _LARGEST_WITH_CHILDREN = 1000
+EVERY_POISON_ROW = Patience(set_aside=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,46 +54,51 @@ class AgeSweep:
     def _pass(
         self, outcome: RuleOutcome, budget: Budget, *, since: datetime, after: Values | None
     ) -> RuleOutcome:
-        selection = without(self.walk.frozen_at(since), self.quarantined)
+        selection = without(
+            self.walk.frozen_at(since), self.walk.key, if_any=bool(self.quarantined or outcome.set_aside)
+        )
         progress = Progress(self.walk.key, self.walk.shape)
 
         def remember(connection: Connection, end: Values) -> None:
             progress.advance(connection, cutoff=since, cursor=end)
 
+        guard = Guard(selection, self.shift.session.dialect.has_row_locks)
         driver = RowDriver(
             shift=self.shift,
-            selection=selection,
-            rule=self.walk.key,
-            lane=self._lane(selection, progress, since=since, remember=remember),
-            remember=remember,
+            lane=self._lane(guard, progress, since=since, remember=remember),
+            careful=CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember),
             throttles=self.throttles,
         )
-        result = drive(walk(after, pace=pace_for(selection, self.pace), budget=budget), driver.perform)
+        pace = pace_for(selection, self.pace)
+        result = drive(walk(after, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
         if result.ending is Ending.EXHAUSTED and (after is not None or result.cursor is not None):
             with self.shift.session.writing() as connection:
                 progress.finish_pass(connection)
         return outcome.plus(result)
 
-    def _lane(self, selection: Selection, progress: Progress, *, since: datetime, remember: Remember) -> Lane:
-        """Two round trips a batch where the database allows it and no child has to be settled."""
-        if self.shift.session.dialect.has_pipeline and not selection.children:
-            return PipelinedLane(self.shift, selection, partial(progress.advancing, since))
-        return OrdinaryLane(self.shift, selection, remember)
+    def _lane(self, guard: Guard, progress: Progress, *, since: datetime, remember: Remember) -> Lane:
+        """Two round trips a batch where the database allows it and the row alone decides."""
+        if guard.selection.is_guarded:
+            return GuardedLane(self.shift, guard, remember)
+        if self.shift.session.dialect.has_pipeline:
+            return PipelinedLane(self.shift, guard.selection, partial(progress.advancing, since))
+        return OrdinaryLane(self.shift, guard.selection, remember)
 
 
 def pace_for(selection: Selection, pace: Pace) -> Pace:
-    """The pace, slower where children are named one by one."""
+    """The pace, with smaller batches where rows take others along."""
     if not selection.children:
         return pace
     largest = min(pace.largest, _LARGEST_WITH_CHILDREN)
     return replace(pace, start=min(pace.start, largest), largest=largest)
 
 
-def without(selection: Selection, quarantined: Sequence[Values]) -> Selection:
-    """The same rows but for those in quarantine."""
-    if not quarantined:
+def without(selection: Selection, rule: RuleKey, *, if_any: bool) -> Selection:
+    """The same rows but for those in quarantine, which are asked for only if there are any."""
+    if not if_any:
         return selection
-    return replace(selection, dead=and_(selection.dead, ~among(selection.key, quarantined)))
+    is_free = not_in_quarantine(selection.key, rule.scheduler, rule.table)
+    return replace(selection, dead=and_(selection.dead, is_free))
 
 
 def _left(budget: Budget, outcome: RuleOutcome) -> Budget:

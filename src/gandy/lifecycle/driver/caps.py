@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, false, func, literal, or_, select, true
 
-from gandy.lifecycle.driver.ages import pace_for, without
-from gandy.lifecycle.driver.lanes import OrdinaryLane
+from gandy.lifecycle.driver.ages import EVERY_POISON_ROW, pace_for, without
+from gandy.lifecycle.driver.careful import CarefulLane
+from gandy.lifecycle.driver.guarded import Guard, GuardedLane
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.rows import RowDriver
-from gandy.lifecycle.selection.statements import Values, after, equal, up_to
-from gandy.lifecycle.selection.walks import CapWalk, Selection
+from gandy.lifecycle.selection.statements import Values, after, equal, readable, up_to
+from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
 from gandy.lifecycle.state.progress import Progress, RuleState
 from gandy.sweep import Budget, Pace, SweepResult, Throttle, drive, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sqlalchemy import Select
 
     from gandy.lifecycle.driver.shift import Shift
 
@@ -60,8 +63,8 @@ class CapSweep:
                 self._remember(None, began_at)
                 return outcome
             spent += key.pages
-            if key.bound is not None:
-                result = self._trim(key.values, key.bound, budget=_left(budget, outcome), reached=reached)
+            for order in self._zones(key.bound):
+                result = self._trim(key, order, budget=_left(budget, outcome), reached=reached)
                 outcome = outcome.plus(result)
                 spent += _PAGES_PER_BATCH * (result.batches + 1) + _PAGES_PER_DELETE * result.rows
                 if not outcome.is_done:
@@ -85,45 +88,106 @@ class CapSweep:
         return _Key(values, bound, pages)
 
     def _next_key(self, connection: Connection, reached: Values | None) -> Values | None:
+        """The key after this one: whole keys in the order of the index, then those with a NULL in them."""
         per = self.walk.per
         if not per:
             return () if reached is None else None
-        ahead = select(*per).where(after(per, reached)).order_by(*per).limit(1)
-        found = connection.execute(ahead).one_or_none()
+        found = None
+        if reached is None or None not in reached:
+            whole = and_(true(), *(column.is_not(None) for column in self._nullable(per)))
+            ahead = select(*readable(per)).where(whole, after(per, reached)).order_by(*per).limit(1)
+            found = connection.execute(ahead).one_or_none()
+            reached = None
+        if found is None and self._nullable(per):
+            found = connection.execute(self._key_with_null(reached)).one_or_none()
         return None if found is None else tuple(found)
+
+    def _key_with_null(self, reached: Values | None) -> Select[Any]:
+        per = self.walk.per
+        has_null = or_(*(column.is_(None) for column in self._nullable(per)))
+        order = [part for column in per for part in (column.is_(None), column)]
+        ahead = true() if reached is None else _after_with_nulls(per, reached)
+        return select(*readable(per)).where(has_null, ahead).order_by(*order).limit(1)
+
+    def _nullable(self, columns: Columns) -> Columns:
+        facts = self.walk.table.columns
+        return tuple(column for column in columns if column.name in facts and facts[column.name].is_nullable)
 
     def _bound(self, connection: Connection, key: Values) -> Values | None:
-        """The newest row of the key that is one too many."""
-        order = self.walk.order
-        newest_first = (
-            select(*order)
-            .where(equal(self.walk.per, key), order[0].is_not(None))
-            .order_by(*(column.desc() for column in order))
-        )
-        found = connection.execute(newest_first.offset(self.walk.rule.rows).limit(1)).one_or_none()
+        """The newest row of the key that is one too many; a NULL is older than any instant."""
+        order, kept = self.walk.order, self.walk.rule.rows
+        mine = equal(self.walk.per, key)
+        newest_first = select(*readable(order)).where(mine, order[0].is_not(None))
+        newest_first = newest_first.order_by(*(column.desc() for column in order))
+        found = connection.execute(newest_first.offset(kept).limit(1)).one_or_none()
+        if found is None and self._has_undated():
+            dated = select(literal(1)).select_from(self.walk.table.clause)
+            dated = dated.where(mine, order[0].is_not(None)).limit(kept)
+            left = select(kept - func.count()).select_from(dated.subquery()).scalar_subquery()
+            undated = select(*readable(order)).where(mine, order[0].is_(None))
+            undated = undated.order_by(*(column.desc() for column in order[1:]))
+            found = connection.execute(undated.offset(left).limit(1)).one_or_none()
         return None if found is None else tuple(found)
 
-    def _trim(
-        self, key: Values, bound: Values, *, budget: Budget, reached: Values | None
-    ) -> SweepResult[Values]:
+    def _zones(self, bound: Values | None) -> list[Columns]:
+        """The orders to walk the rows of a key in: those without an instant first, then the others."""
+        if bound is None:
+            return []
         order = self.walk.order
-        beyond = and_(equal(self.walk.per, key), up_to(order, bound), *self.walk.conditions)
-        selection = Selection(table=self.walk.table, dead=beyond, order=order, children=self.walk.children)
+        undated = [order[1:]] if self._has_undated() else []
+        return undated if bound[0] is None else [*undated, order]
+
+    def _has_undated(self) -> bool:
+        order = self.walk.order
+        return len(order) > 1 and bool(self._nullable(order[:1]))
+
+    def _beyond(self, key: Values, bound: Values, order: Columns) -> ColumnElement[bool]:
+        walk = self.walk
+        dated = walk.order[0]
+        if len(order) == len(walk.order):
+            oldest = and_(dated.is_not(None), up_to(order, bound))
+        else:
+            oldest = and_(dated.is_(None), up_to(order, bound[1:]) if bound[0] is None else true())
+        return and_(equal(walk.per, key), oldest, *walk.conditions, *walk.guards)
+
+    def _selection(self, key: Values, bound: Values, order: Columns) -> Selection:
+        selection = Selection(
+            table=self.walk.table,
+            dead=self._beyond(key, bound, order),
+            order=order,
+            children=self.walk.children,
+            is_guarded=True,
+        )
+        return without(selection, self.walk.key, if_any=bool(self.quarantined))
+
+    def _trim(
+        self, key: _Key, order: Columns, *, budget: Budget, reached: Values | None
+    ) -> SweepResult[Values]:
+        assert key.bound is not None  # noqa: S101  # else there is nothing to trim
+        selection = self._selection(key.values, key.bound, order)
         progress = Progress(self.walk.key, self.walk.shape)
 
         def remember(connection: Connection, _end: Values) -> None:
             progress.advance(connection, cutoff=self.shift.now, cursor=reached)
 
-        selection = without(selection, self.quarantined)
+        def again(connection: Connection) -> ColumnElement[bool] | None:
+            """Other rows of the key may have gone while the locks were waited for."""
+            bound = self._bound(connection, key.values)
+            if bound is None:
+                return None
+            if len(order) not in map(len, self._zones(bound)):
+                return None
+            return self._selection(key.values, bound, order).dead
+
+        guard = Guard(selection, self.shift.session.dialect.has_row_locks, again)
         driver = RowDriver(
             shift=self.shift,
-            selection=selection,
-            rule=self.walk.key,
-            lane=OrdinaryLane(self.shift, selection, remember),
-            remember=remember,
+            lane=GuardedLane(self.shift, guard, remember),
+            careful=CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember),
             throttles=self.throttles,
         )
-        return drive(walk(None, pace=pace_for(selection, self.pace), budget=budget), driver.perform)
+        pace = pace_for(selection, self.pace)
+        return drive(walk(None, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
 
     def _remember(self, reached: Values | None, began_at: Values | None) -> None:
         """Write down the key reached, if that is news."""
@@ -137,3 +201,14 @@ class CapSweep:
 def _left(budget: Budget, outcome: RuleOutcome) -> Budget:
     time_left = None if budget.time is None else budget.time - outcome.elapsed
     return Budget(rows=budget.rows_left(outcome.rows), time=time_left)
+
+
+def _after_with_nulls(columns: Columns, values: Values) -> ColumnElement[bool]:
+    """Keys that come later where NULL comes last."""
+    later: list[ColumnElement[bool]] = []
+    for place, value in enumerate(values):
+        if value is not None:
+            mine = columns[place : place + 1]
+            beyond = or_(columns[place].is_(None), after(mine, (value,)))
+            later.append(and_(equal(columns[:place], values[:place]), beyond))
+    return or_(false(), *later)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -10,15 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Connection
 from typing_extensions import override
 
-from gandy.lifecycle.driver.children import settle_children
-from gandy.lifecycle.selection.statements import (
-    Values,
-    delete_keys,
-    delete_range,
-    keys_in,
-    last_row,
-    nth_row,
-)
+from gandy.lifecycle.selection.statements import Values, delete_range, last_row, nth_row
 
 if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Counts, Shift
@@ -35,6 +26,8 @@ class Advanced:
     is_full: bool
     rows: int
     counts: Counts
+    set_aside: int = 0
+    reason: str | None = None
 
 
 class Lane(Protocol):
@@ -52,7 +45,7 @@ class Lane(Protocol):
 
 
 class OrdinaryLane(Lane):
-    """Statement after statement, on any database, with children."""
+    """Statement after statement, on any database, where the row alone decides."""
 
     def __init__(self, shift: Shift, selection: Selection, remember: Remember) -> None:
         self.end: Values | None = None
@@ -64,38 +57,27 @@ class OrdinaryLane(Lane):
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         self.end = None
         with self._shift.session.batch(self._shift.patience) as connection:
-            end, is_full = self._find_end(connection, after, limit)
+            end, is_full = find_end(connection, self._selection, after=after, limit=limit)
             if end is None:
                 return None
             self.end = end
             self._shift.lease.renew(connection)
-            rows, counts = self._delete(connection, after, end)
+            rows = connection.execute(delete_range(self._selection, after, end)).rowcount
             self._remember(connection, end)
-        return Advanced(end, is_full, rows, counts)
+        return Advanced(end, is_full, rows, {self._shift.label(self._selection.table.name): rows})
 
     @override
     def peek(self, after: Values | None) -> Values | None:
         with self._shift.session.batch(self._shift.patience) as connection:
-            return self._find_end(connection, after, 1)[0]
+            return find_end(connection, self._selection, after=after, limit=1)[0]
 
-    def _find_end(
-        self, connection: Connection, after: Values | None, limit: int
-    ) -> tuple[Values | None, bool]:
-        found = connection.execute(nth_row(self._selection, after, limit)).one_or_none()
-        if found is not None:
-            return tuple(found), True
-        found = connection.execute(last_row(self._selection, after)).one_or_none()
-        return (None if found is None else tuple(found)), False
 
-    def _delete(self, connection: Connection, after: Values | None, end: Values) -> tuple[int, Counts]:
-        mine = self._shift.label(self._selection.table.name)
-        if not self._selection.children:
-            rows = connection.execute(delete_range(self._selection, after, end)).rowcount
-            return rows, {mine: rows}
-        # The parents are locked before a child is touched: one renewed meanwhile keeps its children.
-        keys = [tuple(row) for row in connection.execute(keys_in(self._selection, after, end))]
-        if not keys:
-            return 0, {}
-        counts = settle_children(connection, self._selection, keys, label=self._shift.label)
-        rows = connection.execute(delete_keys(self._selection, keys)).rowcount
-        return rows, counts + Counter({mine: rows})
+def find_end(
+    connection: Connection, selection: Selection, *, after: Values | None, limit: int
+) -> tuple[Values | None, bool]:
+    """Where a batch ends, and whether it is full."""
+    found = connection.execute(nth_row(selection, after, limit)).one_or_none()
+    if found is not None:
+        return tuple(found), True
+    found = connection.execute(last_row(selection, after)).one_or_none()
+    return (None if found is None else tuple(found)), False

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, TableClause, func, or_, select
+from sqlalchemy import Connection, TableClause, func, select
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Dialect, Failure, Partition
 from gandy.lifecycle.database.facts import table_clause
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.outcome import RuleOutcome
+from gandy.lifecycle.selection.holds import any_held
 from gandy.lifecycle.state.progress import Progress
 from gandy.sweep import Ending, Throttle, Verdict
 
@@ -51,8 +52,12 @@ class PartitionSweep:
                 self.shift.lease.renew(connection)
                 if self._is_held(connection, partition):
                     return outcome
-                rows = partition.rows or self._count(connection, partition)
-                self.shift.session.dialect.drop_partition(connection, self.walk.table.name, partition.name)
+                dialect = self.shift.session.dialect
+                dialect.lock_partition(connection, self.walk.table.name, partition.name)
+                if self._is_held(connection, partition):  # a hold that was set meanwhile
+                    return outcome
+                rows = self._count(connection, partition)
+                dialect.drop_partition(connection, self.walk.table.name, partition.name)
                 progress = Progress(self.walk.key, self.walk.shape)
                 progress.advance(connection, cutoff=self.shift.now, cursor=None)
         except DBAPIError as error:
@@ -65,12 +70,12 @@ class PartitionSweep:
     def _is_held(self, connection: Connection, partition: Partition) -> bool:
         if not self.walk.keeps:
             return False
-        columns = self._clause(partition).c
-        held = or_(*(columns[name] == value for name, value in self.walk.keeps))
-        return connection.execute(select(1).where(held).limit(1)).one_or_none() is not None
+        clause = self._clause(partition)
+        held = select(1).select_from(clause).where(any_held(clause, self.walk.keeps)).limit(1)
+        return connection.execute(held).one_or_none() is not None
 
     def _count(self, connection: Connection, partition: Partition) -> int:
-        """Never analysed, so nothing estimates it: counted."""
+        """What really goes: a partition may never have been analysed."""
         counted = select(func.count()).select_from(self._clause(partition))
         return int(connection.execute(counted).scalar_one())
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.values import encode_values
 from gandy.lifecycle.driver.lanes import Advanced, Lane
-from gandy.lifecycle.selection.statements import Values, delete_range, last_row, row_after
+from gandy.lifecycle.selection.statements import Values, delete_range, last_row, row_after, type_to_bind
 from gandy.lifecycle.state.tables import Instant
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Prepared:
 
 
 class PipelinedLane(Lane):
-    """Batches without children on PostgreSQL, each in one transaction and two round trips."""
+    """Batches in which the row alone decides, on PostgreSQL: one transaction and two round trips each."""
 
     def __init__(
         self, shift: Shift, selection: Selection, remember: Callable[[ColumnElement[str]], Update]
@@ -228,7 +228,9 @@ def slot(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]]) -> BindParame
 
 
 def _slots(selection: Selection, name: str) -> tuple[BindParameter[Any], ...]:
-    return tuple(slot(f"{name}_{place}", column.type) for place, column in enumerate(selection.order))
+    return tuple(
+        slot(f"{name}_{place}", type_to_bind(column)) for place, column in enumerate(selection.order)
+    )
 
 
 def _named(name: str, values: Values | None) -> dict[str, object]:

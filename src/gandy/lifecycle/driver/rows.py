@@ -12,10 +12,6 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.shift import Shift
-from gandy.lifecycle.selection.walks import Selection
-from gandy.lifecycle.state.progress import RuleKey
-from gandy.lifecycle.state.quarantine import QuarantinedRow, put_in_quarantine
 from gandy.sweep import (
     Answer,
     Attempt,
@@ -32,11 +28,10 @@ from gandy.sweep import (
 )
 
 if TYPE_CHECKING:
-    from gandy.lifecycle.driver.lanes import Lane, Remember
+    from gandy.lifecycle.driver.careful import CarefulLane
+    from gandy.lifecycle.driver.lanes import Advanced, Lane
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
-    from gandy.lifecycle.selection.walks import Selection
-    from gandy.lifecycle.state.progress import RuleKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +39,8 @@ class RowDriver:
     """Deletes the rows of a selection for a sweep."""
 
     shift: Shift
-    selection: Selection
-    rule: RuleKey
     lane: Lane
-    remember: Remember
+    careful: CarefulLane
     throttles: list[Throttle]
 
     def perform(self, request: Request[Values]) -> Answer[Values]:
@@ -68,15 +61,31 @@ class RowDriver:
                 assert_never(request)
 
     def _attempt(self, after: Values | None, limit: int) -> Answer[Values]:
+        """One batch; where a row of it cannot go, once more with each row on its own."""
         started = time.perf_counter()
         try:
-            done = self.lane.advance(after, limit)
+            try:
+                done = self.lane.advance(after, limit)
+            except (DBAPIError, psycopg.Error) as error:
+                if self.shift.session.dialect.failure(error) is not Failure.ROW:
+                    raise
+                done = self.careful.advance(after, limit)
         except (DBAPIError, psycopg.Error) as error:
             return self._failed(error, _since(started))
+        return self._swept(done, after, _since(started))
+
+    def _swept(self, done: Advanced | None, after: Values | None, elapsed: timedelta) -> Swept[Values]:
         if done is None:
-            return Swept(rows=0, cursor=after, is_full=False, elapsed=_since(started))
+            return Swept(rows=0, cursor=after, is_full=False, elapsed=elapsed)
         self.shift.committed(done.counts)  # only now: a rollback must not have been counted
-        return Swept(rows=done.rows, cursor=done.end, is_full=done.is_full, elapsed=_since(started))
+        return Swept(
+            rows=done.rows,
+            cursor=done.end,
+            is_full=done.is_full,
+            elapsed=elapsed,
+            set_aside=done.set_aside,
+            reason=done.reason,
+        )
 
     def _failed(self, error: DBAPIError | psycopg.Error, elapsed: timedelta) -> Refused | Contended:
         failure = self.shift.session.dialect.failure(error)
@@ -90,22 +99,8 @@ class RowDriver:
         answer, end = self._attempt(after, 1), self.lane.end
         if not isinstance(answer, Refused) or end is None:
             return answer
-        with self.shift.session.batch(self.shift.patience) as connection:
-            self.shift.lease.renew(connection)
-            put_in_quarantine(connection, self._poison(end, answer.reason))
-            self.remember(connection, end)
+        self.careful.set_aside(end, answer.reason)
         return Swept(rows=0, cursor=end, is_full=True, elapsed=answer.elapsed, set_aside=1)
-
-    def _poison(self, end: Values, reason: str) -> QuarantinedRow:
-        values = dict(zip((column.name for column in self.selection.order), end, strict=True))
-        return QuarantinedRow(
-            scheduler=self.rule.scheduler,
-            table=self.rule.table,
-            key=tuple(values[column.name] for column in self.selection.key),
-            rule=self.rule.rule,
-            error=reason,
-            quarantined_at=self.shift.now,
-        )
 
     def _pass_over(self, after: Values | None) -> Answer[Values]:
         started = time.perf_counter()

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select
 
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
-from gandy.lifecycle.advisor.survey import Survey, survey
+from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
@@ -58,9 +58,11 @@ def plan(
 ) -> list[PlannedRule]:
     """What a sweep would do now, rule by rule in the order it would; nothing is written."""
     planned = []
-    for contract in gathered(contracts, target):
+    wanted = gathered(contracts, target)
+    for contract in wanted:
         with open_target(contract.target(target), clock=clock) as session:
-            planned += _Planner(session, survey(session, contract, session.now())).rules()
+            known = of_one_database(contract, wanted, target)
+            planned += _Planner(session, survey(session, contract, session.now(), contracts=known)).rules()
     return planned
 
 
@@ -113,7 +115,7 @@ class _Planner:
         poison = self._quarantine.get(walk.key.table, [])
         match walk:
             case AgeWalk():
-                selection = without(walk.frozen_at(self._now), poison)
+                selection = without(walk.frozen_at(self._now), walk.key, if_any=bool(poison))
                 rows, oldest, newest = self._extent(connection, walk, selection)
                 children = count_children(connection, selection)
                 batches = ceil(rows / pace_for(selection, self._seen.contract.batch).start)

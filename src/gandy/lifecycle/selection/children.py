@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, and_, exists, select
+from sqlalchemy import ColumnElement, exists, select
 
-from gandy.lifecycle.contract.rules import Keep, Reference
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
 from gandy.lifecycle.selection.walks import Child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from gandy.lifecycle.contract.rules import Reference
 
 Slot = tuple[object, tuple[str, ...]]
 Modes = dict[Slot, ChildMode]
@@ -155,24 +156,6 @@ class Family:
                 f"{reference} cannot refer to the key {list(parent.primary_key)} of {parent.name}"
             )
         return parent.primary_key
-
-    def no_held_child(self, parent: TableFacts, children: Sequence[Child]) -> Iterator[ColumnElement[bool]]:
-        """A child that its own table keeps is not taken along with its parent."""
-        for child in children:
-            if child.mode is ChildMode.SET_NULL:
-                continue
-            for keep in self._keeps(child):
-                other = child.table.clause.alias()
-                pairs = zip(child.columns, child.parent_columns, strict=True)
-                joined = [other.c[mine] == parent.clause.c[theirs] for mine, theirs in pairs]
-                held = and_(other.c[keep.column] == keep.equals, *joined)
-                yield ~exists(select(1).select_from(other).where(held).correlate(parent.clause))
-
-    def _keeps(self, child: Child) -> Iterator[Keep]:
-        for table in self.contract.tables:
-            facts = self.schema.find(table.name, table.schema)
-            if facts is not None and facts.name == child.table.name:
-                yield from (rule for rule in table.rules if isinstance(rule, Keep))
 
 
 def _uncovered(key: ForeignKey) -> str:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, literal
-
-from gandy.lifecycle.contract.rules import Keep, Unit
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from sqlalchemy import Connection
 
-    from gandy.lifecycle.contract.tables import Table
+    from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import ColumnFacts, TableFacts
     from gandy.lifecycle.database.instants import Form
@@ -48,11 +44,3 @@ class ColumnReader:
             return self.dialect.form_of(self.connection, self.facts, column, unit=unit)
         except ValueError as error:
             raise WrongFieldError("unit" if unit else field, str(error)) from error
-
-    def not_kept(self, declared: Table) -> Iterator[ColumnElement[bool]]:
-        """What the table's keep rules leave to the others."""
-        for rule in declared.rules:
-            if isinstance(rule, Keep):
-                self.find("keep", rule.column)
-                column = self.facts.clause.c[rule.column]
-                yield column.is_distinct_from(literal(rule.equals, column.type))

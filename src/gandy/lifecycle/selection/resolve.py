@@ -19,12 +19,13 @@ from gandy.lifecycle.contract.rules import (
 from gandy.lifecycle.selection.children import NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.holds import is_held
 from gandy.lifecycle.selection.obstacles import ObstructedError, unknown_triggers
 from gandy.lifecycle.selection.resolved import Resolved
 from gandy.lifecycle.selection.shapes import RuleShaper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -34,7 +35,12 @@ if TYPE_CHECKING:
 
 
 def resolve(
-    contract: Contract, connection: Connection, *, dialect: Dialect, schema: SchemaFacts
+    contract: Contract,
+    connection: Connection,
+    *,
+    dialect: Dialect,
+    schema: SchemaFacts,
+    contracts: Sequence[Contract] = (),
 ) -> list[Resolved]:
     """Every rule of the contract, in the order it is declared."""
     rules = [Resolved(contract, table, rule) for table in contract.tables for rule in table.rules]
@@ -43,7 +49,8 @@ def resolve(
         if facts is None:
             resolved.note(Severity.WRONG, "there is no such table in this database", field="name")
         else:
-            _fill(RuleShaper(resolved, schema, ColumnReader(connection, dialect, facts)))
+            reader = ColumnReader(connection, dialect, facts)
+            _fill(RuleShaper(resolved, schema, reader, tuple(contracts) or (contract,)))
     return rules
 
 
@@ -95,5 +102,6 @@ def _shape(shaper: RuleShaper, rule: Rule) -> None:
             shaper.check_singleton(rule)
         case Keep():
             shaper.reader.find("keep", rule.column)
+            is_held(shaper.facts.clause, rule)
         case _:
             assert_never(rule)

@@ -13,7 +13,6 @@ from gandy.lifecycle.contract.rules import (
     DropPartition,
     Expires,
     Inline,
-    Keep,
     OlderThan,
     RowRule,
     Rule,
@@ -24,6 +23,7 @@ from gandy.lifecycle.contract.rules import (
 from gandy.lifecycle.selection.children import Family, NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.holds import Holds, any_held
 from gandy.lifecycle.selection.obstacles import Obstacles
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import RuleKey
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
 
+    from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
     from gandy.lifecycle.selection.resolved import Resolved
@@ -44,6 +45,7 @@ class RuleShaper:
     resolved: Resolved
     schema: SchemaFacts
     reader: ColumnReader
+    contracts: tuple[Contract, ...]  # all of this database: each may hold rows
 
     @property
     def facts(self) -> TableFacts:
@@ -54,6 +56,11 @@ class RuleShaper:
     def dialect(self) -> Dialect:
         """The kind of database."""
         return self.reader.dialect
+
+    @property
+    def holds(self) -> Holds:
+        """What every contract of the database keeps."""
+        return Holds(self.contracts, self.schema)
 
     def walks(self, rule: RowRule) -> Iterator[Walk]:
         """What a rule that deletes rows walks: one walk, or one for each state."""
@@ -68,7 +75,7 @@ class RuleShaper:
                 yield from self._terminal(rule)
             case StaleCursor():
                 unread = self._unread(rule)
-                yield self._age(rule, instant=rule.column, keep_for=rule.keep_for, more=(~unread,))
+                yield self._age(rule, instant=rule.column, keep_for=rule.keep_for, guards=(~unread,))
             case Cap():
                 yield self._cap(rule)
 
@@ -80,8 +87,9 @@ class RuleShaper:
         keep_for: timedelta,
         index: int = 0,
         more: Columns = (),
+        guards: Columns = (),
     ) -> AgeWalk:
-        children, conditions = self._surroundings(rule)
+        children, surrounding = self._surroundings(rule)
         field = "at" if isinstance(rule, Terminal) else kind_of(rule)
         return AgeWalk(
             key=self._key(rule, index),
@@ -92,7 +100,8 @@ class RuleShaper:
             form=self.reader.form(field, instant, unit=rule.unit),
             keep_for=keep_for,
             equals=(rule.column,) if isinstance(rule, Terminal) else (),
-            conditions=(*more, *conditions),
+            conditions=(*more, *self.holds.not_held(self.facts)),
+            guards=(*guards, *surrounding),
             children=children,
         )
 
@@ -127,30 +136,27 @@ class RuleShaper:
     def _cap(self, rule: Cap) -> CapWalk:
         self.reader.find("order_by", rule.order_by)
         for name in rule.per:
-            if self.reader.find("per", name).is_nullable:
-                self.resolved.note(
-                    Severity.WARNING, f"rows whose {name} is NULL are not counted", field="per"
-                )
-        children, conditions = self._surroundings(rule)
+            self.reader.find("per", name)
+        children, surrounding = self._surroundings(rule)
         return CapWalk(
             key=self._key(rule),
             label=self.resolved.label,
             rule=rule,
             table=self.facts,
-            conditions=conditions,
+            conditions=tuple(self.holds.not_held(self.facts)),
+            guards=surrounding,
             children=children,
         )
 
     def _surroundings(self, rule: RowRule) -> tuple[tuple[Child, ...], Columns]:
-        """Children to settle, and what holds a row back whatever its age."""
+        """Children to settle, and which other rows hold a row back whatever its age."""
         family = Family(self.resolved.contract, self.schema, self.resolved.declared)
         waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]
         children = family.children(self.facts, rule.wait_for)
         read = [family.find(reference) for reference in rule.wait_for]
         read += [self._log(rule)] if isinstance(rule, StaleCursor) else []
         self.obstacles.judge(rule, children, read)
-        kept = self.reader.not_kept(self.resolved.declared)
-        return children, (*kept, *waits, *family.no_held_child(self.facts, children))
+        return children, (*waits, *self.holds.none_held_below(self.facts, children))
 
     def partitions(self, rule: DropPartition) -> PartitionWalk:
         """What a rule that drops partitions looks at."""
@@ -162,16 +168,15 @@ class RuleShaper:
         for key in self.schema.referring_to(self.facts.name):
             raise NotCoveredError(f"{key} refers to the table, so its partitions cannot be dropped")
         self.obstacles.judge_dropping()
-        keeps = [keep for keep in self.resolved.declared.rules if isinstance(keep, Keep)]
-        for keep in keeps:
-            self.reader.find("keep", keep.column)
+        keeps = tuple(self.holds.keeps(self.facts))
+        any_held(self.facts.clause, keeps)  # what cannot be compared is found here, not in a batch
         return PartitionWalk(
             key=self._key(rule),
             label=self.resolved.label,
             rule=rule,
             table=self.facts,
             form=form,
-            keeps=tuple((keep.column, keep.equals) for keep in keeps),
+            keeps=keeps,
         )
 
     def watch(self, rule: Inline) -> InlineWatch | None:
@@ -190,7 +195,7 @@ class RuleShaper:
             instant=rule.at,
             form=self.reader.form("at", rule.at, unit=rule.unit),
             alarm_after=rule.alarm_after,
-            conditions=(*states, *self.reader.not_kept(self.resolved.declared)),
+            conditions=(*states, *self.holds.not_held(self.facts)),
         )
 
     def check_singleton(self, rule: Singleton) -> None:

@@ -8,8 +8,11 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Delete,
+    Integer,
     Select,
+    Text,
     and_,
+    cast,
     delete,
     func,
     literal,
@@ -17,13 +20,53 @@ from sqlalchemy import (
     true,
     tuple_,
 )
+from sqlalchemy.types import NullType, UserDefinedType
+from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy.engine.interfaces import Dialect
+    from sqlalchemy.types import TypeEngine
 
     from gandy.lifecycle.selection.walks import Columns, Selection
 
 Values = tuple[object, ...]
+
+
+class Untyped(UserDefinedType[Any]):
+    """A value sent without a type: the database reads it as the type of what it is compared with."""
+
+    cache_ok = True
+
+    @override
+    def literal_processor(self, dialect: Dialect) -> Callable[[Any], str]:
+        return _quoted
+
+
+def _quoted(value: object) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+UNTYPED = Untyped()
+
+
+def readable(columns: Columns) -> Columns:
+    """The columns in a form that can be read and stored whatever they hold.
+
+    Infinities, ranges, intervals and types of an extension have no equal in Python: they are read as the
+    database's own text, and given back as such.
+    """
+    return tuple(column if _is_plain(column) else cast(column, Text) for column in columns)
+
+
+def type_to_bind(column: ColumnElement[Any]) -> TypeEngine[Any]:
+    """The type to send a value with that `readable` gave for this column."""
+    return column.type if _is_plain(column) else UNTYPED
+
+
+def _is_plain(column: ColumnElement[Any]) -> bool:
+    return isinstance(column.type, NullType | Integer)
 
 
 def after(columns: Columns, values: Values | None) -> ColumnElement[bool]:
@@ -43,16 +86,19 @@ def up_to(columns: Columns, values: Values) -> ColumnElement[bool]:
 
 
 def equal(columns: Columns, values: Values) -> ColumnElement[bool]:
-    """Rows with exactly these values."""
-    pairs = zip(columns, _typed(columns, values), strict=True)
-    return and_(true(), *(column == value for column, value in pairs))
+    """Rows with exactly these values; NULL is a value like any other."""
+    pairs = zip(columns, _typed(columns, values), values, strict=True)
+    return and_(
+        true(),
+        *(column.is_(None) if value is None else column == typed for column, typed, value in pairs),
+    )
 
 
 def among(columns: Columns, rows: Sequence[Values]) -> ColumnElement[bool]:
     """Rows whose columns are one of these."""
     if len(columns) == 1:
         return columns[0].in_([row[0] for row in rows])
-    return tuple_(*columns).in_([tuple_(*_typed(columns, row)) for row in rows])
+    return tuple_(*columns).in_(list(rows))
 
 
 def nth_row(selection: Selection, cursor: Values | None, limit: int) -> Select[Any]:
@@ -75,24 +121,9 @@ def first_row(selection: Selection) -> Select[Any]:
     return _ahead(selection, None).order_by(*selection.order).limit(1)
 
 
-def keys_in(selection: Selection, cursor: Values | None, end: Values) -> Select[Any]:
-    """The keys of a batch, locked where the database locks rows, so that children go with certainty."""
-    return (
-        select(*selection.key)
-        .where(_in_range(selection, cursor, end))
-        .order_by(*selection.order)
-        .with_for_update()
-    )
-
-
 def delete_range(selection: Selection, cursor: Values | None, end: Values) -> Delete:
     """Delete a batch; the predicate is asked again of every row, so that a renewed one survives."""
-    return delete(selection.table.clause).where(_in_range(selection, cursor, end))
-
-
-def delete_keys(selection: Selection, keys: Sequence[Values]) -> Delete:
-    """Delete the rows of these keys that are still dead."""
-    return delete(selection.table.clause).where(among(selection.key, keys), selection.dead)
+    return delete(selection.table.clause).where(in_range(selection, cursor, end))
 
 
 def count_up_to(selection: Selection, most: int) -> Select[Any]:
@@ -101,17 +132,19 @@ def count_up_to(selection: Selection, most: int) -> Select[Any]:
     return select(func.count()).select_from(some.subquery())
 
 
-def _ahead(selection: Selection, cursor: Values | None) -> Select[Any]:
-    return select(*selection.order).where(selection.dead, after(selection.order, cursor))
-
-
-def _in_range(selection: Selection, cursor: Values | None, end: Values) -> ColumnElement[bool]:
+def in_range(selection: Selection, cursor: Values | None, end: Values) -> ColumnElement[bool]:
+    """The dead rows of a batch."""
     order = selection.order
     return and_(selection.dead, after(order, cursor), up_to(order, end))
+
+
+def _ahead(selection: Selection, cursor: Values | None) -> Select[Any]:
+    return select(*readable(selection.order)).where(selection.dead, after(selection.order, cursor))
 
 
 def _typed(columns: Columns, values: Values) -> list[ColumnElement[Any]]:
     pairs = zip(columns, values, strict=True)
     return [
-        value if isinstance(value, ColumnElement) else literal(value, column.type) for column, value in pairs
+        value if isinstance(value, ColumnElement) else literal(value, type_to_bind(column))
+        for column, value in pairs
     ]

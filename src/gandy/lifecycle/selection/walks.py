@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         DropPartition,
         Expires,
         Inline,
+        Keep,
         OlderThan,
-        Scalar,
         StaleCursor,
         Terminal,
     )
@@ -53,6 +53,7 @@ class Selection:
     dead: ColumnElement[bool]
     order: Columns
     children: tuple[Child, ...] = ()
+    is_guarded: bool = False  # other rows decide too: they are asked again once the rows are locked
 
     @property
     def key(self) -> Columns:
@@ -73,6 +74,7 @@ class AgeWalk:
     keep_for: timedelta
     equals: tuple[str, ...] = ()  # columns that the conditions pin to one value, for the index
     conditions: Columns = ()
+    guards: Columns = ()  # conditions that read other rows than the one that goes
     children: tuple[Child, ...] = ()
 
     @property
@@ -93,9 +95,14 @@ class AgeWalk:
         order += [columns[key.name] for key in self.table.key if key.name != self.instant]
         return Selection(
             table=self.table,
-            dead=and_(is_before(columns[self.instant], self.form, now - self.keep_for), *self.conditions),
+            dead=and_(
+                is_before(columns[self.instant], self.form, now - self.keep_for),
+                *self.conditions,
+                *self.guards,
+            ),
             order=tuple(order),
             children=self.children,
+            is_guarded=bool(self.guards or self.children),
         )
 
 
@@ -108,6 +115,7 @@ class CapWalk:
     rule: Cap
     table: TableFacts
     conditions: Columns = ()
+    guards: Columns = ()
     children: tuple[Child, ...] = ()
 
     @property
@@ -142,7 +150,7 @@ class PartitionWalk:
     rule: DropPartition
     table: TableFacts
     form: Form
-    keeps: tuple[tuple[str, Scalar], ...] = ()  # values that hold their whole partition back
+    keeps: tuple[Keep, ...] = ()  # values that hold their whole partition back
 
     @property
     def shape(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy.dialects import postgresql, sqlite
@@ -30,4 +30,19 @@ def insert_or_set(connection: Connection, table: Table, values: Values, *, chang
         connection.execute(mine.on_conflict_do_update(index_elements=keys, set_=given))
     else:
         theirs = sqlite.insert(table).values(**values)
+        connection.execute(theirs.on_conflict_do_update(index_elements=keys, set_=given))
+
+
+def insert_or_replace(
+    connection: Connection, table: Table, rows: Sequence[Values], *, changes: Sequence[str]
+) -> None:
+    """Insert rows, or change these columns of those with their keys, in one statement."""
+    keys = [column.name for column in table.primary_key]
+    if connection.dialect.name == "postgresql":
+        mine = postgresql.insert(table).values(list(rows))
+        given = {name: mine.excluded[name] for name in changes}
+        connection.execute(mine.on_conflict_do_update(index_elements=keys, set_=given))
+    else:
+        theirs = sqlite.insert(table).values(list(rows))
+        given = {name: theirs.excluded[name] for name in changes}
         connection.execute(theirs.on_conflict_do_update(index_elements=keys, set_=given))

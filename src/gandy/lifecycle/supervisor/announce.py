@@ -45,3 +45,9 @@ def falling_behind(scheduler: str, *, table: str, rule: str, arriving: float, dr
     """Rows arrive faster than the budget lets them go."""
     fields = {"table": table, "rule": rule, "arriving_per_second": arriving, "draining_per_second": draining}
     announce(logging.WARNING, f"{scheduler}.lifecycle_falling_behind", fields)
+
+
+def quarantine_outdated(scheduler: str, *, table: str, key: str) -> None:
+    """A quarantined key cannot be read as a key of its table any more: the row is tried again."""
+    fields = {"table": table, "key": key}
+    announce(logging.WARNING, f"{scheduler}.lifecycle_quarantine_outdated", fields)

@@ -53,7 +53,7 @@ class HealthCheck:
         )
 
     def _left(self) -> tuple[timedelta, int]:
-        selection = without(self.walk.frozen_at(self.shift.now), self.quarantined)
+        selection = without(self.walk.frozen_at(self.shift.now), self.walk.key, if_any=bool(self.quarantined))
         with self.shift.session.reading() as connection:
             oldest = connection.execute(first_row(selection)).one_or_none()
             if oldest is None:

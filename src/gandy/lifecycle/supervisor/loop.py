@@ -27,7 +27,12 @@ def keep_contracts(
     ticked: Callable[[ContractReport], None] = lambda _report: None,
 ) -> None:
     """Keep the contracts until told to stop; a stop is heard between two batches."""
-    by = replace(attendance or Attendance(), is_stopping=stop.is_set, rest=lambda span: _rest(stop, span))
+    by = replace(
+        attendance or Attendance(),
+        is_stopping=stop.is_set,
+        rest=lambda span: _rest(stop, span),
+        beside=contracts,
+    )
     for contract in gathered(contracts, target):
         contract.target(target)  # a contract without a database is an error now, not in five minutes
     by.metrics.declare(contracts)

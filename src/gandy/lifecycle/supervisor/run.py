@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.supervisor.metrics import Metrics
 
 _Task = tuple[Resolved, Walk]
-_MOST_IN_QUARANTINE = 1_000
+_MOST_IN_QUARANTINE = 100_000  # what is remembered must be bounded too
 _FULL = (
     f"{_MOST_IN_QUARANTINE:,} rows of the table are in quarantine; find out why, then: "
     "gandy lifecycle quarantine --release"
@@ -122,6 +122,8 @@ class ContractRun:
         if before is not None:
             outcome = outcome.after(before)
         self.outcomes[walk.key] = outcome
+        if outcome.set_aside:  # later sweeps of this run must look for them too
+            self.quarantine.setdefault(walk.key.table, [()])
         if outcome.ending is Ending.POISONED:
             raise RowsStuckError(
                 walk.key.table, walk.label, rows=outcome.set_aside, first_error=outcome.reason or ""

@@ -17,7 +17,7 @@ from gandy.errors import (
     StateObstructedError,
     SweepLeaseLostError,
 )
-from gandy.lifecycle.advisor.survey import Survey, survey
+from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said
@@ -33,7 +33,7 @@ from gandy.lifecycle.supervisor.run import ContractRun
 from gandy.lifecycle.supervisor.upkeep import remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
@@ -74,6 +74,7 @@ class Attendance:
     clock: Clock | None = None
     wait_for_lease: timedelta = timedelta(0)
     pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
+    beside: Sequence[Contract] = ()  # contracts that are not kept now, but whose holds count
     is_strict: bool = False  # refuse a contract that does not fit before anything of it is deleted
 
 
@@ -88,13 +89,26 @@ def run_contracts(
     by = attendance or Attendance()
     wanted = gathered(contracts, target)
     by.metrics.declare(wanted)
-    return [_keep(contract, contract.target(target), by, table=table) for contract in wanted]
+    return [
+        _keep(
+            _Kept(contract, of_one_database(contract, [*wanted, *by.beside], target)), target, by, table=table
+        )
+        for contract in wanted
+    ]
 
 
-def _keep(contract: Contract, target: str, by: Attendance, *, table: str | None) -> ContractReport:
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    contract: Contract
+    contracts: tuple[Contract, ...]  # all of its database
+
+
+def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None) -> ContractReport:
+    contract = kept.contract
+    url = contract.target(target)
     report = ContractReport(scheduler=contract.name)
     try:
-        with open_target(target, clock=by.clock) as session:
+        with open_target(url, clock=by.clock) as session:
             ensure_tables(session)
             lease = _wait_for_lease(session, contract.name, by)
             if lease is None:
@@ -102,7 +116,7 @@ def _keep(contract: Contract, target: str, by: Attendance, *, table: str | None)
                 by.metrics.skipped(contract.name)
                 return report
             try:
-                _run(_Tick(contract, session, lease, by), report, table=table)
+                _run(_Tick(kept, session, lease, by), report, table=table)
             finally:
                 if not session.is_lost:
                     give_back(session, lease)
@@ -121,16 +135,20 @@ def _keep(contract: Contract, target: str, by: Attendance, *, table: str | None)
 
 @dataclass(frozen=True, slots=True)
 class _Tick:
-    contract: Contract
+    kept: _Kept
     session: Session
     lease: Lease
     by: Attendance
+
+    @property
+    def contract(self) -> Contract:
+        return self.kept.contract
 
 
 def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
     by, session = tick.by, tick.session
     report.started_at = session.now()
-    seen = survey(session, tick.contract, report.started_at)
+    seen = survey(session, tick.contract, report.started_at, contracts=tick.kept.contracts)
     if by.is_strict and seen.wrong:
         raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
     counts: Counter[str] = Counter()

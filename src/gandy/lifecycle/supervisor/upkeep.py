@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, Text, and_, cast, exists, select
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.consistency import keys_of
-from gandy.lifecycle.selection.statements import Values, among
+from gandy.lifecycle.selection.statements import among
 from gandy.lifecycle.state.progress import RuleKey, RuleState, forget_rules, read_states
-from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
+from gandy.lifecycle.state.quarantine import KeyText, QuarantinedRow, list_quarantine, release_rows
+from gandy.lifecycle.state.tables import QUARANTINE
+from gandy.lifecycle.supervisor import announce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gandy.lifecycle.advisor.survey import Survey
     from gandy.lifecycle.database.facts import TableFacts
     from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.selection.statements import Values
+
+_BLOB = re.compile("X'((?:[0-9A-F]{2})*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +55,62 @@ def remembered(session: Session, survey: Survey) -> Memory:
         with session.writing() as connection:
             forget_rules(connection, undeclared)
             release_rows(connection, vanished)
+    gone = {(row.table, row.stored) for row in vanished}
     quarantine: dict[str, list[Values]] = {}
     for row in rows:
-        if row not in vanished:
+        if (row.table, row.stored) not in gone:
             quarantine.setdefault(row.table, []).append(row.key)
     return Memory({key: state for key, state in states.items() if key in declared}, quarantine)
 
 
 def _vanished(connection: Connection, survey: Survey, rows: list[QuarantinedRow]) -> Iterator[QuarantinedRow]:
-    """Quarantined rows that somebody has deleted since."""
+    """Quarantined rows that were deleted since, or whose key means no row any more."""
     for table in survey.contract.tables:
         facts = survey.schema.find(table.name, table.schema)
         mine = [row for row in rows if row.table == table.label]
-        if facts is not None and facts.standing.is_readable and mine:
-            there = _there(connection, facts, mine)
-            yield from (row for row in mine if row.key not in there)
+        if facts is None or not facts.standing.is_readable or not mine or not facts.key:
+            continue
+        there = _there(connection, facts, mine)
+        yield from (row for row in mine if row.stored not in there)
 
 
-def _there(connection: Connection, facts: TableFacts, rows: list[QuarantinedRow]) -> set[Values]:
+def _there(connection: Connection, facts: TableFacts, rows: Sequence[QuarantinedRow]) -> set[str]:
+    """The stored keys that a row has; halved around a key that the database cannot read any more."""
+    try:
+        with connection.begin_nested():
+            return _present(connection, facts, rows)
+    except DBAPIError:
+        if len(rows) > 1:
+            middle = len(rows) // 2
+            return _there(connection, facts, rows[:middle]) | _there(connection, facts, rows[middle:])
+        announce.quarantine_outdated(rows[0].scheduler, table=rows[0].table, key=rows[0].stored)
+        return set()
+
+
+def _present(connection: Connection, facts: TableFacts, rows: Sequence[QuarantinedRow]) -> set[str]:
     key = tuple(facts.clause.c[column.name] for column in facts.key)
-    fitting = [row.key for row in rows if len(row.key) == len(key)]
-    return {tuple(values) for values in connection.execute(select(*key).where(among(key, fitting)))}
+    if connection.dialect.name == "sqlite":
+        values = [tuple(map(_read_blob, row.key)) for row in rows if len(row.key) == len(key)]
+        return set(connection.execute(select(KeyText(key)).where(among(key, values))).scalars())
+    stored = QUARANTINE.c.row_key
+    pairs = [column == _part(place, column) for place, column in enumerate(key)]
+    is_row = exists(select(1).select_from(facts.clause).where(and_(*pairs), KeyText(key) == stored))
+    wanted = select(stored).where(
+        QUARANTINE.c.scheduler == rows[0].scheduler,
+        QUARANTINE.c.table_name == rows[0].table,
+        stored.in_([row.stored for row in rows]),
+        is_row.correlate(QUARANTINE),
+    )
+    return set(connection.execute(wanted).scalars())
+
+
+def _part(place: int, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """One value out of the stored key, as the column's type reads it."""
+    text = cast(QUARANTINE.c.row_key, JSONB)[place].astext
+    return text if isinstance(column.type, NullType | Text) else cast(text, column.type)
+
+
+def _read_blob(value: object) -> object:
+    """SQLite's own way to write a blob; every other value is what it is."""
+    found = _BLOB.fullmatch(value) if isinstance(value, str) else None
+    return value if found is None else bytes.fromhex(found[1])

@@ -1,0 +1,78 @@
+"""The second try of a batch that the database refused: what cannot go is quarantined, the rest goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, select, text
+
+from gandy.lifecycle.driver.lanes import Advanced, Remember, find_end
+from gandy.lifecycle.driver.singly import remove_singly
+from gandy.lifecycle.selection.statements import equal
+from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gandy.lifecycle.driver.guarded import Guard
+    from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.selection.addresses import Rows
+    from gandy.lifecycle.selection.statements import Values
+    from gandy.lifecycle.state.progress import RuleKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarefulLane:
+    """Batches of one selection in which each row stands for itself."""
+
+    shift: Shift
+    guard: Guard
+    rule: RuleKey
+    remember: Remember
+
+    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+        """Delete what can go of the next batch and quarantine the rest, in one transaction."""
+        with self.shift.session.batch(self.shift.patience) as connection:
+            end, is_full = find_end(connection, self.guard.selection, after=after, limit=limit)
+            if end is None:
+                return None
+            self.shift.lease.renew(connection)
+            if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
+                connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
+            doomed = self.guard.doomed(connection, after, end)
+            removed = remove_singly(connection, doomed, self.shift)
+            self._quarantine(connection, doomed.rows, removed.refused)
+            self.remember(connection, end)
+        reason = next(iter(removed.refused.values()), None)
+        return Advanced(end, is_full, removed.rows, removed.gone, len(removed.refused), reason)
+
+    def set_aside(self, end: Values, reason: str) -> None:
+        """Quarantine the one row that a batch consisted of."""
+        selection = self.guard.selection
+        with self.shift.session.batch(self.shift.patience) as connection:
+            self.shift.lease.renew(connection)
+            found = connection.execute(select(KeyText(selection.key)).where(equal(selection.order, end)))
+            put_in_quarantine(connection, [self._row(key, reason) for key in found.scalars()])
+            self.remember(connection, end)
+
+    def _quarantine(self, connection: Connection, rows: Rows, refused: Mapping[Values, str]) -> None:
+        poison = rows.only(list(refused))
+        for part in poison.parts():
+            clause = rows.table.clause
+            found = connection.execute(
+                select(*part.columns(), KeyText(self.guard.selection.key)).where(part.are(clause))
+            )
+            put_in_quarantine(
+                connection, [self._row(str(row[-1]), refused[tuple(row[:-1])]) for row in found]
+            )
+
+    def _row(self, key: str, reason: str) -> Quarantined:
+        return Quarantined(
+            scheduler=self.rule.scheduler,
+            table_name=self.rule.table,
+            row_key=key,
+            rule=self.rule.rule,
+            error=reason,
+            quarantined_at=self.shift.now,
+        )

@@ -1,0 +1,102 @@
+"""A batch in which other rows decide too: lock all that would go, ask again, then delete what may still go.
+
+In READ COMMITTED each statement sees what was committed before it. A child's insert takes a lock on its
+parent: it waits for the batch, or the batch waits for it and sees it when it asks again. On SQLite the
+transaction holds the only write lock from its start; the order of the statements is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, Connection, select
+from typing_extensions import override
+
+from gandy.lifecycle.driver.lanes import Advanced, Lane, Remember, find_end
+from gandy.lifecycle.driver.levels import Level, Removal, lock_levels, narrow_levels
+from gandy.lifecycle.selection.addresses import Rows, found, rows_of
+from gandy.lifecycle.selection.statements import Values, in_range
+
+if TYPE_CHECKING:
+    from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.selection.walks import Selection
+
+Again = Callable[[Connection], ColumnElement[bool] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """Rows of a batch that are locked and may go, with what hangs on them."""
+
+    rows: Rows
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Locks the rows of a batch and asks for them again."""
+
+    selection: Selection
+    has_locks: bool
+    again: Again | None = None  # what is asked after the locks; it answers None where no row may go any more
+
+    def doomed(self, connection: Connection, after: Values | None, end: Values) -> Doomed:
+        """The rows of the range that may go, as of a statement after their locks."""
+        locked = self._lock(connection, after, end)
+        levels = lock_levels(connection, locked, self.selection.children)
+        rows = locked.only(self._still_dead(connection, locked))
+        if len(rows) < len(locked):
+            levels = narrow_levels(connection, rows, levels)
+        return Doomed(rows, levels)
+
+    def _lock(self, connection: Connection, after: Values | None, end: Values) -> Rows:
+        rows = rows_of(self.selection.table, has_locks=self.has_locks)
+        statement = (
+            select(*rows.columns())
+            .where(in_range(self.selection, after, end))
+            .order_by(*self.selection.order)
+            .with_for_update(of=self.selection.table.clause)
+        )
+        return rows.only(found(connection, statement))
+
+    def _still_dead(self, connection: Connection, locked: Rows) -> list[Values]:
+        dead = self.selection.dead if self.again is None else self.again(connection)
+        if dead is None:
+            return []
+        still: list[Values] = []
+        for part in locked.parts():
+            clause = locked.table.clause
+            still += found(connection, select(*part.columns()).where(part.are(clause), dead))
+        return still
+
+
+class GuardedLane(Lane):
+    """Statement after statement, on any database, with children and with what waits for other rows."""
+
+    def __init__(self, shift: Shift, guard: Guard, remember: Remember) -> None:
+        self.end: Values | None = None
+        self._shift = shift
+        self._guard = guard
+        self._remember = remember
+
+    @override
+    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+        self.end = None
+        with self._shift.session.batch(self._shift.patience) as connection:
+            end, is_full = find_end(connection, self._guard.selection, after=after, limit=limit)
+            if end is None:
+                return None
+            self.end = end
+            self._shift.lease.renew(connection)
+            doomed = self._guard.doomed(connection, after, end)
+            removal = Removal.on(connection, self._shift.label)
+            rows = removal.remove(doomed.rows, doomed.levels) if doomed.rows.addresses else 0
+            self._remember(connection, end)
+        return Advanced(end, is_full, rows, removal.gone)
+
+    @override
+    def peek(self, after: Values | None) -> Values | None:
+        with self._shift.session.batch(self._shift.patience) as connection:
+            return find_end(connection, self._guard.selection, after=after, limit=1)[0]

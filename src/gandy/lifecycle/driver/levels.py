@@ -1,0 +1,123 @@
+"""What goes with the rows of a batch, level by level: locked, asked for again, deleted from below."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, assert_never
+
+from sqlalchemy import Connection, Delete, Select, Update, delete, select, update
+
+from gandy.lifecycle.contract.tables import ChildMode
+from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gandy.lifecycle.database.facts import TableName
+    from gandy.lifecycle.selection.statements import Values
+    from gandy.lifecycle.selection.walks import Child
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The children of some rows by one reference, and what hangs on them; SET NULL takes no row along."""
+
+    child: Child
+    rows: Rows
+    below: tuple[Level, ...] = ()
+
+
+def lock_levels(connection: Connection, parents: Rows, children: Sequence[Child]) -> tuple[Level, ...]:
+    """Lock every row that would go with these: no child of a locked row can be added any more."""
+    return tuple(_lock(connection, parents, child) for child in children)
+
+
+def _lock(connection: Connection, parents: Rows, child: Child) -> Level:
+    rows = rows_of(child.table, has_locks=parents.has_locks)
+    if child.mode is ChildMode.SET_NULL:
+        return Level(child, rows)
+    locked = rows.only(_of(connection, rows, child, parents=parents, is_locking=True))
+    return Level(child, locked, lock_levels(connection, locked, child.children))
+
+
+def _of(
+    connection: Connection, rows: Rows, child: Child, *, parents: Rows, is_locking: bool = False
+) -> list[Values]:
+    addresses: dict[Values, None] = {}
+    for part in parents.parts():
+        mine = select(*rows.columns()).where(refers(child, parents_of(child, part)))
+        if is_locking:
+            mine = mine.with_for_update(of=child.table.clause)
+        addresses.update(dict.fromkeys(found(connection, mine)))
+    return list(addresses)
+
+
+def narrow_levels(connection: Connection, parents: Rows, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """The same levels with what hangs on fewer parents."""
+    return tuple(_narrow(connection, parents, level) for level in levels)
+
+
+def _narrow(connection: Connection, parents: Rows, level: Level) -> Level:
+    if level.child.mode is ChildMode.SET_NULL:
+        return level
+    locked = set(level.rows.addresses)
+    still = [row for row in _of(connection, level.rows, level.child, parents=parents) if row in locked]
+    rows = level.rows.only(still)
+    return replace(level, rows=rows, below=narrow_levels(connection, rows, level.below))
+
+
+@dataclass(slots=True)
+class Removal:
+    """Deletes levels from below and counts, by table, what goes."""
+
+    connection: Connection
+    label: Callable[[TableName], str]
+    gone: Counter[str]
+    seen: set[tuple[TableName, Values]]
+
+    @classmethod
+    def on(cls, connection: Connection, label: Callable[[TableName], str]) -> Removal:
+        """Nothing has gone yet."""
+        return cls(connection, label, Counter(), set())
+
+    def remove(self, parents: Rows, levels: Sequence[Level]) -> int:
+        """Settle all that hangs on the parents, then delete them; how many of the parents went."""
+        for level in levels:
+            self._settle(parents, level)
+        rows = sum(self.connection.execute(delete_rows(part)).rowcount for part in parents.parts())
+        self.gone[self.label(parents.table.name)] += rows
+        return rows
+
+    def _settle(self, parents: Rows, level: Level) -> None:
+        for below in level.below:
+            self._settle(level.rows, below)
+        match level.child.mode:
+            case ChildMode.DELETE_FIRST:
+                for part in level.rows.parts():
+                    rows = self.connection.execute(delete_rows(part)).rowcount
+                    self.gone[self.label(level.rows.table.name)] += rows
+            case ChildMode.CASCADE:
+                self._count(level.rows)
+            case ChildMode.SET_NULL:
+                for part in parents.parts():
+                    self.connection.execute(set_null(level.child, parents_of(level.child, part)))
+            case _:
+                assert_never(level.child.mode)
+
+    def _count(self, rows: Rows) -> None:
+        """What the database is about to cascade to; a row that is reached twice goes once."""
+        for address in rows.addresses:
+            if (rows.table.name, address) not in self.seen:
+                self.seen.add((rows.table.name, address))
+                self.gone[self.label(rows.table.name)] += 1
+
+
+def delete_rows(rows: Rows) -> Delete:
+    """Delete rows that are locked."""
+    return delete(rows.table.clause).where(rows.are(rows.table.clause))
+
+
+def set_null(child: Child, parents: Select[Any]) -> Update:
+    """Let go of the parents."""
+    return update(child.table.clause).where(refers(child, parents)).values(dict.fromkeys(child.nulled))

@@ -1,0 +1,136 @@
+"""Holds: which values keep a row, and everything above it whose deletion would take it along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Float,
+    Integer,
+    Numeric,
+    Text,
+    and_,
+    cast,
+    exists,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+)
+from sqlalchemy.types import NullType
+
+from gandy.lifecycle.contract.rules import Keep, Scalar
+from gandy.lifecycle.contract.tables import ChildMode, Contract
+from gandy.lifecycle.selection.columns import WrongFieldError
+from gandy.lifecycle.selection.statements import UNTYPED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy import FromClause
+
+    from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
+    from gandy.lifecycle.selection.walks import Child
+
+_FALSE = ("", "0", "0.0", "f", "false", "n", "no", "off")
+_TRUE = ("1", "1.0", "t", "true", "y", "yes", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The keep rules of every contract of one database."""
+
+    contracts: tuple[Contract, ...]
+    schema: SchemaFacts
+
+    def keeps(self, facts: TableFacts) -> Iterator[Keep]:
+        """What keeps rows of this table; a column that is not there cannot be judged."""
+        for contract in self.contracts:
+            for table in contract.tables:
+                found = self.schema.find(table.name, table.schema)
+                if found is None or found.name != facts.name:
+                    continue
+                for rule in table.rules:
+                    if isinstance(rule, Keep):
+                        _must_exist(facts, rule, contract)
+                        yield rule
+
+    def not_held(self, facts: TableFacts) -> Iterator[ColumnElement[bool]]:
+        """The row itself is not held."""
+        for keep in self.keeps(facts):
+            yield ~is_held(facts.clause, keep)
+
+    def none_held_below(self, facts: TableFacts, children: Sequence[Child]) -> Iterator[ColumnElement[bool]]:
+        """No row that would go along is held, at any depth."""
+        for held in self._held_below(facts.clause, children):
+            yield ~held
+
+    def _held_below(self, parent: FromClause, children: Sequence[Child]) -> Iterator[ColumnElement[bool]]:
+        for child in children:
+            if child.mode is ChildMode.SET_NULL:
+                continue
+            other = child.table.clause.alias()
+            held = [is_held(other, keep) for keep in self.keeps(child.table)]
+            held += self._held_below(other, child.children)
+            if held:
+                pairs = zip(child.columns, child.parent_columns, strict=True)
+                joined = [other.c[mine] == parent.c[theirs] for mine, theirs in pairs]
+                yield exists(select(1).select_from(other).where(*joined, or_(*held)).correlate(parent))
+
+
+def is_held(table: FromClause, keep: Keep) -> ColumnElement[bool]:
+    """The row has a value that holds it: never unknown, and NULL is no hold."""
+    column = table.c[keep.column]
+    return and_(column.is_not(None), _matches(column, keep))
+
+
+def any_held(table: FromClause, keeps: Iterable[Keep]) -> ColumnElement[bool]:
+    """One of these holds the row."""
+    return or_(false(), *(is_held(table, keep) for keep in keeps))
+
+
+def _matches(column: ColumnElement[Any], keep: Keep) -> ColumnElement[bool]:
+    if isinstance(column.type, Boolean):
+        return column == literal(_as_boolean(keep), Boolean)
+    if isinstance(keep.equals, bool):
+        return _is_not_clearly(column, not keep.equals)
+    if isinstance(column.type, NullType):
+        return _has_value(column, keep.equals)
+    return column == literal(str(keep.equals), UNTYPED)  # the database reads it as the column's type
+
+
+def _is_not_clearly(column: ColumnElement[Any], value: bool) -> ColumnElement[bool]:  # noqa: FBT001
+    """Every value holds but those that say the opposite without doubt."""
+    if isinstance(column.type, Integer | Numeric | Float):
+        return column != int(value)
+    return func.lower(cast(column, Text)).not_in(_TRUE if value else _FALSE)
+
+
+def _has_value(column: ColumnElement[Any], equals: Scalar) -> ColumnElement[bool]:
+    """The same value, whichever way the column stores it: SQLite tells '5' from 5."""
+    same = cast(column, Text) == str(equals)
+    if isinstance(equals, str):
+        return same
+    return or_(same, column == literal(equals, NullType()), cast(column, Text) == str(float(equals)))
+
+
+def _as_boolean(keep: Keep) -> bool:
+    word = str(keep.equals).casefold()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise WrongFieldError(
+        "keep", f"{keep.column} is boolean, so equals = {keep.equals!r} would hold no row; say true or false"
+    )
+
+
+def _must_exist(facts: TableFacts, keep: Keep, contract: Contract) -> None:
+    if keep.column not in facts.columns:
+        known = ", ".join(facts.columns)
+        raise WrongFieldError(
+            "keep",
+            f"{facts.name} has no column {keep.column}, which {contract.where} keeps rows by; it has {known}",
+        )
