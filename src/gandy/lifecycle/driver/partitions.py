@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.walks import PartitionWalk
 
+_COUNTED = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSweep:
@@ -49,9 +51,9 @@ class PartitionSweep:
         try:
             with self.shift.session.batch(self.shift.patience) as connection:
                 self.shift.lease.renew(connection)
-                if self._is_held(connection, partition):
+                if is_held(connection, self.walk, partition, dialect=self.shift.session.dialect):
                     return outcome
-                rows = partition.rows or self._count(connection, partition)
+                rows = rows_in(connection, self.walk, partition, dialect=self.shift.session.dialect)
                 self.shift.session.dialect.drop_partition(connection, self.walk.table.name, partition.name)
                 progress = Progress(self.walk.key, self.walk.shape)
                 progress.advance(connection, cutoff=self.shift.now, cursor=None)
@@ -62,20 +64,36 @@ class PartitionSweep:
         self.shift.committed({self.shift.label(self.walk.table.name): rows})
         return _with_batch(outcome, rows, timedelta(seconds=time.perf_counter() - started))
 
-    def _is_held(self, connection: Connection, partition: Partition) -> bool:
-        if not self.walk.keeps:
-            return False
-        columns = self._clause(partition).c
-        held = or_(*(columns[name] == value for name, value in self.walk.keeps))
-        return connection.execute(select(1).where(held).limit(1)).one_or_none() is not None
 
-    def _count(self, connection: Connection, partition: Partition) -> int:
-        """Never analysed, so nothing estimates it: counted."""
-        counted = select(func.count()).select_from(self._clause(partition))
-        return int(connection.execute(counted).scalar_one())
+def is_held(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> bool:
+    """Whether the partition holds a row that is kept, or a number that is no instant of the unit."""
+    columns = _clause(dialect, walk, partition).c
+    held = [columns[name] == value for name, value in walk.keeps]
+    if walk.form.window is not None and _holds_strange_numbers(connection, walk):
+        held.append(walk.form.window.below(columns[walk.rule.column]))
+    if not held:
+        return False
+    return connection.execute(select(1).where(or_(*held)).limit(1)).one_or_none() is not None
 
-    def _clause(self, partition: Partition) -> TableClause:
-        return table_clause(partition.name, self.walk.table.columns, self.shift.session.dialect.stored_type)
+
+def _holds_strange_numbers(connection: Connection, walk: PartitionWalk) -> bool:
+    """Asked of the whole table, so that only a partition without a lower bound is read."""
+    if walk.form.window is None:
+        return False
+    below = walk.form.window.below(walk.table.clause.c[walk.rule.column])
+    return connection.execute(select(1).where(below).limit(1)).one_or_none() is not None
+
+
+def rows_in(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> int:
+    """Counted; only beyond a million rows is what the statistics say near enough."""
+    if partition.rows > _COUNTED:
+        return partition.rows
+    counted = select(func.count()).select_from(_clause(dialect, walk, partition))
+    return int(connection.execute(counted).scalar_one())
+
+
+def _clause(dialect: Dialect, walk: PartitionWalk, partition: Partition) -> TableClause:
+    return table_clause(partition.name, walk.table.columns, dialect.stored_type)
 
 
 def dead_partitions(
