@@ -17,7 +17,7 @@ from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
 from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
 from gandy.lifecycle.selection.findings import Severity
-from gandy.lifecycle.selection.foresight import Along, Gone, Taken, extent, selected, taken_by
+from gandy.lifecycle.selection.foresight import Along, Gone, Taken, extent, rows_of, selected, taken_by
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
@@ -143,9 +143,9 @@ class _Planner:
             set_null=self._count(connection, taken.let_go()),
             batches=ceil(rows / batch),
         )
-        self._gone.add(walk.table, taken.are)
+        self._gone.add(walk.table, taken.rows)
         for table, goes in along.values():
-            self._gone.add(table, goes)
+            self._gone.add(table, rows_of(table, goes))
         return planned
 
     def _partitions(self, connection: Connection, walk: PartitionWalk, planned: PlannedRule) -> PlannedRule:

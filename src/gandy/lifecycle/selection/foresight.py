@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    CTE,
     ColumnElement,
     Select,
-    Subquery,
     and_,
     cast,
+    exists,
     false,
     func,
     literal,
@@ -41,25 +42,30 @@ Along = dict[TableName, tuple[TableFacts, ColumnElement[bool]]]
 
 @dataclass(slots=True)
 class Gone:
-    """Rows that earlier walks of the same sweep would have taken, by table."""
+    """Rows that earlier walks of the same sweep would have taken, by table.
 
-    _rows: dict[TableName, _Paths] = field(default_factory=dict)
+    Each set is a common table expression: written once, however often the rules after it look at it.
+    """
 
-    def add(self, table: TableFacts, rows: ColumnElement[bool]) -> None:
+    _rows: dict[TableName, list[tuple[TableFacts, CTE]]] = field(default_factory=dict)
+    _partitions: dict[TableName, list[ColumnElement[bool]]] = field(default_factory=dict)
+
+    def add(self, table: TableFacts, rows: CTE) -> None:
         """Later walks do not see these rows."""
         self._rows.setdefault(table.name, []).append((table, rows))
 
     def add_partitions(self, table: TableFacts, partitions: Iterable[TableName]) -> None:
-        """Later walks do not see the rows of these partitions."""
+        """Later walks of the table do not see the rows of these partitions."""
         for partition in partitions:
             parts = (part.replace('"', '""') for part in (partition.schema, partition.name) if part)
             name = ".".join(f'"{part}"' for part in parts)
-            self.add(table, literal_column("tableoid") == cast(literal(name), REGCLASS))
+            is_there = literal_column("tableoid") == cast(literal(name), REGCLASS)
+            self._partitions.setdefault(table.name, []).append(is_there)
 
     def left(self, table: TableFacts) -> ColumnElement[bool]:
         """The row would still be there."""
-        gone = [rows for _, rows in self._rows.get(table.name, ())]
-        return not_(func.coalesce(or_(*gone), false())) if gone else true()
+        gone = [_is_among(table.clause, facts, rows) for facts, rows in self._rows.get(table.name, ())]
+        return _none_of([*gone, *self._partitions.get(table.name, ())])
 
     def seen_by(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
         """The condition with sub-selects that do not find these rows either."""
@@ -68,24 +74,31 @@ class Gone:
         aliases = [part for part in visitors.iterate(condition) if isinstance(part, Alias)]
 
         def narrow(inner: Select[Any]) -> None:
-            found = [self._left_in(source) for source in inner.get_final_froms()]
-            inner._where_criteria += tuple(each for each in found if each is not None)  # noqa: SLF001  # the clone's own
+            outer = inner._correlate or ()  # noqa: SLF001  # SQLAlchemy has no public way to read it
+            sources = [source for source in inner.get_final_froms() if source not in outer]
+            inner._where_criteria += tuple(map(self._left_in, sources))  # noqa: SLF001  # of the clone
 
         return visitors.cloned_traverse(condition, {"stop_on": aliases}, {"select": narrow})
 
-    def _left_in(self, source: FromClause) -> ColumnElement[bool] | None:
+    def _left_in(self, source: FromClause) -> ColumnElement[bool]:
         table = source.element if isinstance(source, Alias) else source
         if not isinstance(table, TableClause):
-            return None
+            return true()
         taken = self._rows.get(TableName(table.schema, table.name), ())
-        found = [_is_among(source, facts, rows) for facts, rows in taken if facts.key]
-        return not_(func.coalesce(or_(*found), false())) if found else None
+        return _none_of([_is_among(source, facts, rows) for facts, rows in taken if facts.key])
 
 
-def _is_among(source: FromClause, facts: TableFacts, rows: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The source's row is one of these, told by its key."""
+def _none_of(conditions: list[ColumnElement[bool]]) -> ColumnElement[bool]:
+    return not_(func.coalesce(or_(*conditions), false())) if conditions else true()
+
+
+def _is_among(source: FromClause, facts: TableFacts, rows: CTE) -> ColumnElement[bool]:
+    """The source's row is one of these, told by its key; SQLite lets a key be NULL."""
     names = [column.name for column in facts.key]
-    keys = select(*(facts.clause.c[name] for name in names)).where(rows).correlate(None)
+    if any(column.is_nullable for column in facts.key):
+        same = (rows.c[name].is_not_distinct_from(source.c[name]) for name in names)
+        return exists(select(literal(1)).select_from(rows).where(*same).correlate_except(rows))
+    keys = select(*(rows.c[name] for name in names)).correlate(None)
     return _in(tuple(source.c[name] for name in names), keys)
 
 
@@ -95,11 +108,10 @@ def _in(columns: Columns, rows: Select[Any]) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The rows that one walk would take; `rows` has every column of the table."""
+    """The rows that one walk would take, with every column of their table."""
 
     table: TableFacts
-    rows: Subquery
-    are: ColumnElement[bool]
+    rows: CTE
     children: tuple[Child, ...]
 
     @property
@@ -116,19 +128,20 @@ class Taken:
         return _union(_along(self.rows, self.children, is_going=False))
 
 
-def _along(parents: Subquery, children: Sequence[Child], *, is_going: bool) -> _Paths:
+def rows_of(table: TableFacts, condition: ColumnElement[bool]) -> CTE:
+    """The rows of a table that a condition is true for."""
+    return select(*table.clause.c).where(condition).cte()
+
+
+def _along(parents: CTE, children: Sequence[Child], *, is_going: bool) -> _Paths:
     paths: _Paths = []
     for child in children:
-        columns = child.table.clause.c
-        refers = _in(
-            tuple(columns[name] for name in child.columns),
-            select(*(parents.c[name] for name in child.parent_columns)).correlate(None),
-        )
+        keys = select(*(parents.c[name] for name in child.parent_columns)).correlate(None)
+        refers = _in(tuple(child.table.clause.c[name] for name in child.columns), keys)
         if (child.mode is not ChildMode.SET_NULL) == is_going:
             paths.append((child.table, refers))
         if child.mode is not ChildMode.SET_NULL:
-            doomed = select(*columns).where(refers).correlate(None).subquery()
-            paths += _along(doomed, child.children, is_going=is_going)
+            paths += _along(rows_of(child.table, refers), child.children, is_going=is_going)
     return paths
 
 
@@ -151,25 +164,17 @@ def selected(walk: AgeWalk | CapWalk, now: datetime) -> Selection:
 
 def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> Taken:
     """The rows of the selection that the walk would take, once those that are gone are left out."""
-    columns = tuple(walk.table.clause.c)
     may_go, left = gone.seen_by(selection.dead), gone.left(walk.table)
     if isinstance(walk, AgeWalk):
-        rows = select(*columns).where(may_go, left).subquery()
-        return Taken(walk.table, rows, may_go, selection.children)
+        return Taken(walk.table, rows_of(walk.table, and_(may_go, left)), selection.children)
+    columns = tuple(walk.table.clause.c)
     newest_first = [column.desc().nulls_last() for column in walk.order]
     rank = func.row_number().over(partition_by=walk.per or None, order_by=newest_first)
-    ranked = select(*columns, rank.label("gandy_rank"), may_go.label("gandy_may_go")).where(left).subquery()
-    rows = (
-        select(*(ranked.c[column.name] for column in columns))
-        .where(ranked.c.gandy_rank > walk.rule.rows, ranked.c.gandy_may_go)
-        .subquery()
+    ranked = select(*columns, rank.label("gandy_rank"), may_go.label("gandy_may_go")).where(left).cte()
+    beyond = select(*(ranked.c[column.name] for column in columns)).where(
+        ranked.c.gandy_rank > walk.rule.rows, ranked.c.gandy_may_go
     )
-    keys = tuple(column.name for column in walk.table.key)
-    are = _in(
-        tuple(walk.table.clause.c[name] for name in keys),
-        select(*(rows.c[name] for name in keys)).correlate(None),
-    )
-    return Taken(walk.table, rows, are, selection.children)
+    return Taken(walk.table, beyond.cte(), selection.children)
 
 
 def oldest_instant(selection: Selection, form: Form) -> Select[Any]:

@@ -152,10 +152,10 @@ class Confirmation:
             dialect = self.advisor.dialect
             dead = dead_partitions(connection, dialect, walk, now=now)
             return sum(rows_in(connection, walk, partition, dialect=dialect) for partition in dead)
-        taken = taken_by(walk, selected(walk, now), Gone())
         if isinstance(walk, CapWalk):
+            taken = taken_by(walk, selected(walk, now), Gone())
             return int(connection.execute(taken.count).scalar_one())
-        return self._count(walk.table, taken.are, total)
+        return self._count(walk.table, walk.frozen_at(now).dead, total)
 
     def _count(self, table: TableFacts, rows: ColumnElement[bool], most: int | None) -> int:
         some = select(literal(1)).select_from(table.clause).where(rows)
