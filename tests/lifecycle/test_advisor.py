@@ -19,7 +19,7 @@ from gandy.lifecycle import (
     sweep,
     terminal,
 )
-from tests.lifecycle.ground import NOW, ago, ms
+from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
     from gandy.lifecycle.contract.rules import Rule
@@ -165,15 +165,6 @@ def test_an_epoch_whose_unit_looks_wrong_is_refused(
 
     assert len(ground.ids("lease")) == 8
     assert words in report.failures[0].error
-
-
-def test_an_epoch_without_a_unit_is_read_as_seconds_and_checked(ground: Ground) -> None:
-    ground.run("CREATE TABLE lease (id {key}, expires_at bigint)")
-    ground.fill("lease", [(1, ms(ago(days=1)))])
-
-    report = ground.sweep(Table("lease", [expires("expires_at")]))
-
-    assert "looks like milliseconds" in report.failures[0].error
 
 
 def test_tables_and_columns_with_difficult_names_are_quoted(ground: Ground) -> None:

@@ -258,12 +258,6 @@ def test_a_shortened_retention_that_removes_little_is_not_asked_for(ground: Grou
     assert report.counts == {"event": MANY - 7 * 1440}
 
 
-def test_expiry_is_never_asked_for(ground: Ground) -> None:
-    make_events(ground, MANY)
-
-    assert ground.sweep(Table("event", [expires("at")])).counts == {"event": MANY}
-
-
 def test_a_throttle_holds_the_sweep_between_batches(ground: Ground) -> None:
     from gandy.lifecycle import Throttle  # noqa: PLC0415
 

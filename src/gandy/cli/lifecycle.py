@@ -11,7 +11,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.lifecycle_events import log_events
-from gandy.cli.lifecycle_progress import attended
+from gandy.cli.lifecycle_progress import attended, would_remove
 from gandy.cli.lifecycle_sources import Sources
 from gandy.cli.options import example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, say
@@ -77,7 +77,7 @@ def plan(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | 
     from gandy.lifecycle import plan as plan_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
     planned = plan_contracts(Sources(call, files, target).contracts(), target)
-    columns = ("table", "rule", "rows", "oldest", "newest", "children", "index", "batches")
+    columns = ("table", "rule", "rows", "oldest", "newest", "children", "set_null", "index", "batches")
     emit_rows(planned, columns, as_json=as_json)
     for rule in planned:
         if rule.refused:
@@ -88,6 +88,8 @@ def plan(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | 
             say(f"warning: {warning}")
         if rule.triggers:
             say(f"fires: table {rule.table}: {rule.rule}: {', '.join(rule.triggers)}")
+        for note in rule.notes:
+            say(f"note: table {rule.table}: {rule.rule}: {note}")
     if any(rule.refused for rule in planned):
         ctx.exit(_FOUND)
 
@@ -138,7 +140,7 @@ def _explain(reports: Sequence[ContractReport]) -> None:
         if report.is_skipped:
             say(f"{report.scheduler}: another process sweeps; nothing was done")
         for held in report.held:
-            what = f"would remove {held.rows:,} of {held.of:,} rows; pass --yes to agree"
+            what = f"{would_remove(held)}; pass --yes to agree"
             say(f"{report.scheduler}: table {held.table}: {held.rule}: {what}")
 
 

@@ -33,11 +33,18 @@ def attended(
         yield Attendance(confirm=_confirmer(yes=yes), pruned=pruned)
 
 
+def would_remove(held: Held) -> str:
+    """What a person agrees to, in words."""
+    if not held.is_counted:
+        return f"may remove most of at least {held.of:,} rows: counting them took too long"
+    return f"would remove {held.rows:,} of {held.of:,} rows"
+
+
 def _confirmer(*, yes: bool) -> Confirm:
     def confirm(held: Held) -> bool:
         if yes or not sys.stdin.isatty():
             return yes
-        question = f"{held.table}: {held.rule}: remove {held.rows:,} of {held.of:,} rows?"
+        question = f"{held.table}: {held.rule}: {would_remove(held)}. Go on?"
         return click.confirm(question, err=True)
 
     return confirm

@@ -1,34 +1,116 @@
-"""Does an epoch column hold what its unit says? Seconds read as milliseconds delete everything."""
+"""Does a column of numbers hold what its unit says? A wrong unit deletes everything or nothing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.database.instants import Kind, unit_problem
+from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, literal, select
+
+from gandy.lifecycle.database.instants import Form, Kind, kind_of_number, kind_of_unit, unit_problem
 from gandy.lifecycle.database.sampling import sample
 from gandy.lifecycle.selection.findings import Severity
-from gandy.lifecycle.selection.walks import AgeWalk, InlineWatch, PartitionWalk
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Columns, InlineWatch, PartitionWalk
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from collections.abc import Iterator
 
+    from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.database.facts import TableFacts
     from gandy.lifecycle.selection.resolved import Resolved
+
+_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Instants:
+    """A column that a rule reads instants from; `pinned` are the conditions that an index begins with."""
+
+    table: TableFacts
+    column: str
+    form: Form
+    unit: Unit | None
+    pinned: Columns = ()
+
+    @property
+    def values(self) -> ColumnElement[object]:
+        return self.table.clause.c[self.column]
 
 
 def advise_units(connection: Connection, resolved: Resolved) -> None:
-    """Add a finding for every instant that is not what it is declared to be."""
+    """Add a finding for every column that is not what it is declared to be."""
+    for instants in _instants(resolved):
+        if instants.form.kind is Kind.NAIVE:
+            _warn(resolved, f"{instants.column} has no time zone; it is read as UTC")
+        if instants.form.is_number and not resolved.is_refused:
+            _judge(connection, resolved, instants)
+
+
+def _instants(resolved: Resolved) -> Iterator[_Instants]:
     for walk in [*resolved.walks, resolved.watch]:
-        if isinstance(walk, AgeWalk | InlineWatch):
-            instant = walk.instant
-        elif isinstance(walk, PartitionWalk):
-            instant = walk.rule.column
-        else:
-            continue
-        if walk.form.kind is Kind.NAIVE:
-            resolved.note(Severity.WARNING, f"{instant} has no time zone; it is read as UTC")
-        if walk.form.kind not in {Kind.SECONDS, Kind.MILLISECONDS}:
-            continue
-        problem = unit_problem(sample(connection, walk.table, instant), walk.form.kind)
-        if problem is not None:
-            resolved.note(Severity.WRONG, f"{instant} {problem}", field="unit")
-            return
+        match walk:
+            case AgeWalk():
+                pinned = walk.conditions[: len(walk.equals)]
+                yield _Instants(walk.table, walk.instant, walk.form, walk.rule.unit, pinned=pinned)
+            case InlineWatch():
+                pinned = () if walk.rule.column is None else walk.conditions[:1]
+                yield _Instants(walk.table, walk.instant, walk.form, walk.rule.unit, pinned=pinned)
+            case PartitionWalk():
+                yield _Instants(walk.table, walk.rule.column, walk.form, walk.rule.unit)
+            case CapWalk() | None:
+                continue
+
+
+def _judge(connection: Connection, resolved: Resolved, instants: _Instants) -> None:
+    samples = sample(connection, instants.table, instants.column)
+    problem = unit_problem(samples, kind_of_unit(instants.unit))
+    if problem is not None:
+        resolved.note(
+            Severity.REFUSED,
+            f"{instants.column} {problem}",
+            field="unit",
+            remedy="Give the unit of its instants: s, ms, us, ns or yyyymmdd",
+        )
+        return
+    if instants.form.kind is Kind.UNKNOWN:
+        held = f"holds only placeholders such as {samples[0]}" if samples else "holds nothing yet"
+        _warn(resolved, f"{instants.column} {held}, so its unit is unknown: the rule waits", field="unit")
+    elif odd := [value for value in samples if kind_of_number(value) is not instants.form.kind]:
+        _count_kept(connection, resolved, instants, odd=odd[0])
+
+
+def _count_kept(connection: Connection, resolved: Resolved, instants: _Instants, *, odd: object) -> None:
+    """Say how many rows stay because their number is no instant of the unit."""
+    kept = sum(_count(connection, instants, condition) for condition in _strange(instants))
+    if kept:
+        _warn(
+            resolved,
+            f"{'more than ' if kept > _COUNTED else ''}{min(kept, _COUNTED):,} rows are kept: their "
+            f"{instants.column} (such as {odd}) is no instant between 1990 and 2100 in "
+            f"{instants.form.kind.value}",
+            field="unit",
+        )
+
+
+def _strange(instants: _Instants) -> Iterator[ColumnElement[bool]]:
+    """Values below, above and within the window that are no instants; an index serves the first two."""
+    window = instants.form.window
+    if window is None:
+        return
+    values = cast(instants.values, BigInteger) if instants.form.is_digits else instants.values
+    yield window.below(values)
+    yield window.above(values)
+    if window.has_gaps:
+        yield window.in_a_gap(values)
+
+
+def _count(connection: Connection, instants: _Instants, condition: ColumnElement[bool]) -> int:
+    rows = select(literal(1)).select_from(instants.table.clause).where(*instants.pinned, condition)
+    counted = select(func.count()).select_from(rows.limit(_COUNTED + 1).subquery())
+    return int(connection.execute(counted).scalar_one())
+
+
+def _warn(resolved: Resolved, message: str, *, field: str = "") -> None:
+    """Say it once, however many states of the rule read the same column."""
+    if all(found.message != message for found in resolved.findings):
+        resolved.note(Severity.WARNING, message, field=field)

@@ -12,8 +12,11 @@ Scalar = str | int | float | bool
 class Unit(StrEnum):
     """How a column writes an instant."""
 
-    MILLISECONDS = "ms"
     SECONDS = "s"
+    MILLISECONDS = "ms"
+    MICROSECONDS = "us"
+    NANOSECONDS = "ns"
+    DAY_NUMBER = "yyyymmdd"
     TIMESTAMP = "timestamp"
 
 

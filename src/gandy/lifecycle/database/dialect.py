@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import Connection, Select
 
@@ -170,6 +171,10 @@ class Dialect(Protocol):
 
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
         """About how many rows the table holds, without reading them; None where nothing says."""
+        ...
+
+    def counting(self, connection: Connection, longest: timedelta) -> AbstractContextManager[None]:
+        """Let no statement within take longer; raises TimeoutError where one does."""
         ...
 
     def size(self, connection: Connection, table: TableFacts) -> TableSize:

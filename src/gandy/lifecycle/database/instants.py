@@ -5,16 +5,32 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from enum import StrEnum
 from typing import assert_never
 
-from sqlalchemy import ColumnElement, String, and_, func, literal, not_, or_, type_coerce
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    String,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    not_,
+    or_,
+    type_coerce,
+)
+from sqlalchemy.types import Date, DateTime, TypeEngine
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from gandy.lifecycle.contract.rules import Unit
+from gandy.lifecycle.database import numbers
+from gandy.lifecycle.database.numbers import Window, as_number, is_placeholder
+
 _TEXT = re.compile(r"(\d{4}-\d\d-\d\d)(?:([T ])(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?)?")
-# 1980 to 2200: what an application's instants lie in. The windows of two units do not overlap.
-_PLAUSIBLE_SECONDS = (315_532_800, 7_258_118_400)
+_ANY_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+# PostgreSQL writes instants that Python cannot: infinities, and years before 1 and after 9999.
+_READABLE = ("0001-01-01", "9999-12-31")
 
 
 class Kind(StrEnum):
@@ -25,7 +41,27 @@ class Kind(StrEnum):
     DATE = "date"
     SECONDS = "seconds since 1970"
     MILLISECONDS = "milliseconds since 1970"
+    MICROSECONDS = "microseconds since 1970"
+    NANOSECONDS = "nanoseconds since 1970"
+    DAY_NUMBER = "days written as YYYYMMDD"
     TEXT = "text"
+    UNKNOWN = "numbers of an unknown unit"  # nothing is ever before anything
+
+
+WINDOWS: dict[Kind, Window] = {
+    Kind.SECONDS: numbers.SECONDS,
+    Kind.MILLISECONDS: numbers.MILLISECONDS,
+    Kind.MICROSECONDS: numbers.MICROSECONDS,
+    Kind.NANOSECONDS: numbers.NANOSECONDS,
+    Kind.DAY_NUMBER: numbers.DAY_NUMBER,
+}
+_KINDS = {
+    Unit.SECONDS: Kind.SECONDS,
+    Unit.MILLISECONDS: Kind.MILLISECONDS,
+    Unit.MICROSECONDS: Kind.MICROSECONDS,
+    Unit.NANOSECONDS: Kind.NANOSECONDS,
+    Unit.DAY_NUMBER: Kind.DAY_NUMBER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +70,17 @@ class Form:
 
     kind: Kind
     separator: str = ""
+    is_digits: bool = False  # a number that is stored as a text
+
+    @property
+    def window(self) -> Window | None:
+        """The values that are instants; None where the form is no number of a known unit."""
+        return WINDOWS.get(self.kind)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds numbers, of a known unit or not."""
+        return self.kind in WINDOWS or self.kind is Kind.UNKNOWN
 
 
 def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> ColumnElement[bool]:
@@ -45,18 +92,28 @@ def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> Co
             return column <= cutoff.astimezone(UTC).replace(tzinfo=None)
         case Kind.DATE:
             return column < cutoff.astimezone(UTC).date()
-        case Kind.SECONDS | Kind.MILLISECONDS:
-            return column <= epoch(cutoff, form.kind)
         case Kind.TEXT:
             return _text_before(column, form, cutoff)
+        case Kind.UNKNOWN:
+            return and_(column > literal(1, BigInteger), column < literal(0, BigInteger))
+        case Kind.SECONDS | Kind.MILLISECONDS | Kind.MICROSECONDS | Kind.NANOSECONDS | Kind.DAY_NUMBER:
+            window = WINDOWS[form.kind]
+            return window.text_before(column, cutoff) if form.is_digits else window.before(column, cutoff)
         case _:
             assert_never(form.kind)
 
 
-def epoch(instant: datetime, kind: Kind) -> int:
-    """Whole units since 1970, rounded down."""
-    unit = timedelta(milliseconds=1) if kind is Kind.MILLISECONDS else timedelta(seconds=1)
-    return (instant - _EPOCH) // unit
+def readable(column: ColumnElement[object], form: Form) -> ColumnElement[object]:
+    """The column as Python can read it: what lies beyond the years 1 to 9999 becomes their bound."""
+    types: dict[Kind, TypeEngine[object]] = {
+        Kind.ZONED: DateTime(timezone=True),
+        Kind.NAIVE: DateTime(),
+        Kind.DATE: Date(),
+    }
+    if form.kind not in types:
+        return column
+    early, late = (cast(literal(end), types[form.kind]) for end in _READABLE)
+    return case((column < early, early), (column > late, late), else_=column)
 
 
 def read_instant(value: object, form: Form) -> datetime | None:
@@ -65,14 +122,9 @@ def read_instant(value: object, form: Form) -> datetime | None:
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if isinstance(value, str) and form.kind in {Kind.SECONDS, Kind.MILLISECONDS}:
-        return read_instant(Decimal(value), form)
-    if isinstance(value, int | float | Decimal):
-        unit = timedelta(milliseconds=1) if form.kind is Kind.MILLISECONDS else timedelta(seconds=1)
-        try:
-            return _EPOCH + float(value) * unit
-        except OverflowError:
-            return None
+    if form.is_number:
+        number = as_number(value)
+        return None if number is None or form.window is None else form.window.read(number)
     return _read_text(value) if isinstance(value, str) else None
 
 
@@ -92,7 +144,7 @@ def _text_before(column: ColumnElement[object], form: Form, cutoff: datetime) ->
     at = cutoff.astimezone(UTC)
     text = type_coerce(column, String)
     if not form.separator:
-        return and_(text < at.strftime("%Y-%m-%d"), func.length(text) == len("2000-01-01"))
+        return and_(text < at.strftime("%Y-%m-%d"), _globs(text, _ANY_DAY))
     zone = func.substr(text, 20)
     just_after = at + timedelta(microseconds=1)
     return and_(
@@ -121,14 +173,38 @@ def form_of_texts(samples: list[object], column: str) -> Form:
     return Form(Kind.TEXT, separators.pop() if separators else "T")
 
 
-def unit_problem(samples: list[object], kind: Kind) -> str | None:
-    """What is wrong with the declared unit, judged by values in the column."""
-    low, high = _PLAUSIBLE_SECONDS
-    scales = {Kind.SECONDS: 1, Kind.MILLISECONDS: 1000}
-    other = Kind.SECONDS if kind is Kind.MILLISECONDS else Kind.MILLISECONDS
-    for sample in samples:
-        if not isinstance(sample, int | float | Decimal):
-            return f"holds {sample!r}, which is no number"
-        if low * scales[other] <= sample < high * scales[other]:
-            return f"holds {sample}, which looks like {other.value}, not {kind.value}"
+def kind_of_unit(unit: Unit | None) -> Kind | None:
+    """The kind of number that a declared unit means."""
+    return None if unit is None else _KINDS.get(unit)
+
+
+def kind_of_number(value: object) -> Kind | None:
+    """The only unit that the value is an instant of; None where it is one of none."""
+    number = as_number(value)
+    if number is None:
+        return None
+    return next((kind for kind, window in WINDOWS.items() if window.holds(number)), None)
+
+
+def kind_of_numbers(samples: list[object]) -> Kind:
+    """The unit that the sampled values have in common, or unknown."""
+    kinds = {kind for sample in samples if (kind := kind_of_number(sample)) is not None}
+    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+
+
+def unit_problem(samples: list[object], declared: Kind | None) -> str | None:
+    """Why the sampled values cannot be read, in the declared unit or in the one that they show."""
+    examples = {kind: sample for sample in samples if (kind := kind_of_number(sample)) is not None}
+    fitting = [kind for sample in samples if (kind := kind_of_number(sample)) is not None]
+    strange = [sample for sample in samples if as_number(sample) is None]
+    if strange and not fitting:
+        return f"holds {strange[0]!r}, which is no number"
+    if declared is not None:
+        best = max(examples, key=fitting.count, default=declared)
+        if fitting.count(best) > fitting.count(declared):
+            return f"holds {examples[best]}, which looks like {best.value}, not {declared.value}"
+    elif len(examples) > 1:
+        return f"holds {' and '.join(f'{value} ({kind.value})' for kind, value in examples.items())}"
+    elif not examples and (odd := [sample for sample in samples if not is_placeholder(sample)]):
+        return f"holds {odd[0]}, which is no instant between 1990 and 2100 in any unit"
     return None

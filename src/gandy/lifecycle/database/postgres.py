@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 from sqlalchemy import Connection, Select, bindparam, cast, func, select, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import BigInteger, Date, DateTime, Float, Integer, Numeric, UserDefinedType
 from typing_extensions import override
 
-from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database.dialect import (
     Access,
     Dialect,
@@ -30,7 +31,7 @@ from gandy.lifecycle.database.facts import (
     TableName,
 )
 from gandy.lifecycle.database.failures import original
-from gandy.lifecycle.database.instants import Form, Kind
+from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_of_unit
 from gandy.lifecycle.database.postgres_catalogue import (
     read_foreign_keys,
     read_lineage,
@@ -39,11 +40,14 @@ from gandy.lifecycle.database.postgres_catalogue import (
     read_state_access,
 )
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
+from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
+
+    from gandy.lifecycle.contract.rules import Unit
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
 _CONTENDED = {"55P03", "57014", "40P01", "40001"}
@@ -53,6 +57,10 @@ NOT_OF_A_ROW = frozenset(
     "08 0A 0B 0L 0P 24 25 26 28 2D 34 3B 3D 3F 40 42 53 54 55 57 58 F0 XX".split()  # noqa: SIM905
 )
 
+_MISSING_STATISTICS = text(
+    "SELECT count(*) > 0 FROM pg_class WHERE relkind = 'r' AND reltuples < 0 AND (oid = :name ::regclass"
+    " OR oid IN (SELECT relid FROM pg_partition_tree(:name ::regclass)))"
+)
 # An index in its own order; never a scan of the table, nor a sort of all that is dead.
 _INDEX_WALK = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
 
@@ -160,12 +168,16 @@ class Postgres(PostgresPartitions, Dialect):
     def form_of(
         self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
     ) -> Form:
-        kind = _kind(column.type, unit)
+        if isinstance(column.type, Integer | BigInteger | Numeric | Float):
+            kind = kind_of_unit(unit)
+            if unit is None:
+                kind = kind_of_numbers(sample(connection, table, column.name))
+        else:
+            kind = None if kind_of_unit(unit) else _kind(column.type)
+        if kind is None and unit is not None:
+            raise ValueError(f"{column.name} is {column.type!s}, so unit = {unit} is wrong")
         if kind is None:
             raise ValueError(f"{column.name} is {column.type!s}, which holds no instant")
-        is_number = kind in {Kind.SECONDS, Kind.MILLISECONDS}
-        if unit is not None and (unit is Unit.TIMESTAMP) == is_number:
-            raise ValueError(f"{column.name} is {column.type!s}, so unit = {unit} is wrong")
         return Form(kind)
 
     @override
@@ -181,9 +193,27 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
-        """What the planner believes: it scales the last count by the table's size now."""
+        """What the planner believes: it scales the last count by the table's size now, if there is one."""
+        missing = connection.execute(_MISSING_STATISTICS, {"name": _regclass(table.name)})
+        if missing.scalar_one():
+            return None
         [plan] = connection.execute(Explain(select(text("1")).select_from(table.clause))).scalar_one()
         return int(plan["Plan"]["Plan Rows"])
+
+    @override
+    @contextmanager
+    def counting(self, connection: Connection, longest: timedelta) -> Iterator[None]:
+        """In a savepoint: what limits the counting must not limit what comes after it."""
+        limits = connection.begin_nested()
+        try:
+            _set_local(connection, statement_timeout=_milliseconds(longest))
+            yield
+        except DBAPIError as error:
+            if self.failure(error) is not Failure.CONTENDED:
+                raise
+            raise TimeoutError from error
+        finally:
+            limits.rollback()
 
     @override
     def size(self, connection: Connection, table: TableFacts) -> TableSize:
@@ -243,14 +273,10 @@ class Postgres(PostgresPartitions, Dialect):
         return bool(found.scalar_one())
 
 
-def _kind(declared: ColumnType, unit: Unit | None) -> Kind | None:
+def _kind(declared: ColumnType) -> Kind | None:
     if isinstance(declared, DateTime):
         return Kind.ZONED if declared.timezone else Kind.NAIVE
-    if isinstance(declared, Date):
-        return Kind.DATE
-    if isinstance(declared, Integer | BigInteger | Numeric | Float):
-        return Kind.MILLISECONDS if unit is Unit.MILLISECONDS else Kind.SECONDS
-    return None
+    return Kind.DATE if isinstance(declared, Date) else None
 
 
 def batch_limits(patience: Patience) -> Select[Any]:

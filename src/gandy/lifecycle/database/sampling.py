@@ -1,20 +1,55 @@
-"""A look at what a column holds: its lowest and highest values."""
+"""A look at what a column holds: its lowest and highest values, and some in between."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import BigInteger, Connection, Select, func, literal, select, union_all
+
+from gandy.lifecycle.database.instants import WINDOWS, kind_of_number
 
 if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import TableFacts
 
 _EACH_END = 20
+_EACH_UNIT = 3
+_WITHOUT_INDEX = 500
+_SMALL = 10_000
 
 
 def sample(connection: Connection, table: TableFacts, column: str) -> list[object]:
-    """The lowest and the highest few values that are not NULL; an index makes this cheap."""
+    """Values that are not NULL; what an index or a small table does not make cheap is not read."""
     values = table.clause.c[column]
-    filled = select(values).where(values.is_not(None)).limit(_EACH_END)
-    lowest = connection.execute(filled.order_by(values.asc())).scalars()
-    return [*lowest, *connection.execute(filled.order_by(values.desc())).scalars()]
+    filled = select(values.label("value")).where(values.is_not(None))
+    if not table.has_index_on((column,)) and not _is_small(connection, table):
+        keys = [table.clause.c[key.name] for key in table.key]
+        oldest = filled.order_by(*(key.asc() for key in keys)).limit(_WITHOUT_INDEX)
+        newest = filled.order_by(*(key.desc() for key in keys)).limit(_WITHOUT_INDEX)
+        return _read(connection, oldest, newest)
+    lowest = filled.order_by(values.asc()).limit(_EACH_END)
+    ends = _read(connection, lowest, filled.order_by(values.desc()).limit(_EACH_END))
+    if len({kind_of_number(value) for value in ends}) <= 1:
+        return ends  # all that lies between two values of one unit is of that unit
+    return ends + _between(connection, filled)
+
+
+def _between(connection: Connection, filled: Select[Any]) -> list[object]:
+    """The first few values of each unit: the ends of a column may all be placeholders."""
+    values = filled.selected_columns[0]
+    each = (
+        filled.where(values >= literal(window.low, BigInteger), values <= literal(window.high, BigInteger))
+        .order_by(values)
+        .limit(_EACH_UNIT)
+        for window in WINDOWS.values()
+    )
+    return _read(connection, *each)
+
+
+def _read(connection: Connection, *parts: Select[Any]) -> list[object]:
+    found = union_all(*(select(part.subquery().c[0]) for part in parts))
+    return list(connection.execute(found).scalars())
+
+
+def _is_small(connection: Connection, table: TableFacts) -> bool:
+    some = select(literal(1)).select_from(table.clause).limit(_SMALL + 1)
+    return connection.execute(select(func.count()).select_from(some.subquery())).scalar_one() <= _SMALL

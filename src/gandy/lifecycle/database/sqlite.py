@@ -6,16 +6,17 @@ import os
 import platform
 import re
 import sqlite3
+import time
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, Select, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.types import BigInteger, Float, Integer, NullType
+from sqlalchemy.types import BigInteger, Float, Integer, NullType, Numeric
 from typing_extensions import override
 
 from gandy.lifecycle.contract.names import GANDY_TABLES
-from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database.dialect import (
     Access,
     Dialect,
@@ -38,14 +39,18 @@ from gandy.lifecycle.database.facts import (
     Trigger,
 )
 from gandy.lifecycle.database.failures import original
-from gandy.lifecycle.database.instants import Form, Kind, form_of_texts
+from gandy.lifecycle.database.instants import Form, form_of_texts, kind_of_numbers, kind_of_unit
+from gandy.lifecycle.database.numbers import as_number
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gandy.lifecycle.contract.rules import Unit
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
+_STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
 _FOREIGN_KEYS = text(
     'SELECT tables.name AS child, key.id, parents.name AS parent, key."from" AS child_column,'
     ' key."to" AS parent_column, key.on_delete FROM sqlite_master AS tables'
@@ -180,13 +185,15 @@ class Sqlite(Dialect):
         self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
     ) -> Form:
         """Judged by what the column holds, since its declared type binds nothing."""
-        if unit in {Unit.SECONDS, Unit.MILLISECONDS}:
-            return Form(Kind.MILLISECONDS if unit is Unit.MILLISECONDS else Kind.SECONDS)
         samples = sample(connection, table, column.name)
-        is_declared_number = isinstance(column.type, Integer | BigInteger | Float)
-        holds_numbers = bool(samples) and all(isinstance(value, int | float) for value in samples)
-        if unit is None and (is_declared_number or holds_numbers):
-            return Form(Kind.SECONDS)
+        holds_numbers = bool(samples) and all(as_number(value) is not None for value in samples)
+        is_digits = holds_numbers and any(isinstance(value, str) for value in samples)
+        declared = kind_of_unit(unit)
+        if declared is not None:
+            return Form(declared, is_digits=is_digits)
+        is_declared_number = isinstance(column.type, Integer | BigInteger | Numeric | Float)
+        if unit is None and (holds_numbers or (is_declared_number and not samples)):
+            return Form(kind_of_numbers(samples), is_digits=is_digits)
         return form_of_texts(samples, column.name)
 
     @override
@@ -200,6 +207,22 @@ class Sqlite(Dialect):
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
         """ANALYZE's figures grow stale unnoticed, so nothing is estimated."""
         return None
+
+    @override
+    @contextmanager
+    def counting(self, connection: Connection, longest: timedelta) -> Iterator[None]:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)  # noqa: S101  # pysqlite
+        deadline = time.monotonic() + longest.total_seconds()
+        driver.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_LOOKS)
+        try:
+            yield
+        except DBAPIError as error:
+            if getattr(original(error), "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise TimeoutError from error
+        finally:
+            driver.set_progress_handler(None, 0)
 
     @override
     def size(self, connection: Connection, table: TableFacts) -> TableSize:

@@ -59,8 +59,12 @@ class CapSweep:
         spent = 0
         while self.pages is None or spent < self.pages:
             key = self._look(reached)
+            if key is None and began_at is not None and self.pages is None:
+                reached = began_at = None  # to the end: also the keys before the cursor of an earlier run
+                continue
             if key is None:
-                self._remember(None, began_at)
+                if state is not None and (state.cursor is not None or outcome.batches):
+                    self._write(None)  # a batch writes the key that it reached
                 return outcome
             spent += key.pages
             for order in self._zones(key.bound):
@@ -191,8 +195,10 @@ class CapSweep:
 
     def _remember(self, reached: Values | None, began_at: Values | None) -> None:
         """Write down the key reached, if that is news."""
-        if reached == began_at:
-            return
+        if reached != began_at:
+            self._write(reached)
+
+    def _write(self, reached: Values | None) -> None:
         progress = Progress(self.walk.key, self.walk.shape)
         with self.shift.session.writing() as connection:
             progress.advance(connection, cutoff=self.shift.now, cursor=reached)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, TableClause, func, select
+from sqlalchemy import Connection, TableClause, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Dialect, Failure, Partition
@@ -21,6 +21,8 @@ from gandy.sweep import Ending, Throttle, Verdict
 if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.walks import PartitionWalk
+
+_COUNTED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +52,13 @@ class PartitionSweep:
         try:
             with self.shift.session.batch(self.shift.patience) as connection:
                 self.shift.lease.renew(connection)
-                if self._is_held(connection, partition):
+                if is_held(connection, self.walk, partition, dialect=self.shift.session.dialect):
                     return outcome
                 dialect = self.shift.session.dialect
                 dialect.lock_partition(connection, self.walk.table.name, partition.name)
-                if self._is_held(connection, partition):  # a hold that was set meanwhile
+                if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile
                     return outcome
-                rows = self._count(connection, partition)
+                rows = rows_in(connection, self.walk, partition, dialect=dialect)
                 dialect.drop_partition(connection, self.walk.table.name, partition.name)
                 progress = Progress(self.walk.key, self.walk.shape)
                 progress.advance(connection, cutoff=self.shift.now, cursor=None)
@@ -67,20 +69,37 @@ class PartitionSweep:
         self.shift.committed({self.shift.label(self.walk.table.name): rows})
         return _with_batch(outcome, rows, timedelta(seconds=time.perf_counter() - started))
 
-    def _is_held(self, connection: Connection, partition: Partition) -> bool:
-        if not self.walk.keeps:
-            return False
-        clause = self._clause(partition)
-        held = select(1).select_from(clause).where(any_held(clause, self.walk.keeps)).limit(1)
-        return connection.execute(held).one_or_none() is not None
 
-    def _count(self, connection: Connection, partition: Partition) -> int:
-        """What really goes: a partition may never have been analysed."""
-        counted = select(func.count()).select_from(self._clause(partition))
-        return int(connection.execute(counted).scalar_one())
+def is_held(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> bool:
+    """Whether the partition holds a row that is kept, or a number that is no instant of the unit."""
+    clause = _clause(dialect, walk, partition)
+    held = [any_held(clause, walk.keeps)] if walk.keeps else []
+    if walk.form.window is not None and _holds_strange_numbers(connection, walk):
+        held.append(walk.form.window.below(clause.c[walk.rule.column]))
+    if not held:
+        return False
+    found = select(1).select_from(clause).where(or_(*held)).limit(1)
+    return connection.execute(found).one_or_none() is not None
 
-    def _clause(self, partition: Partition) -> TableClause:
-        return table_clause(partition.name, self.walk.table.columns, self.shift.session.dialect.stored_type)
+
+def _holds_strange_numbers(connection: Connection, walk: PartitionWalk) -> bool:
+    """Asked of the whole table, so that only a partition without a lower bound is read."""
+    if walk.form.window is None:
+        return False
+    below = walk.form.window.below(walk.table.clause.c[walk.rule.column])
+    return connection.execute(select(1).where(below).limit(1)).one_or_none() is not None
+
+
+def rows_in(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> int:
+    """Counted; only beyond a million rows is what the statistics say near enough."""
+    if partition.rows > _COUNTED:
+        return partition.rows
+    counted = select(func.count()).select_from(_clause(dialect, walk, partition))
+    return int(connection.execute(counted).scalar_one())
+
+
+def _clause(dialect: Dialect, walk: PartitionWalk, partition: Partition) -> TableClause:
+    return table_clause(partition.name, walk.table.columns, dialect.stored_type)
 
 
 def dead_partitions(

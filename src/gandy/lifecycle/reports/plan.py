@@ -1,49 +1,55 @@
-"""The dry run: the same selection, read only."""
+"""The dry run: the same selection, read only, rule after rule as the sweep would go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, select
 
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
+from gandy.lifecycle.contract.rules import StaleCursor
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
-from gandy.lifecycle.driver.partitions import dead_partitions
-from gandy.lifecycle.reports.children import count_children
+from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
 from gandy.lifecycle.selection.findings import Severity
-from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, PartitionWalk, Selection, Walk
-from gandy.lifecycle.state.progress import RuleKey, RuleState, read_states
+from gandy.lifecycle.selection.foresight import Along, Gone, Taken, extent, rows_of, selected, taken_by
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, PartitionWalk, Walk
+from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
-from gandy.lifecycle.supervisor.confirmation import Confirmation, rows_beyond
+from gandy.lifecycle.supervisor.confirmation import Confirmation, agreement_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.selection.resolved import Resolved
     from gandy.lifecycle.selection.statements import Values
+
+_AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
+_SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRule:
-    """What one rule would do now."""
+    """What one rule would do now, after the rules before it; `children` go, `set_null` let go."""
 
     scheduler: str
     table: str
     rule: str
     rows: int = 0
-    oldest: datetime | None = None
+    oldest: datetime | None = None  # years before 1 and -infinity are told as the year 1
     newest: datetime | None = None
     children: dict[str, int] = field(default_factory=dict)
+    set_null: dict[str, int] = field(default_factory=dict)
     index: str | None = None
     batches: int = 0
     quarantined: int = 0
@@ -51,6 +57,7 @@ class PlannedRule:
     refused: str | None = None
     warnings: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()  # that fire when the rows go
+    notes: tuple[str, ...] = ()  # what the numbers cannot know
 
 
 def plan(
@@ -58,20 +65,24 @@ def plan(
 ) -> list[PlannedRule]:
     """What a sweep would do now, rule by rule in the order it would; nothing is written."""
     planned = []
+    gone: dict[str, Gone] = {}
     wanted = gathered(contracts, target)
     for contract in wanted:
-        with open_target(contract.target(target), clock=clock) as session:
+        url = contract.target(target)
+        with open_target(url, clock=clock) as session:
             known = of_one_database(contract, wanted, target)
-            planned += _Planner(session, survey(session, contract, session.now(), contracts=known)).rules()
+            seen = survey(session, contract, session.now(), contracts=known)
+            planned += _Planner(session, seen, gone.setdefault(url, Gone())).rules()
     return planned
 
 
 class _Planner:
-    """Plans one contract."""
+    """Plans one contract; `gone` are the rows that the contracts before it would take."""
 
-    def __init__(self, session: Session, seen: Survey) -> None:
+    def __init__(self, session: Session, seen: Survey, gone: Gone) -> None:
         self._session = session
         self._seen = seen
+        self._gone = gone
         self._now = session.now()
 
     def rules(self) -> list[PlannedRule]:
@@ -89,70 +100,104 @@ class _Planner:
                 for planned in self._rule(connection, rule)
             ]
 
-    def _rule(self, connection: Connection, rule: Resolved) -> list[PlannedRule]:
-        return [
-            replace(planned, triggers=tuple(rule.triggers)) for planned in self._planned(connection, rule)
-        ]
+    def _rule(self, connection: Connection, rule: Resolved) -> Iterator[PlannedRule]:
+        for planned in self._planned(connection, rule):
+            yield replace(planned, triggers=tuple(rule.triggers))
 
-    def _planned(self, connection: Connection, rule: Resolved) -> list[PlannedRule]:
+    def _planned(self, connection: Connection, rule: Resolved) -> Iterator[PlannedRule]:
         refusals = [str(found) for found in rule.findings if found.severity.stops]
         warnings = tuple(str(found) for found in rule.findings if found.severity is Severity.WARNING)
         if refusals or not rule.walks:
-            return [
-                PlannedRule(
-                    scheduler=rule.contract.name,
-                    table=rule.declared.label,
-                    rule=rule.label,
-                    refused="; ".join(refusals) or None,
-                    warnings=warnings,
-                )
-            ]
-        return [self._walk(connection, walk, warnings) for walk in rule.walks]
+            yield PlannedRule(
+                scheduler=rule.contract.name,
+                table=rule.declared.label,
+                rule=rule.label,
+                refused="; ".join(refusals) or None,
+                warnings=warnings,
+            )
+            return
+        for walk in rule.walks:
+            yield self._walk(connection, walk, warnings)
 
     def _walk(self, connection: Connection, walk: Walk, warnings: tuple[str, ...]) -> PlannedRule:
         advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
-        held = Confirmation(advisor).needed(walk, self._state(walk.key, walk.shape))
-        poison = self._quarantine.get(walk.key.table, [])
-        match walk:
-            case AgeWalk():
-                selection = without(walk.frozen_at(self._now), walk.key, if_any=bool(poison))
-                rows, oldest, newest = self._extent(connection, walk, selection)
-                children = count_children(connection, selection)
-                batches = ceil(rows / pace_for(selection, self._seen.contract.batch).start)
-            case CapWalk():
-                rows, oldest, newest, children = rows_beyond(connection, walk), None, None, {}
-                batches = ceil(rows / self._seen.contract.batch.start)
-            case PartitionWalk():
-                dead = dead_partitions(connection, self._session.dialect, walk, now=self._now)
-                rows, oldest, newest, children = sum(one.rows for one in dead), None, None, {}
-                batches = len(dead)
-            case _:
-                assert_never(walk)
-        return PlannedRule(
+        agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
+        held = Confirmation(advisor).needed(walk, agreement, self._states.get(walk.key))
+        planned = PlannedRule(
             scheduler=walk.key.scheduler,
             table=walk.key.table,
             rule=walk.label,
+            quarantined=len(self._quarantine.get(walk.key.table, [])),
+            needs_confirmation=held is not None,
+            warnings=warnings,
+            notes=tuple(_notes(walk, self._seen)),
+        )
+        if isinstance(walk, PartitionWalk):
+            return self._partitions(connection, walk, planned)
+        return self._rows(connection, walk, replace(planned, index=advisor.index_of(walk)))
+
+    def _rows(self, connection: Connection, walk: AgeWalk | CapWalk, planned: PlannedRule) -> PlannedRule:
+        is_poisoned = walk.key.table in self._quarantine
+        selection = without(selected(walk, self._now), walk.key, if_any=is_poisoned)
+        taken = taken_by(walk, selection, self._gone)
+        rows, oldest, newest = _extent(connection, walk, taken)
+        along, batch = taken.along(), pace_for(selection, self._seen.contract.batch).start
+        planned = replace(
+            planned,
             rows=rows,
             oldest=oldest,
             newest=newest,
-            children=children,
-            index=None if isinstance(walk, PartitionWalk) else advisor.index_of(walk),
-            batches=batches,
-            quarantined=len(poison),
-            needs_confirmation=held is not None,
-            warnings=warnings,
+            children=self._count(connection, along),
+            set_null=self._count(connection, taken.let_go()),
+            batches=ceil(rows / batch),
         )
+        self._gone.add(walk.table, taken.rows)
+        for table, goes in along.values():
+            self._gone.add(table, rows_of(table, goes))
+        return planned
 
-    def _state(self, key: RuleKey, shape: str) -> RuleState | None:
-        state = self._states.get(key)
-        return state if state is not None and state.shape == shape else None
+    def _partitions(self, connection: Connection, walk: PartitionWalk, planned: PlannedRule) -> PlannedRule:
+        dialect = self._session.dialect
+        going = [
+            partition
+            for partition in dead_partitions(connection, dialect, walk, now=self._now)
+            if not is_held(connection, walk, partition, dialect=dialect)
+        ]
+        rows = sum(rows_in(connection, walk, partition, dialect=dialect) for partition in going)
+        self._gone.add_partitions(walk.table, [partition.name for partition in going])
+        return replace(planned, rows=rows, batches=len(going))
 
-    @staticmethod
-    def _extent(
-        connection: Connection, walk: AgeWalk, selection: Selection
-    ) -> tuple[int, datetime | None, datetime | None]:
-        instant = walk.table.clause.c[walk.instant]
-        found = connection.execute(
-            select(func.count(), func.min(instant), func.max(instant)).where(selection.dead)
-        ).one()
-        return int(found[0]), read_instant(found[1], walk.form), read_instant(found[2], walk.form)
+    def _count(self, connection: Connection, along: Along) -> dict[str, int]:
+        """Rows of other tables that are still there, by the name that people use."""
+        counted = {
+            self._label(name): connection.execute(
+                select(func.count()).select_from(table.clause).where(goes, self._gone.left(table))
+            ).scalar_one()
+            for name, (table, goes) in along.items()
+        }
+        return {name: rows for name, rows in counted.items() if rows}
+
+    def _label(self, table: TableName) -> str:
+        return table.name if table.schema == self._seen.schema.default_schema else str(table)
+
+
+def _extent(
+    connection: Connection, walk: AgeWalk | CapWalk, taken: Taken
+) -> tuple[int, datetime | None, datetime | None]:
+    if isinstance(walk, CapWalk):
+        return int(connection.execute(taken.count).scalar_one()), None, None
+    [rows, oldest, newest] = connection.execute(extent(taken, walk.instant, walk.form)).one()
+    return int(rows), read_instant(oldest, walk.form), read_instant(newest, walk.form)
+
+
+def _notes(walk: Walk, seen: Survey) -> Iterator[str]:
+    """What the numbers cannot know."""
+    if isinstance(walk, PartitionWalk):
+        return
+    referring = seen.schema.referring_to(walk.table.name)
+    keys = {(key.child.name, key.columns) for key in referring}
+    waits = [(reference.table, reference.columns) for reference in walk.rule.wait_for]
+    if isinstance(walk, CapWalk) or isinstance(walk.rule, StaleCursor) or not set(waits) <= keys:
+        yield _AFTER_LOCKS
+    if walk.table.name.name in {table for table, _ in waits}:
+        yield _SELF

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, exists, literal, select
+from sqlalchemy import ColumnElement, exists, literal, or_, select
 
 from gandy.lifecycle.contract.consistency import keys_of, kind_of
 from gandy.lifecycle.contract.rules import (
@@ -20,6 +20,7 @@ from gandy.lifecycle.contract.rules import (
     StaleCursor,
     Terminal,
 )
+from gandy.lifecycle.database.instants import Kind
 from gandy.lifecycle.selection.children import Family, NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
@@ -117,10 +118,16 @@ class RuleShaper:
         log = self._log(rule)
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
         form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
-        if log_reader.form("log_at", rule.log_at, unit=rule.unit) != form:
+        log_form = log_reader.form("log_at", rule.log_at, unit=rule.unit)
+        if log_form != form and Kind.UNKNOWN not in {log_form.kind, form.kind}:
             raise WrongFieldError("log_at", f"writes instants otherwise than {rule.column} does")
-        older = select(1).where(log.clause.c[rule.log_at] < self.facts.clause.c[rule.column])
-        return exists(older.correlate(self.facts.clause))
+        at = log.clause.c[rule.log_at]
+        older = select(1).where(at < self.facts.clause.c[rule.column])
+        unread = exists(older.correlate(self.facts.clause))
+        if form.window is None:
+            return unread
+        # A number that is no instant of the unit says nothing about its age: it counts as unread.
+        return or_(unread, exists(select(1).select_from(log.clause).where(form.window.above(at))))
 
     def _log(self, rule: StaleCursor) -> TableFacts:
         log = self.schema.find(rule.log, self.facts.name.schema)

@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, String, Update, delete, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    String,
+    Update,
+    delete,
+    literal,
+    select,
+    text,
+    update,
+)
 
 from gandy.lifecycle.database.values import decode_values, encode_values
-from gandy.lifecycle.state.tables import RULE, has_tables
+from gandy.lifecycle.state.tables import RULE, has_tables, stored_instant
 from gandy.lifecycle.state.upsert import insert_or_set
 
 if TYPE_CHECKING:
@@ -49,13 +61,14 @@ class RuleState:
     measured_at: datetime | None = None
     pace: Pace | None = None
     held_rows: int | None = None
+    agreed: str | None = None
 
 
 def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleState]:
     """Everything remembered about a contract's rules."""
     if not has_tables(connection):
         return {}
-    found = connection.execute(select(RULE).where(RULE.c.scheduler == scheduler))
+    found = connection.execute(_every_column().where(RULE.c.scheduler == scheduler))
     return {RuleKey(row.scheduler, row.table_name, row.rule): _state(row) for row in found}
 
 
@@ -65,19 +78,25 @@ def forget_rules(connection: Connection, keys: Iterable[RuleKey]) -> None:
         Progress(key, "").forget(connection)
 
 
+def _every_column() -> Select[Any]:
+    """All columns that there are: a plan reads the table of an older version as it is."""
+    return select(text("*")).select_from(RULE)
+
+
 def _state(row: Row[Any]) -> RuleState:
     return RuleState(
         shape=row.shape,
         accepted=row.accepted,
-        cutoff=row.cutoff,
+        cutoff=stored_instant(row.cutoff),
         cursor=None if row.cursor is None else decode_values(row.cursor),
         deleted=row.deleted,
         backlog=row.backlog,
-        measured_at=row.measured_at,
+        measured_at=stored_instant(row.measured_at),
         pace=None
         if row.lag_seconds is None
         else Pace(row.lag_seconds, row.arriving_per_hour, row.removed_per_hour),
         held_rows=row.held_rows,
+        agreed=getattr(row, "agreed", None),
     )
 
 
@@ -90,8 +109,8 @@ class Progress:
 
     def advance(self, connection: Connection, *, cutoff: datetime, cursor: Cursor | None) -> None:
         """Remember where the next batch goes on; called in the batch's own transaction."""
-        text = None if cursor is None else encode_values(cursor)
-        connection.execute(self.advancing(cutoff, literal(text, String)))
+        written = None if cursor is None else encode_values(cursor)
+        connection.execute(self.advancing(cutoff, literal(written, String)))
 
     def advancing(self, cutoff: datetime, cursor: ColumnElement[Any]) -> Update:
         """The statement that remembers; the rule's row is there since its retention was accepted."""
@@ -101,9 +120,9 @@ class Progress:
         """Forget the cursor: the next pass begins at the head."""
         connection.execute(update(RULE).where(*self._mine()).values(cursor=None, cutoff=None))
 
-    def accept(self, connection: Connection, retention: int) -> None:
-        """Remember the retention that was agreed to."""
-        self._write(connection, {"accepted": retention, "held_rows": None}, {})
+    def accept(self, connection: Connection, retention: int, agreed: str) -> None:
+        """Remember the retention that was agreed to, and all else that selects the rows."""
+        self._write(connection, {"accepted": retention, "agreed": agreed, "held_rows": None}, {})
 
     def hold(self, connection: Connection, rows: int) -> None:
         """Remember that a person has to agree first."""
@@ -118,7 +137,7 @@ class Progress:
 
     def read(self, connection: Connection) -> RuleState | None:
         """What is remembered about this rule."""
-        found = connection.execute(select(RULE).where(*self._mine())).one_or_none()
+        found = connection.execute(_every_column().where(*self._mine())).one_or_none()
         return None if found is None else _state(found)
 
     def forget(self, connection: Connection) -> None:

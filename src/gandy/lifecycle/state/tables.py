@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, inspect
+from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, inspect, select, text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -42,10 +42,15 @@ class Instant(TypeDecorator[datetime]):
 
     @override
     def process_result_value(self, value: object, dialect: SqlDialect) -> datetime | None:
-        if isinstance(value, str):
-            return datetime.strptime(value, _FORMAT).replace(tzinfo=UTC)
-        assert value is None or isinstance(value, datetime)  # noqa: S101  # timestamptz
-        return value
+        return stored_instant(value)
+
+
+def stored_instant(value: object) -> datetime | None:
+    """Read an instant as either database returns it."""
+    if isinstance(value, str):
+        return datetime.strptime(value, _FORMAT).replace(tzinfo=UTC)
+    assert value is None or isinstance(value, datetime)  # noqa: S101  # timestamptz
+    return value
 
 
 _METADATA = MetaData()
@@ -75,6 +80,7 @@ RULE = Table(
     Column("arriving_per_hour", Float),
     Column("removed_per_hour", Float),
     Column("held_rows", BigInteger),  # what waits for a person's word
+    Column("agreed", String),  # what selected the rows when it was agreed to; the first version kept none
 )
 QUARANTINE = Table(
     "gandy_lifecycle_quarantine",
@@ -98,17 +104,20 @@ OWN_TABLES = tuple(_METADATA.tables)
 
 
 def ensure_tables(session: Session) -> None:
-    """Make our own tables where they are missing."""
+    """Make our own tables where they are missing, and complete those of an older version."""
     with session.reading() as connection:
         access = state_access(connection, session.dialect)
+        is_complete = access.exists and not _lacks_agreed(connection)
     if access.obstacle is not None:
         raise StateObstructedError(str(access.obstacle))
-    if access.exists:
+    if is_complete:
         return
     with session.writing() as connection:
         session.dialect.serialise_setup(connection)
         for table in _METADATA.sorted_tables:
             connection.execute(CreateTable(table, if_not_exists=True))
+        if _lacks_agreed(connection):
+            connection.execute(text("ALTER TABLE gandy_lifecycle_rule ADD COLUMN agreed VARCHAR"))
 
 
 def state_access(connection: Connection, dialect: Dialect) -> StateAccess:
@@ -119,3 +128,8 @@ def state_access(connection: Connection, dialect: Dialect) -> StateAccess:
 def has_tables(connection: Connection) -> bool:
     """Whether our own tables are there."""
     return set(OWN_TABLES) <= set(inspect(connection).get_table_names())
+
+
+def _lacks_agreed(connection: Connection) -> bool:
+    found = connection.execute(select(text("*")).select_from(RULE).limit(0))
+    return "agreed" not in list(found.keys())

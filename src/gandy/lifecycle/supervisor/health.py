@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import without
-from gandy.lifecycle.selection.statements import Values, count_up_to, first_row
+from gandy.lifecycle.selection.foresight import oldest_instant
+from gandy.lifecycle.selection.statements import Values, count_up_to
 from gandy.lifecycle.state.progress import Pace, Progress, RuleState
 from gandy.lifecycle.supervisor.report import Health
 
@@ -55,7 +56,7 @@ class HealthCheck:
     def _left(self) -> tuple[timedelta, int]:
         selection = without(self.walk.frozen_at(self.shift.now), self.walk.key, if_any=bool(self.quarantined))
         with self.shift.session.reading() as connection:
-            oldest = connection.execute(first_row(selection)).one_or_none()
+            oldest = connection.execute(oldest_instant(selection, self.walk.form)).one_or_none()
             if oldest is None:
                 return timedelta(0), 0
             backlog = int(connection.execute(count_up_to(selection, _COUNTED_BACKLOG)).scalar_one())

@@ -29,6 +29,7 @@ class Held:
     rule: str
     rows: int
     of: int
+    is_counted: bool = True  # False: the count took too long, so both numbers are lower bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

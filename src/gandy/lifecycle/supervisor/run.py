@@ -19,12 +19,12 @@ from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
 from gandy.lifecycle.driver.partitions import PartitionSweep
 from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.foresight import oldest_instant
 from gandy.lifecycle.selection.resolved import Resolved
-from gandy.lifecycle.selection.statements import Values, first_row
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
 from gandy.lifecycle.supervisor import announce
-from gandy.lifecycle.supervisor.confirmation import Confirm, Confirmation, is_new
+from gandy.lifecycle.supervisor.confirmation import Confirm, Confirmation, agreement_of
 from gandy.lifecycle.supervisor.health import HealthCheck
 from gandy.lifecycle.supervisor.report import ContractReport, Held, Overdue, RuleFailure
 from gandy.sweep import Budget, Ending
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.advisor.survey import Survey
     from gandy.lifecycle.driver.outcome import RuleOutcome
     from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.supervisor.metrics import Metrics
 
 _Task = tuple[Resolved, Walk]
@@ -160,22 +161,24 @@ class ContractRun:
                 assert_never(walk)
 
     def _is_agreed(self, walk: Walk) -> bool:
-        """Ask a person where it is needed; what was agreed to is remembered with the retention."""
+        """Ask a person where it is needed; what was agreed to is remembered."""
         progress = Progress(walk.key, walk.shape)
         state = self.states.get(walk.key)
-        if state is not None and state.shape != walk.shape:
+        agreement = agreement_of(walk, self.survey.contracts, self.survey.schema)
+        is_reshaped = state is not None and state.shape != walk.shape
+        if is_reshaped:  # its cursor is void
             with self.shift.session.writing() as connection:
                 progress.forget(connection)
-            state = None
         with self.shift.session.reading() as connection:
             advisor = IndexAdvisor(connection, self.shift.session.dialect, self.survey.schema, self.shift.now)
-            needed = Confirmation(advisor).needed(walk, state)
+            needed = Confirmation(advisor).needed(walk, agreement, state)
         if needed is not None and not self.confirm(needed):
             self._hold(progress, needed)
             return False
-        if state is None or state.accepted != walk.retention or is_new(walk, state):
+        is_known = state is not None and state.agreed == agreement.written and state.held_rows is None
+        if is_reshaped or not is_known:
             with self.shift.session.writing() as connection:
-                progress.accept(connection, walk.retention)
+                progress.accept(connection, walk.retention, agreement.written)
         return True
 
     def _hold(self, progress: Progress, needed: Held) -> None:
@@ -219,7 +222,8 @@ class ContractRun:
 
     def _watch(self, watch: InlineWatch) -> bool:
         with self.shift.session.reading() as connection:
-            found = connection.execute(first_row(watch.overdue_at(self.shift.now))).one_or_none()
+            overdue = watch.overdue_at(self.shift.now)
+            found = connection.execute(oldest_instant(overdue, watch.form)).one_or_none()
         if found is None:
             return True
         oldest = read_instant(found[0], watch.form)

@@ -1,0 +1,168 @@
+"""Numbers that mean instants: each unit has a window of its own, so that a value fits one unit or none.
+
+The window is part of every predicate. A value outside of it is no instant of that unit: its row stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Numeric,
+    String,
+    and_,
+    cast,
+    func,
+    literal,
+    not_,
+    or_,
+    type_coerce,
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2101, 1, 1, tzinfo=UTC)
+_IMPOSSIBLE_DAYS = (230, 231, 431, 631, 931, 1131)
+_LEAP_DAY, _NO_LEAP_YEAR = 229, 2100_0000
+# What applications write for "never" or "not yet".
+_PLACEHOLDERS = {0, -1, 2**31 - 1, 2**32 - 1, 2**53 - 1, 2**63 - 1, -(2**31), -(2**63), 99991231}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What instants from 1990 to 2100 are in one unit; `per_second` is None for a day as YYYYMMDD."""
+
+    low: int
+    high: int
+    per_second: int | None
+
+    def number(self, instant: datetime) -> int:
+        """The last value of the unit that is over at the instant."""
+        if self.per_second is None:
+            return _day_number(instant.astimezone(UTC).date() - timedelta(days=1))
+        microseconds = (instant - EPOCH) // timedelta(microseconds=1)
+        return microseconds * self.per_second // 1_000_000
+
+    def holds(self, value: float | Decimal) -> bool:
+        """Whether the value is an instant of this unit."""
+        if isinstance(value, Decimal) and not value.is_finite():
+            return False
+        if not self.low <= value <= self.high:
+            return False
+        return self.per_second is not None or _read_day(value) is not None
+
+    def read(self, value: float | Decimal) -> datetime | None:
+        """The instant that the value means; None outside of the window."""
+        if not self.holds(value):
+            return None
+        if self.per_second is None:
+            return _read_day(value)
+        microseconds = Decimal(value) * 1_000_000 / self.per_second
+        return EPOCH + timedelta(microseconds=int(microseconds))
+
+    def before(self, column: ColumnElement[object], instant: datetime) -> ColumnElement[bool]:
+        """The column's value lies in the window and is over at the instant."""
+        bound = min(self.number(instant), self.high)
+        within = and_(column >= _whole(self.low), column <= _whole(bound))
+        return within if self.per_second is not None else and_(within, _is_day(column))
+
+    def text_before(self, column: ColumnElement[object], instant: datetime) -> ColumnElement[bool]:
+        """The same where the digits are stored as a text: only as many of them as today's instants have."""
+        low = self.low if self.per_second is None else 10 ** (len(str(self.high)) - 1)
+        bound = min(self.number(instant), self.high)
+        text = type_coerce(column, String)
+        if bound < low:
+            return and_(text > literal("1"), text < literal("0"))
+        return and_(
+            text >= literal(str(low)),
+            text <= literal(str(bound)),
+            func.length(text) == len(str(self.high)),
+            not_(text.bool_op("GLOB")(literal("*[^0-9]*"))),
+            *(() if self.per_second is not None else (_is_day(cast(text, Integer)),)),
+        )
+
+    def below(self, column: ColumnElement[object]) -> ColumnElement[bool]:
+        """The column's value lies before the window."""
+        return column < _whole(self.low)
+
+    def above(self, column: ColumnElement[object]) -> ColumnElement[bool]:
+        """The column's value lies behind the window; a NaN and an infinity do too."""
+        return column > _whole(self.high)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether numbers within the window may be no instants: not every number is a day."""
+        return self.per_second is None
+
+    def in_a_gap(self, column: ColumnElement[object]) -> ColumnElement[bool]:
+        """The column's value lies within the window and is no instant."""
+        return and_(column >= _whole(self.low), column <= _whole(self.high), not_(_is_day(column)))
+
+
+def _epochs(per_second: int) -> Window:
+    first, last = (int((end - EPOCH).total_seconds()) for end in (_FIRST, _LAST))
+    return Window(first * per_second, last * per_second - 1, per_second)
+
+
+SECONDS = _epochs(1)
+MILLISECONDS = _epochs(1_000)
+MICROSECONDS = _epochs(1_000_000)
+NANOSECONDS = _epochs(1_000_000_000)
+DAY_NUMBER = Window(19900101, 21001231, None)
+
+
+def as_number(value: object) -> float | Decimal | None:
+    """The number that a stored value is, also as digits in a text; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float | Decimal):
+        return value
+    if not isinstance(value, str):
+        return None
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        return None
+
+
+def is_placeholder(value: object) -> bool:
+    """Whether applications write this number for "never" or "unknown"."""
+    number = as_number(value)
+    return number is not None and (number in _PLACEHOLDERS or not Decimal(number).is_finite())
+
+
+def _whole(value: int) -> ColumnElement[int]:
+    """Typed as a bigint whatever the column's type is: an integer column is compared with all units."""
+    return literal(value, BigInteger)
+
+
+def _day_number(day: date) -> int:
+    return day.year * 10_000 + day.month * 100 + day.day
+
+
+def _read_day(value: float | Decimal) -> datetime | None:
+    whole = int(value)
+    if whole != value:
+        return None
+    try:
+        return datetime(whole // 10_000, whole // 100 % 100, whole % 100, tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _is_day(column: ColumnElement[object]) -> ColumnElement[bool]:
+    """The number is a day of the calendar; February 29 is one in each fourth year but 2100."""
+    number = cast(column, Numeric(asdecimal=False))
+    month_day = number % literal(10_000, Integer)
+    years = number - month_day
+    return and_(
+        month_day.between(101, 1231),
+        (number % literal(100, Integer)).between(1, 31),
+        month_day.not_in(_IMPOSSIBLE_DAYS),
+        or_(month_day != _LEAP_DAY, and_(years % literal(40_000, Integer) == 0, years != _NO_LEAP_YEAR)),
+        number == func.round(number),
+    )

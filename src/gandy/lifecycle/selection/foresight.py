@@ -1,0 +1,189 @@
+"""Which rows a walk would take, given what the walks before it would have taken: read, never deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Select,
+    and_,
+    cast,
+    exists,
+    false,
+    func,
+    literal,
+    literal_column,
+    not_,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+from sqlalchemy.dialects.postgresql import REGCLASS
+from sqlalchemy.sql import visitors
+from sqlalchemy.sql.expression import Alias, FromClause, TableClause
+
+from gandy.lifecycle.contract.tables import ChildMode
+from gandy.lifecycle.database.facts import TableFacts, TableName
+from gandy.lifecycle.database.instants import Form, readable
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+
+_Paths = list[tuple[TableFacts, ColumnElement[bool]]]
+Along = dict[TableName, tuple[TableFacts, ColumnElement[bool]]]
+
+
+@dataclass(slots=True)
+class Gone:
+    """Rows that earlier walks of the same sweep would have taken, by table.
+
+    Each set is a common table expression: written once, however often the rules after it look at it.
+    """
+
+    _rows: dict[TableName, list[tuple[TableFacts, CTE]]] = field(default_factory=dict)
+    _partitions: dict[TableName, list[ColumnElement[bool]]] = field(default_factory=dict)
+
+    def add(self, table: TableFacts, rows: CTE) -> None:
+        """Later walks do not see these rows."""
+        self._rows.setdefault(table.name, []).append((table, rows))
+
+    def add_partitions(self, table: TableFacts, partitions: Iterable[TableName]) -> None:
+        """Later walks of the table do not see the rows of these partitions."""
+        for partition in partitions:
+            parts = (part.replace('"', '""') for part in (partition.schema, partition.name) if part)
+            name = ".".join(f'"{part}"' for part in parts)
+            is_there = literal_column("tableoid") == cast(literal(name), REGCLASS)
+            self._partitions.setdefault(table.name, []).append(is_there)
+
+    def left(self, table: TableFacts) -> ColumnElement[bool]:
+        """The row would still be there."""
+        gone = [_is_among(table.clause, facts, rows) for facts, rows in self._rows.get(table.name, ())]
+        return _none_of([*gone, *self._partitions.get(table.name, ())])
+
+    def seen_by(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+        """The condition with sub-selects that do not find these rows either."""
+        if not self._rows:
+            return condition
+        aliases = [part for part in visitors.iterate(condition) if isinstance(part, Alias)]
+
+        def narrow(inner: Select[Any]) -> None:
+            outer = inner._correlate or ()  # noqa: SLF001  # SQLAlchemy has no public way to read it
+            sources = [source for source in inner.get_final_froms() if source not in outer]
+            inner._where_criteria += tuple(map(self._left_in, sources))  # noqa: SLF001  # of the clone
+
+        return visitors.cloned_traverse(condition, {"stop_on": aliases}, {"select": narrow})
+
+    def _left_in(self, source: FromClause) -> ColumnElement[bool]:
+        table = source.element if isinstance(source, Alias) else source
+        if not isinstance(table, TableClause):
+            return true()
+        taken = self._rows.get(TableName(table.schema, table.name), ())
+        return _none_of([_is_among(source, facts, rows) for facts, rows in taken if facts.key])
+
+
+def _none_of(conditions: list[ColumnElement[bool]]) -> ColumnElement[bool]:
+    return not_(func.coalesce(or_(*conditions), false())) if conditions else true()
+
+
+def _is_among(source: FromClause, facts: TableFacts, rows: CTE) -> ColumnElement[bool]:
+    """The source's row is one of these, told by its key; SQLite lets a key be NULL."""
+    names = [column.name for column in facts.key]
+    if any(column.is_nullable for column in facts.key):
+        same = (rows.c[name].is_not_distinct_from(source.c[name]) for name in names)
+        return exists(select(literal(1)).select_from(rows).where(*same).correlate_except(rows))
+    keys = select(*(rows.c[name] for name in names)).correlate(None)
+    return _in(tuple(source.c[name] for name in names), keys)
+
+
+def _in(columns: Columns, rows: Select[Any]) -> ColumnElement[bool]:
+    return columns[0].in_(rows) if len(columns) == 1 else tuple_(*columns).in_(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The rows that one walk would take, with every column of their table."""
+
+    table: TableFacts
+    rows: CTE
+    children: tuple[Child, ...]
+
+    @property
+    def count(self) -> Select[Any]:
+        """How many they are."""
+        return select(func.count()).select_from(self.rows)
+
+    def along(self) -> Along:
+        """Rows of other tables that go with them: each once, however many paths reach it."""
+        return _union(_along(self.rows, self.children, is_going=True))
+
+    def let_go(self) -> Along:
+        """Rows of other tables whose reference is set to NULL."""
+        return _union(_along(self.rows, self.children, is_going=False))
+
+
+def rows_of(table: TableFacts, condition: ColumnElement[bool]) -> CTE:
+    """The rows of a table that a condition is true for."""
+    return select(*table.clause.c).where(condition).cte()
+
+
+def _along(parents: CTE, children: Sequence[Child], *, is_going: bool) -> _Paths:
+    paths: _Paths = []
+    for child in children:
+        keys = select(*(parents.c[name] for name in child.parent_columns)).correlate(None)
+        refers = _in(tuple(child.table.clause.c[name] for name in child.columns), keys)
+        if (child.mode is not ChildMode.SET_NULL) == is_going:
+            paths.append((child.table, refers))
+        if child.mode is not ChildMode.SET_NULL:
+            paths += _along(rows_of(child.table, refers), child.children, is_going=is_going)
+    return paths
+
+
+def _union(paths: _Paths) -> Along:
+    united: Along = {}
+    for table, refers in paths:
+        before = united.get(table.name)
+        united[table.name] = (table, refers if before is None else or_(before[1], refers))
+    return united
+
+
+def selected(walk: AgeWalk | CapWalk, now: datetime) -> Selection:
+    """The rows that the walk's conditions leave to it: of a cap every row, whatever its rank."""
+    if isinstance(walk, AgeWalk):
+        return walk.frozen_at(now)
+    return Selection(
+        table=walk.table, dead=and_(true(), *walk.conditions), order=walk.order, children=walk.children
+    )
+
+
+def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> Taken:
+    """The rows of the selection that the walk would take, once those that are gone are left out."""
+    may_go, left = gone.seen_by(selection.dead), gone.left(walk.table)
+    if isinstance(walk, AgeWalk):
+        return Taken(walk.table, rows_of(walk.table, and_(may_go, left)), selection.children)
+    columns = tuple(walk.table.clause.c)
+    newest_first = [column.desc().nulls_last() for column in walk.order]
+    rank = func.row_number().over(partition_by=walk.per or None, order_by=newest_first)
+    ranked = select(*columns, rank.label("gandy_rank"), may_go.label("gandy_may_go")).where(left).cte()
+    beyond = select(*(ranked.c[column.name] for column in columns)).where(
+        ranked.c.gandy_rank > walk.rule.rows, ranked.c.gandy_may_go
+    )
+    return Taken(walk.table, beyond.cte(), selection.children)
+
+
+def oldest_instant(selection: Selection, form: Form) -> Select[Any]:
+    """The first instant of the selection as Python can read it."""
+    instant = selection.order[0]
+    return select(readable(instant, form)).where(selection.dead).order_by(*selection.order).limit(1)
+
+
+def extent(taken: Taken, instant: str, form: Form) -> Select[Any]:
+    """How many rows would go, and the oldest and newest of their instants."""
+    at = readable(taken.rows.c[instant], form)
+    return select(func.count(), func.min(at), func.max(at)).select_from(taken.rows)
