@@ -1,4 +1,4 @@
-"""Nothing stops for one row: own error codes, keys of any type, infinities, NULLs, any number of poison rows."""
+"""Nothing stops for one row: error codes of triggers, keys of any type, infinities, NULLs, many poison rows."""
 
 from __future__ import annotations
 
@@ -338,10 +338,7 @@ def test_a_table_whose_name_needs_quotes_is_swept_row_by_row(postgres: Ground) -
         'CREATE TRIGGER guard BEFORE DELETE ON "a % $gandy$ ""thing""" FOR EACH ROW WHEN (OLD.is_poison)'
         " EXECUTE FUNCTION refuse()",
     )
-    postgres.run(
-        'INSERT INTO "a % $gandy$ ""thing""" SELECT n, '
-        + f"'{ago(days=9)}', n = 3 FROM generate_series(1, 9) AS n"
-    )
+    postgres.fill('"a %% $gandy$ ""thing"""', [(n, ago(days=9), n == 3) for n in range(1, 10)])
 
     report = postgres.sweep(Table('a % $gandy$ "thing"', [OLD]))
 

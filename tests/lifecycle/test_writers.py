@@ -1,3 +1,4 @@
+# ruff: noqa: S608  # the names are those of this test
 """What writers commit beside a sweep, for every kind of key: judged by what they wrote down themselves."""
 
 from __future__ import annotations

@@ -20,14 +20,13 @@ from sqlalchemy import (
     literal,
     or_,
     select,
-    type_coerce,
 )
 from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import ChildMode, Contract
 from gandy.lifecycle.selection.columns import WrongFieldError
-from gandy.lifecycle.selection.statements import UNTYPED
+from gandy.lifecycle.selection.statements import UNTYPED, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -101,9 +100,7 @@ def _matches(column: ColumnElement[Any], keep: Keep) -> ColumnElement[bool]:
         return _is_not_clearly(column, not keep.equals)
     if isinstance(column.type, NullType):
         return _has_value(column, keep.equals)
-    return type_coerce(column, UNTYPED) == literal(
-        str(keep.equals), UNTYPED
-    )  # the database reads it as the column's type
+    return operand(column) == literal(str(keep.equals), UNTYPED)  # the database reads it as the column's type
 
 
 def _is_not_clearly(column: ColumnElement[Any], value: bool) -> ColumnElement[bool]:  # noqa: FBT001
