@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, and_, false, func, literal, or_, select, true
+from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select, true
 
 from gandy.lifecycle.driver.ages import EVERY_POISON_ROW, pace_for, without
 from gandy.lifecycle.driver.careful import CarefulLane
 from gandy.lifecycle.driver.guarded import Guard, GuardedLane
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.rows import RowDriver
-from gandy.lifecycle.selection.statements import Values, after, equal, readable, up_to
+from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
 from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
 from gandy.lifecycle.state.progress import Progress, RuleState
 from gandy.sweep import Budget, Pace, SweepResult, Throttle, drive, walk
@@ -121,15 +121,14 @@ class CapSweep:
         """The newest row of the key that is one too many; a NULL is older than any instant."""
         order, kept = self.walk.order, self.walk.rule.rows
         mine = equal(self.walk.per, key)
-        newest_first = select(*readable(order)).where(mine, order[0].is_not(None))
-        newest_first = newest_first.order_by(*(column.desc() for column in order))
-        found = connection.execute(newest_first.offset(kept).limit(1)).one_or_none()
+        dated = select(*readable(order)).where(mine, order[0].is_not(None))
+        dated = dated.order_by(*newest_first(order))
+        found = connection.execute(dated.offset(kept).limit(1)).one_or_none()
         if found is None and self._has_undated():
-            dated = select(literal(1)).select_from(self.walk.table.clause)
-            dated = dated.where(mine, order[0].is_not(None)).limit(kept)
-            left = select(kept - func.count()).select_from(dated.subquery()).scalar_subquery()
+            some = dated.limit(kept).subquery()
+            left = select(kept - func.count()).select_from(some).scalar_subquery()
             undated = select(*readable(order)).where(mine, order[0].is_(None))
-            undated = undated.order_by(*(column.desc() for column in order[1:]))
+            undated = undated.order_by(*newest_first(order[1:]))
             found = connection.execute(undated.offset(left).limit(1)).one_or_none()
         return None if found is None else tuple(found)
 

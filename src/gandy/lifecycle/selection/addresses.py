@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Text, and_, cast, column, false, func, literal, or_, select, tuple_
 from sqlalchemy.types import NullType, UserDefinedType
 
-from gandy.lifecycle.selection.statements import UNTYPED, Values, among
+from gandy.lifecycle.selection.statements import UNTYPED, Values, among, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +88,7 @@ def refers(child: Child, parents: Select[Any], clause: FromClause | None = None)
     """The child's row refers to one of these parents."""
     clause = child.table.clause if clause is None else clause
     mine = tuple(clause.c[name] for name in child.columns)
-    return mine[0].in_(parents) if len(mine) == 1 else tuple_(*mine).in_(parents)
+    return operand(mine[0]).in_(parents) if len(mine) == 1 else tuple_(*mine).in_(parents)
 
 
 def parents_of(child: Child, rows: Rows) -> Select[Any]:

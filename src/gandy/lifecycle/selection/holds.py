@@ -26,7 +26,7 @@ from sqlalchemy.types import NullType
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import ChildMode, Contract
 from gandy.lifecycle.selection.columns import WrongFieldError
-from gandy.lifecycle.selection.statements import UNTYPED
+from gandy.lifecycle.selection.statements import UNTYPED, operand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,7 +100,7 @@ def _matches(column: ColumnElement[Any], keep: Keep) -> ColumnElement[bool]:
         return _is_not_clearly(column, not keep.equals)
     if isinstance(column.type, NullType):
         return _has_value(column, keep.equals)
-    return column == literal(str(keep.equals), UNTYPED)  # the database reads it as the column's type
+    return operand(column) == literal(str(keep.equals), UNTYPED)  # the database reads it as the column's type
 
 
 def _is_not_clearly(column: ColumnElement[Any], value: bool) -> ColumnElement[bool]:  # noqa: FBT001
@@ -112,10 +112,10 @@ def _is_not_clearly(column: ColumnElement[Any], value: bool) -> ColumnElement[bo
 
 def _has_value(column: ColumnElement[Any], equals: Scalar) -> ColumnElement[bool]:
     """The same value, whichever way the column stores it: SQLite tells '5' from 5."""
-    same = cast(column, Text) == str(equals)
     if isinstance(equals, str):
-        return same
-    return or_(same, column == literal(equals, NullType()), cast(column, Text) == str(float(equals)))
+        return cast(column, Text) == equals
+    texts = {str(equals), str(float(equals)), f"{equals:.0f}" if float(equals).is_integer() else str(equals)}
+    return or_(cast(column, Text).in_(sorted(texts)), column == literal(equals, NullType()))
 
 
 def _as_boolean(keep: Keep) -> bool:

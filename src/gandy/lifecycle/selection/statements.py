@@ -14,11 +14,13 @@ from sqlalchemy import (
     and_,
     cast,
     delete,
+    desc,
     func,
     literal,
     select,
     true,
     tuple_,
+    type_coerce,
 )
 from sqlalchemy.types import NullType, UserDefinedType
 from typing_extensions import override
@@ -74,14 +76,14 @@ def after(columns: Columns, values: Values | None) -> ColumnElement[bool]:
     if values is None:
         return true()
     if len(columns) == 1:
-        return columns[0] > _typed(columns, values)[0]
+        return operand(columns[0]) > _typed(columns, values)[0]
     return tuple_(*columns) > tuple_(*_typed(columns, values))
 
 
 def up_to(columns: Columns, values: Values) -> ColumnElement[bool]:
     """Rows that come no later in this order."""
     if len(columns) == 1:
-        return columns[0] <= _typed(columns, values)[0]
+        return operand(columns[0]) <= _typed(columns, values)[0]
     return tuple_(*columns) <= tuple_(*_typed(columns, values))
 
 
@@ -90,7 +92,7 @@ def equal(columns: Columns, values: Values) -> ColumnElement[bool]:
     pairs = zip(columns, _typed(columns, values), values, strict=True)
     return and_(
         true(),
-        *(column.is_(None) if value is None else column == typed for column, typed, value in pairs),
+        *(column.is_(None) if value is None else operand(column) == typed for column, typed, value in pairs),
     )
 
 
@@ -113,7 +115,7 @@ def row_after(selection: Selection, cursor: Values | None, skip: ColumnElement[i
 
 def last_row(selection: Selection, cursor: Values | None) -> Select[Any]:
     """Where the dead rows end."""
-    return _ahead(selection, cursor).order_by(*(column.desc() for column in selection.order)).limit(1)
+    return _ahead(selection, cursor).order_by(*newest_first(selection.order)).limit(1)
 
 
 def first_row(selection: Selection) -> Select[Any]:
@@ -140,6 +142,16 @@ def in_range(selection: Selection, cursor: Values | None, end: Values) -> Column
 
 def _ahead(selection: Selection, cursor: Values | None) -> Select[Any]:
     return select(*readable(selection.order)).where(selection.dead, after(selection.order, cursor))
+
+
+def operand(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The column for a comparison that only the database has to understand."""
+    return column if _is_plain(column) else type_coerce(column, UNTYPED)
+
+
+def newest_first(columns: Columns) -> Columns:
+    """The same order from its end."""
+    return tuple(desc(operand(column)) for column in columns)
 
 
 def _typed(columns: Columns, values: Values) -> list[ColumnElement[Any]]:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.consistency import keys_of
-from gandy.lifecycle.selection.statements import among
+from gandy.lifecycle.selection.statements import among, operand
 from gandy.lifecycle.state.progress import RuleKey, RuleState, forget_rules, read_states
 from gandy.lifecycle.state.quarantine import KeyText, QuarantinedRow, list_quarantine, release_rows
 from gandy.lifecycle.state.tables import QUARANTINE
@@ -93,7 +93,7 @@ def _present(connection: Connection, facts: TableFacts, rows: Sequence[Quarantin
         values = [tuple(map(_read_blob, row.key)) for row in rows if len(row.key) == len(key)]
         return set(connection.execute(select(KeyText(key)).where(among(key, values))).scalars())
     stored = QUARANTINE.c.row_key
-    pairs = [column == _part(place, column) for place, column in enumerate(key)]
+    pairs = [operand(column) == _part(place, column) for place, column in enumerate(key)]
     is_row = exists(select(1).select_from(facts.clause).where(and_(*pairs), KeyText(key) == stored))
     wanted = select(stored).where(
         QUARANTINE.c.scheduler == rows[0].scheduler,
