@@ -189,7 +189,7 @@ def read_standings(connection: Connection, names: Iterable[TableName]) -> Mappin
 
 
 def _delete_triggers(
-    connection: Connection, named: Mapping[str, Sequence[str | None]]
+    connection: Connection, named: Mapping[str, object]
 ) -> Mapping[TableName, list[Trigger]]:
     found: dict[TableName, list[Trigger]] = {}
     for row in connection.execute(_DELETE_TRIGGERS, named):

@@ -116,8 +116,9 @@ class Family:
         """The referring table, with the columns that the reference names."""
         facts = self.schema.tables.get(self._named(reference))
         if facts is None:
-            hint = "" if reference.schema or self._home is None else "; name another schema as schema.table"
-            raise LookupError(f"{reference}: there is no table {self._named(reference)}{hint}")
+            is_home = reference.schema is None and self._home is not None
+            where = f" in the schema {self._home}; name another one as schema.table" if is_home else ""
+            raise LookupError(f"{reference}: there is no table {reference.table}{where}")
         for column in reference.columns:
             if column not in facts.columns:
                 raise LookupError(f"{reference}: {reference.table} has no column {column}")
