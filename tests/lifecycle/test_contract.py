@@ -189,7 +189,6 @@ def test_everything_that_is_wrong_is_said_at_once_with_file_table_and_field() ->
         ("version = 1\n[lifecyle.app]", "lifecyle: is not known"),
         (rules_of('{ expires = "a", older_than = "b" }'), "exactly one of"),
         (rules_of('{ singleton = "id" }', '{ expires = "a" }'), "remove the rules that delete"),
-        (rules_of('{ keep = { column = "a", equals = true } }'), "this table has none"),
         (rules_of('{ expires = "a" }', '{ expires = "a" }'), "two rules"),
         (rules_of('{ inline = "path", states = ["sent"] }'), "belong together"),
         (rules_of('{ inline = "path", at = "a" }'), "belong together"),

@@ -18,6 +18,7 @@ from gandy.lifecycle import (
     cap,
     check,
     drop_partition,
+    inline,
     keep,
     loads,
     older_than,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 RULE = older_than("at", keep_for="7d")
-HELD = Table("grandchild", [keep("held", equals=True)])
+HELD = Table("grandchild", [keep("held", equals=True), inline("the application")])
 ACTIONS = [
     ("", "delete_first"),
     ("ON DELETE RESTRICT", "delete_first"),
@@ -105,7 +106,7 @@ def test_a_keep_of_another_contract_holds_rows_of_the_same_table(ground: Ground)
     ground.fill("note", [(1, ago(days=9), False), (2, ago(days=9), True)])
     contracts = [
         Contract("sweeps", [Table("note", [RULE])]),
-        Contract("legal", [Table("note", [keep("held", equals=True)])]),
+        Contract("legal", [Table("note", [keep("held", equals=True), inline("the application")])]),
     ]
 
     run_contracts(contracts, ground.url, attendance=Attendance(clock=ManualClock(NOW)))
@@ -258,7 +259,7 @@ def make_partitions(postgres: Ground) -> None:
 
 
 DROPS = Table("event", [drop_partition("at", keep_for="90d")])
-HOLDS = Contract("legal", [Table("event", [keep("held", equals=True)])])
+HOLDS = Contract("legal", [Table("event", [keep("held", equals=True), inline("the application")])])
 
 
 def test_a_held_row_keeps_its_partition(postgres: Ground) -> None:

@@ -126,9 +126,9 @@ def test_a_full_quarantine_stops_its_rule(ground: Ground, monkeypatch: pytest.Mo
     make(ground, 1_100, poison=(0,))
     ground.sweep(Table("other", [expires("expires_at", grace="3650d")]))
     ground.run(
-        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1100)"
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1100)"  # noqa: S608
         " INSERT INTO gandy_lifecycle_quarantine SELECT 'app', 'lease', '[' || n || ']', 'expires', 'no',"
-        f" '{ground.value(NOW)}' FROM numbers"  # noqa: S608
+        f" '{ground.value(NOW)}' FROM numbers"
     )
     monkeypatch.setattr("gandy.lifecycle.supervisor.run._MOST_IN_QUARANTINE", 1_000)
 

@@ -1,4 +1,4 @@
-"""Nothing stops for one row: error codes of triggers, keys of any type, infinities, NULLs, many poison rows."""
+"""Nothing stops for one row: codes of triggers, keys of any type, infinities, NULLs, many poison rows."""
 
 from __future__ import annotations
 
@@ -258,8 +258,7 @@ def test_a_cap_bounds_rows_whose_key_or_order_is_null(ground: Ground, kind: Any)
     left = ground.rows("SELECT tenant, room, at FROM beat")
     for tenant, room in keys:
         mine = [row[2] for row in left if row[:2] == (tenant, room)]
-        dated = 1 if room is None else 2
-        assert (len(mine), sum(at is not None for at in mine)) == (2, dated)
+        assert (len(mine), sum(at is not None for at in mine)) == (2, 1 if room is None else 2)
     assert ground.sweep(table).deleted == 0
 
 

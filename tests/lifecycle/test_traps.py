@@ -11,7 +11,9 @@ from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts, terminal
 from gandy.lifecycle.advisor.survey import survey
 from gandy.lifecycle.database.target import open_target
-from gandy.lifecycle.selection.statements import delete_keys, delete_range, keys_in, nth_row
+from gandy.lifecycle.driver.levels import delete_rows
+from gandy.lifecycle.selection.addresses import rows_of
+from gandy.lifecycle.selection.statements import delete_range, nth_row
 from gandy.lifecycle.selection.walks import AgeWalk
 from tests.lifecycle.ground import NOW, ago, steps_of
 
@@ -44,11 +46,8 @@ def test_no_delete_takes_its_rows_from_a_limited_sub_select(postgres: Ground) ->
     selection = selection_of(postgres)
     end = (ago(seconds=1), 2)
 
-    for statement in (
-        delete_range(selection, None, end),
-        delete_keys(selection, [(1,), (2,)]),
-        keys_in(selection, None, end),
-    ):
+    locked = rows_of(selection.table, has_locks=True).only([("16384", "(0,1)"), ("16384", "(0,2)")])
+    for statement in (delete_range(selection, None, end), delete_rows(locked)):
         text = rendered(statement)
         assert "SKIP LOCKED" not in text
         assert "LIMIT" not in text
@@ -60,9 +59,9 @@ def test_the_delete_itself_asks_whether_the_row_is_dead(postgres: Ground) -> Non
     make(postgres, 3)
     selection = selection_of(postgres)
 
-    for statement in (delete_range(selection, None, (ago(seconds=1), 2)), delete_keys(selection, [(1,)])):
-        text = rendered(statement)
-        assert "lease.expires_at <=" in text
+    text = rendered(delete_range(selection, None, (ago(seconds=1), 2)))
+
+    assert "lease.expires_at <=" in text
 
 
 def test_every_batch_is_committed_on_its_own(ground: Ground) -> None:

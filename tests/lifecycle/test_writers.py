@@ -275,9 +275,9 @@ def write_beside(
     ]
     for writer in writers:
         assert writer.stdout is not None
-        assert writer.stdin is not None
         assert writer.stdout.readline() == "ready\n"
     for writer in writers:
+        assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
     sweep(ground, *tables, rows=5)
