@@ -27,6 +27,8 @@ from gandy.lifecycle.database.instants import WINDOWS, Form, Kind, kind_of_numbe
 from tests.lifecycle.ground import NOW, ago, ahead
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gandy.lifecycle.contract.rules import Rule
     from gandy.lifecycle.reports.plan import PlannedRule
     from gandy.lifecycle.selection.findings import Finding
@@ -43,7 +45,7 @@ def number(instant: datetime, unit: str) -> int:
     return int(instant.timestamp()) * SCALES[unit]
 
 
-def make(ground: Ground, values: list[object], *, declared: str = "bigint") -> None:
+def make(ground: Ground, values: Sequence[object], *, declared: str = "bigint") -> None:
     ground.run(f"CREATE TABLE event (id {{key}}, at {declared})", "CREATE INDEX by_at ON event (at)")
     if values:
         ground.fill("event", list(enumerate(values)))
