@@ -240,6 +240,7 @@ def test_what_cannot_be_counted_in_time_is_asked_for(ground: Ground, monkeypatch
 
 def test_a_count_is_broken_off_and_what_follows_is_not_limited(ground: Ground) -> None:
     endless = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT count(*) FROM n"
+    ground.run("CREATE TABLE event (id {key})")
     with open_target(ground.url) as session, session.reading() as connection:
         with (
             pytest.raises(TimeoutError),

@@ -7,8 +7,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import (
@@ -23,10 +21,11 @@ from gandy.lifecycle import (
     stale_cursor,
     terminal,
 )
-from gandy.lifecycle.database.instants import WINDOWS, Form, Kind, kind_of_number, read_instant
 from tests.lifecycle.ground import NOW, ago, ahead
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gandy.lifecycle.contract.rules import Rule
     from gandy.lifecycle.reports.plan import PlannedRule
     from gandy.lifecycle.selection.findings import Finding
@@ -43,7 +42,7 @@ def number(instant: datetime, unit: str) -> int:
     return int(instant.timestamp()) * SCALES[unit]
 
 
-def make(ground: Ground, values: list[object], *, declared: str = "bigint") -> None:
+def make(ground: Ground, values: Sequence[object], *, declared: str = "bigint") -> None:
     ground.run(f"CREATE TABLE event (id {{key}}, at {declared})", "CREATE INDEX by_at ON event (at)")
     if values:
         ground.fill("event", list(enumerate(values)))
@@ -65,18 +64,15 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("is_given", [True, False])
-def test_a_unit_that_is_given_or_shown_by_the_data_is_read(ground: Ground, unit: str, is_given: bool) -> None:
-    rule = older_than("at", keep_for="2d", unit=unit if is_given else None)
-    for declared in COLUMNS[ground.kind]:
+def test_a_unit_that_is_given_or_shown_by_the_data_is_read(ground: Ground, unit: str) -> None:
+    for place, declared in enumerate(COLUMNS[ground.kind]):
+        rule = older_than("at", keep_for="2d", unit=unit if place % 2 else None)
         ground.run("DROP TABLE IF EXISTS event")
         make(ground, [number(ago(days=n), unit) for n in (0, 1, 3, 9)], declared=declared)
 
-        expected = planned(ground, rule)
         report = ground.sweep(Table("event", [rule]))
 
         assert (report.failures, ground.ids("event")) == ([], [0, 1]), declared
-        assert expected.rows == 2
 
 
 def test_a_day_is_old_only_once_it_is_over_in_utc(ground: Ground) -> None:
@@ -106,33 +102,30 @@ def test_a_day_goes_by_utc_whatever_zone_the_clock_is_in(ground: Ground, at: str
         ("days since 1970", [int(ahead(days=n).timestamp()) // 86_400 for n in range(50)]),
     ],
 )
-@pytest.mark.parametrize("unit", ["s", "ms", None])
 def test_numbers_of_another_unit_are_never_taken_for_seconds(
-    ground: Ground, what: str, values: list[object], unit: str | None
+    ground: Ground, what: str, values: list[object]
 ) -> None:
     """Live rows whose number is small: read as seconds they would have expired in 1970."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     make(ground, values)
 
-    report = ground.sweep(Table("event", [expires("at", unit=unit)]), now=now)
+    for unit in ("s", None):
+        report = ground.sweep(Table("event", [expires("at", unit=unit)]), now=now)
 
-    assert (what, len(ground.ids("event"))) == (what, len(values))
-    assert report.failures or report.warnings or what == "days as YYYYMMDD"
+        assert len(ground.ids("event")) == len(values), what
+        assert report.failures or report.warnings or what == "days as YYYYMMDD"
 
 
-@pytest.mark.parametrize("given", UNITS)
 @pytest.mark.parametrize("real", UNITS)
-def test_a_given_unit_is_refused_where_the_values_fit_another(ground: Ground, given: str, real: str) -> None:
-    if given == real:
-        return
+def test_a_given_unit_is_refused_where_the_values_fit_another(ground: Ground, real: str) -> None:
     make(ground, [number(ago(days=n), real) for n in range(1, 9)])
+    given = [unit for unit in UNITS if unit != real]
 
-    report = ground.sweep(Table("event", [expires("at", unit=given)]))
+    messages = [str(found) for unit in given for found in findings(ground, expires("at", unit=unit))]
+    report = ground.sweep(Table("event", [expires("at", unit=given[0])]))
 
-    assert len(ground.ids("event")) == 8
-    [failure] = report.failures
-    assert "looks like" in failure.error
-    assert "yyyymmdd" in failure.error
+    assert ["looks like" in message and "yyyymmdd" in message for message in messages] == [True] * 4
+    assert (len(report.failures), len(ground.ids("event"))) == (1, 8)
 
 
 def test_microseconds_are_read_as_what_they_are(ground: Ground) -> None:
@@ -161,8 +154,9 @@ PLACEHOLDERS: dict[str, list[object]] = {
 }
 
 
-@pytest.mark.parametrize("declared", PLACEHOLDERS)
-@pytest.mark.parametrize("unit", ["s", None])
+@pytest.mark.parametrize(
+    ("declared", "unit"), [("bigint", None), ("numeric", "s"), ("double precision", None)]
+)
 def test_values_that_fit_no_unit_are_kept_counted_and_reported(
     ground: Ground, declared: str, unit: str | None
 ) -> None:
@@ -220,16 +214,16 @@ def test_a_value_of_another_unit_that_arrives_later_stays(ground: Ground) -> Non
     assert ground.ids("event") == [1, 10, 12, 13, 14]
 
 
-@pytest.mark.parametrize("day", [20260230, 20251301, 20250100, 20250229, 20240230, 21000229, 20250631])
-def test_a_number_that_is_no_day_of_the_calendar_is_kept(ground: Ground, day: int) -> None:
-    make(ground, [day, 20240229, 20250228, 20251231, 20000229])
+def test_a_number_that_is_no_day_of_the_calendar_is_kept(ground: Ground) -> None:
+    wrong = [20260230, 20251301, 20250100, 20250229, 20240230, 21000229, 20250631]
+    make(ground, [*wrong, 20240229, 20250228, 20251231, 20000229])
     now = datetime(2101, 1, 1, tzinfo=UTC)
 
     report = ground.sweep(Table("event", [expires("at", unit="yyyymmdd")]), now=now)
 
     assert report.counts == {"event": 4}
-    assert ground.ids("event") == [0]
-    assert "1 rows are kept" in str(report.warnings)
+    assert ground.ids("event") == list(range(7))
+    assert "7 rows are kept" in str(report.warnings)
 
 
 @pytest.mark.parametrize("rows", [30, 11_000])
@@ -243,7 +237,7 @@ def test_ends_that_are_placeholders_do_not_hide_the_unit_between(ground: Ground,
     assert f"{'more than 10,000' if rows > 10_000 else '60'} rows are kept" in str(report.warnings)
 
 
-@pytest.mark.parametrize("unit", [*UNITS, None])
+@pytest.mark.parametrize("unit", ["ns", "yyyymmdd", None])
 def test_terminal_reads_the_unit_of_its_instant(ground: Ground, unit: str | None) -> None:
     ground.run(
         "CREATE TABLE event (id {key}, status text, at bigint)", "CREATE INDEX by_state ON event (status, at)"
@@ -261,7 +255,7 @@ def test_terminal_reads_the_unit_of_its_instant(ground: Ground, unit: str | None
     assert ground.ids("event") == [0, 2, 3]
 
 
-@pytest.mark.parametrize("unit", [*UNITS, None])
+@pytest.mark.parametrize("unit", ["ns", "yyyymmdd", None])
 def test_stale_cursor_compares_in_the_unit_of_both(ground: Ground, unit: str | None) -> None:
     real = unit or "us"
     ground.run(
@@ -294,7 +288,7 @@ def test_a_log_in_another_unit_counts_as_unread(ground: Ground) -> None:
     assert ground.ids("reader") == [1]
 
 
-@pytest.mark.parametrize("unit", [*UNITS, None])
+@pytest.mark.parametrize("unit", ["ns", "yyyymmdd", None])
 def test_an_inline_path_is_watched_in_its_unit(ground: Ground, unit: str | None) -> None:
     make(ground, [number(ahead(days=3), unit or "ms"), number(ago(days=3), unit or "ms")])
 
@@ -305,7 +299,7 @@ def test_an_inline_path_is_watched_in_its_unit(ground: Ground, unit: str | None)
     assert abs(ago(days=3) - report.overdue[0].oldest) < timedelta(days=1)
 
 
-@pytest.mark.parametrize("unit", [*UNITS, None])
+@pytest.mark.parametrize("unit", ["ns", "yyyymmdd", None])
 def test_partitions_end_in_their_unit_and_a_strange_number_keeps_one(
     postgres: Ground, unit: str | None
 ) -> None:
@@ -325,34 +319,3 @@ def test_partitions_end_in_their_unit_and_a_strange_number_keeps_one(
 
     assert (report.failures, expected.rows) == ([], 1)
     assert postgres.ids("event") == [1, 3]
-
-
-@given(value=st.integers(-(2**63), 2**63 - 1))
-def test_a_number_fits_one_unit_at_most(value: int) -> None:
-    fitting = [kind for kind, window in WINDOWS.items() if window.holds(value)]
-
-    assert len(fitting) <= 1
-    assert kind_of_number(value) == (fitting[0] if fitting else None)
-
-
-@given(
-    at=st.datetimes(min_value=datetime(1990, 1, 2), max_value=datetime(2100, 12, 31)),  # noqa: DTZ001
-    kind=st.sampled_from(list(WINDOWS)),
-)
-def test_an_instant_is_written_and_read_back_in_every_unit(at: datetime, kind: Kind) -> None:
-    instant = at.replace(tzinfo=UTC)
-    written = WINDOWS[kind].number(instant)
-
-    read = read_instant(written, Form(kind))
-
-    assert kind_of_number(written) is kind
-    assert read is not None
-    assert read <= instant
-    span = timedelta(days=2) if kind is Kind.DAY_NUMBER else timedelta(seconds=1)
-    assert instant - read < span
-
-
-@pytest.mark.parametrize("value", [0, -1, LARGEST, float("nan"), float("inf"), Decimal("NaN"), "x", None])
-@pytest.mark.parametrize("kind", [*WINDOWS, Kind.UNKNOWN])
-def test_a_value_that_is_no_instant_reads_as_none(value: object, kind: Kind) -> None:
-    assert read_instant(value, Form(kind)) is None

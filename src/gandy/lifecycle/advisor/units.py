@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, literal, select
 
@@ -97,7 +97,9 @@ def _strange(instants: _Instants) -> Iterator[ColumnElement[bool]]:
     window = instants.form.window
     if window is None:
         return
-    values = cast(instants.values, BigInteger) if instants.form.is_digits else instants.values
+    values: ColumnElement[Any] = instants.values
+    if instants.form.is_digits:
+        values = cast(values, BigInteger)
     yield window.below(values)
     yield window.above(values)
     if window.has_gaps:

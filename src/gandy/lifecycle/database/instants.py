@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
 
 from sqlalchemy import (
     BigInteger,
@@ -105,7 +105,7 @@ def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> Co
 
 def readable(column: ColumnElement[object], form: Form) -> ColumnElement[object]:
     """The column as Python can read it: what lies beyond the years 1 to 9999 becomes their bound."""
-    types: dict[Kind, TypeEngine[object]] = {
+    types: dict[Kind, TypeEngine[Any]] = {
         Kind.ZONED: DateTime(timezone=True),
         Kind.NAIVE: DateTime(),
         Kind.DATE: Date(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -64,13 +65,13 @@ class Window:
         microseconds = Decimal(value) * 1_000_000 / self.per_second
         return EPOCH + timedelta(microseconds=int(microseconds))
 
-    def before(self, column: ColumnElement[object], instant: datetime) -> ColumnElement[bool]:
+    def before(self, column: ColumnElement[Any], instant: datetime) -> ColumnElement[bool]:
         """The column's value lies in the window and is over at the instant."""
         bound = min(self.number(instant), self.high)
         within = and_(column >= _whole(self.low), column <= _whole(bound))
         return within if self.per_second is not None else and_(within, _is_day(column))
 
-    def text_before(self, column: ColumnElement[object], instant: datetime) -> ColumnElement[bool]:
+    def text_before(self, column: ColumnElement[Any], instant: datetime) -> ColumnElement[bool]:
         """The same where the digits are stored as a text: only as many of them as today's instants have."""
         low = self.low if self.per_second is None else 10 ** (len(str(self.high)) - 1)
         bound = min(self.number(instant), self.high)
@@ -85,11 +86,11 @@ class Window:
             *(() if self.per_second is not None else (_is_day(cast(text, Integer)),)),
         )
 
-    def below(self, column: ColumnElement[object]) -> ColumnElement[bool]:
+    def below(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
         """The column's value lies before the window."""
         return column < _whole(self.low)
 
-    def above(self, column: ColumnElement[object]) -> ColumnElement[bool]:
+    def above(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
         """The column's value lies behind the window; a NaN and an infinity do too."""
         return column > _whole(self.high)
 
@@ -98,7 +99,7 @@ class Window:
         """Whether numbers within the window may be no instants: not every number is a day."""
         return self.per_second is None
 
-    def in_a_gap(self, column: ColumnElement[object]) -> ColumnElement[bool]:
+    def in_a_gap(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
         """The column's value lies within the window and is no instant."""
         return and_(column >= _whole(self.low), column <= _whole(self.high), not_(_is_day(column)))
 
@@ -154,7 +155,7 @@ def _read_day(value: float | Decimal) -> datetime | None:
         return None
 
 
-def _is_day(column: ColumnElement[object]) -> ColumnElement[bool]:
+def _is_day(column: ColumnElement[Any]) -> ColumnElement[bool]:
     """The number is a day of the calendar; February 29 is one in each fourth year but 2100."""
     number = cast(column, Numeric(asdecimal=False))
     month_day = number % literal(10_000, Integer)

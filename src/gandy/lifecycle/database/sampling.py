@@ -28,7 +28,8 @@ def sample(connection: Connection, table: TableFacts, column: str) -> list[objec
         return _read(connection, oldest, newest)
     lowest = filled.order_by(values.asc()).limit(_EACH_END)
     ends = _read(connection, lowest, filled.order_by(values.desc()).limit(_EACH_END))
-    if len({kind_of_number(value) for value in ends}) <= 1:
+    kinds = {kind_of_number(value) for value in ends}
+    if not kinds or (len(kinds) == 1 and None not in kinds):
         return ends  # all that lies between two values of one unit is of that unit
     return ends + _between(connection, filled)
 

@@ -186,4 +186,5 @@ def oldest_instant(selection: Selection, form: Form) -> Select[Any]:
 def extent(taken: Taken, instant: str, form: Form) -> Select[Any]:
     """How many rows would go, and the oldest and newest of their instants."""
     at = readable(taken.rows.c[instant], form)
-    return select(func.count(), func.min(at), func.max(at)).select_from(taken.rows)
+    columns: list[ColumnElement[Any]] = [func.count(), func.min(at), func.max(at)]
+    return select(*columns).select_from(taken.rows)
