@@ -12,7 +12,7 @@ from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.selection.statements import Values
@@ -75,14 +75,16 @@ class Removal:
     label: Callable[[TableName], str]
     gone: Counter[str]
     seen: set[tuple[TableName, Values]]
+    doomed: list[Rows]
 
     @classmethod
     def on(cls, connection: Connection, label: Callable[[TableName], str]) -> Removal:
         """Nothing has gone yet."""
-        return cls(connection, label, Counter(), set())
+        return cls(connection, label, Counter(), set(), [])
 
     def remove(self, parents: Rows, levels: Sequence[Level]) -> int:
         """Settle all that hangs on the parents, then delete them; how many of the parents went."""
+        self.doomed = [parents, *_rows_below(levels)]
         for level in levels:
             self._settle(parents, level)
         rows = sum(self.connection.execute(delete_rows(part)).rowcount for part in parents.parts())
@@ -101,9 +103,18 @@ class Removal:
                 self._count(level.rows)
             case ChildMode.SET_NULL:
                 for part in parents.parts():
-                    self.connection.execute(set_null(level.child, parents_of(level.child, part)))
+                    self._let_go(level.child, part)
             case _:
                 assert_never(level.child.mode)
+
+    def _let_go(self, child: Child, parents: Rows) -> None:
+        """Cut the references of rows that stay: a row that goes would move, and its address be wrong."""
+        stays = [
+            ~rows.are(child.table.clause)
+            for rows in self.doomed
+            if rows.table.name == child.table.name and rows.addresses
+        ]
+        self.connection.execute(set_null(child, parents_of(child, parents)).where(*stays))
 
     def _count(self, rows: Rows) -> None:
         """What the database is about to cascade to; a row that is reached twice goes once."""
@@ -111,6 +122,14 @@ class Removal:
             if (rows.table.name, address) not in self.seen:
                 self.seen.add((rows.table.name, address))
                 self.gone[self.label(rows.table.name)] += 1
+
+
+def _rows_below(levels: Sequence[Level]) -> Iterator[Rows]:
+    """All rows that go along."""
+    for level in levels:
+        if level.child.mode is not ChildMode.SET_NULL:
+            yield level.rows
+            yield from _rows_below(level.below)
 
 
 def delete_rows(rows: Rows) -> Delete:

@@ -180,7 +180,8 @@ def _settling(level: Level, above: Callable[[Child], Select[Any]]) -> Iterator[_
     """What becomes of the children of one row, which `above` selects."""
     child, clause = level.child, level.rows.table.clause
     if child.mode is ChildMode.SET_NULL:
-        yield _Step(set_null(child, above(child)))
+        # A row that refers to itself would move, and be missed by its address.
+        yield _Step(set_null(child, above(child)).where(~_is_the_row(clause)))
     elif level.rows.addresses:
         for below in level.below:
             yield from _settling(below, partial(_of_level, level, above))

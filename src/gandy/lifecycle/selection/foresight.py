@@ -158,7 +158,10 @@ def selected(walk: AgeWalk | CapWalk, now: datetime) -> Selection:
     if isinstance(walk, AgeWalk):
         return walk.frozen_at(now)
     return Selection(
-        table=walk.table, dead=and_(true(), *walk.conditions), order=walk.order, children=walk.children
+        table=walk.table,
+        dead=and_(true(), *walk.conditions, *walk.guards),
+        order=walk.order,
+        children=walk.children,
     )
 
 
