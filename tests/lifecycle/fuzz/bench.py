@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import psycopg
 from tests.lifecycle.fuzz.shapes import MARK, Column, Link, Row, Shape, TableShape, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _TYPES = {
     "postgresql": {
@@ -46,7 +45,7 @@ _STATE = {
     "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'gandy!_%' ESCAPE '!'",
 }
 _WATCH = """
-CREATE FUNCTION public.watch() RETURNS trigger LANGUAGE plpgsql AS
+CREATE OR REPLACE FUNCTION public.watch() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RETURN OLD; END $$
 """
 
@@ -78,16 +77,20 @@ class Bench:
         """Replace everything in the database by an empty schema."""
         self._clear()
         self._state = []
-        run = self._connection.execute
+        for statement in self.statements(shape):
+            self._connection.execute(statement)
+
+    def statements(self, shape: Shape) -> Iterator[str]:
+        """What creates a schema."""
         for schema in sorted({table.schema for table in shape.tables if table.schema} - {"public"}):
-            run(f"CREATE SCHEMA {quoted(schema)}")
+            yield f"CREATE SCHEMA {quoted(schema)}"
         for table in shape.tables:
-            run(self._create(table, shape))
+            yield self._create(table, shape)
         for link in shape.links if self.database == "postgresql" else ():
             if link.has_key:
-                run(f"ALTER TABLE {named(shape.table(link.child))} ADD {_constraint(link, shape)}")
+                yield f"ALTER TABLE {named(shape.table(link.child))} ADD {_constraint(link, shape)}"
         for table in shape.tables:
-            self._add_trigger(table)
+            yield from self._trigger(table)
 
     def _clear(self) -> None:
         if self.database == "sqlite":
@@ -125,19 +128,15 @@ class Bench:
         default = f" DEFAULT {column.default}" if column.default else ""
         return f"{quoted(column.name)} {stored}{default}{'' if column.is_nullable else ' NOT NULL'}"
 
-    def _add_trigger(self, table: TableShape) -> None:
+    def _trigger(self, table: TableShape) -> Iterator[str]:
         if table.trigger is None:
             return
-        run = self._connection.execute
+        start = f"CREATE TRIGGER {table.trigger} BEFORE DELETE ON {named(table)}"
         if self.database == "sqlite":
-            run(f"CREATE TRIGGER {table.trigger} BEFORE DELETE ON {named(table)} BEGIN SELECT 1; END")
-            return
-        with suppress(psycopg.errors.DuplicateFunction):
-            run(_WATCH)
-        run(
-            f"CREATE TRIGGER {table.trigger} BEFORE DELETE ON {named(table)}"
-            " FOR EACH ROW EXECUTE FUNCTION public.watch()"
-        )
+            yield f"{start} BEGIN SELECT 1; END"
+        else:
+            yield _WATCH
+            yield f"{start} FOR EACH ROW EXECUTE FUNCTION public.watch()"
 
     def refill(self, shape: Shape, rows: Mapping[str, Iterable[Row]]) -> None:
         """Empty every table and what the lifecycle remembers, and insert rows; no key is asked."""

@@ -17,7 +17,7 @@ from tests.lifecycle.fuzz.data import Filler
 from tests.lifecycle.fuzz.files import make_file
 from tests.lifecycle.fuzz.judge import Judge
 from tests.lifecycle.fuzz.schemas import make_shape
-from tests.lifecycle.fuzz.shapes import NOW, Shape, World
+from tests.lifecycle.fuzz.shapes import NOW, Shape, TableShape, World
 from tests.lifecycle.fuzz.verdict import Planned, Said, Verdict
 from tests.lifecycle.fuzz.writers import Writers
 
@@ -75,8 +75,9 @@ class Fuzz:
         """Everything that is needed to understand a fault."""
         lines = [f"== case {number} on {self.bench.database}: make fuzz SEED={number}", *outcome.faults]
         if self.shape is not None:
-            lines += ["-- contract", self.text, "-- schema", *map(str, self.shape.tables)]
-            lines += [*map(str, self.shape.links), "-- rows and what was said", *outcome.history]
+            kinds = {table.label: _kinds(table) for table in self.shape.tables}
+            lines += ["-- contract", self.text, "-- schema", *self.bench.statements(self.shape)]
+            lines += [f"-- instants and holds: {kinds}", "-- rows and what was said", *outcome.history]
         return "\n".join(lines)
 
 
@@ -188,6 +189,10 @@ def _label(contracts: Contracts, written: str) -> str:
     """The label of a table that a report names as the contract wrote it."""
     schema, _, name = written.rpartition(".")
     return contracts.label(name, schema or None)
+
+
+def _kinds(table: TableShape) -> dict[str, str]:
+    return {column.name: column.kind for column in table.columns if column.name in {"at1", "at2", "hold"}}
 
 
 def _rows(world: World) -> Iterator[str]:

@@ -181,7 +181,8 @@ class Judge:
             for link in links:
                 if link.parent != parent[0] or (link.slot in rule.waits and parent[0] == rule.table):
                     continue
-                fresh = [one for one in self.world.referring(link, parent) if one not in found | left]
+                reached = self.world.referring(link, parent)
+                fresh = [one for one in reached if one not in found and one not in left]
                 found.update(fresh)
                 ahead.extend(fresh)
         return found

@@ -98,22 +98,25 @@ class Verdict:
             groups.setdefault(key, set()).add((rule.table, mark))
         return list(groups.values())
 
-    def changed(self) -> Iterator[str]:
-        """Columns that became something else than a reference to a row that went."""
+    def changed(self, written: frozenset[Place] = frozenset()) -> Iterator[str]:
+        """Columns that became something else than a reference to a row that went; not those of writers."""
+        cut = self._cut()
+        for label, rows in self.after.rows.items():
+            for mark, row in rows.items():
+                place, before = (label, mark), self.judge.world.rows[label].get(mark, row)
+                for column in [name for name in row if row[name] != before[name]]:
+                    if place in written or (row[column] is None and (place, column) in cut):
+                        continue
+                    yield f"changed: {column} of {place} from {before[column]!r} to {row[column]!r}"
+
+    def _cut(self) -> set[tuple[Place, str]]:
+        """The references to rows that went, where a rule that could take them says set_null."""
         missing = self.missing
-        cut = {
+        return {
             found
             for ruling in self.judge.rulings
             for found in self.judge.cut(ruling.rule, ruling.taken & missing)
-            if not ruling.is_refused
         }
-        for label, rows in self.after.rows.items():
-            for mark, row in rows.items():
-                before = self.judge.world.rows[label].get(mark, row)
-                for column in [name for name in row if row[name] != before[name]]:
-                    if row[column] is None and ((label, mark), column) in cut:
-                        continue
-                    yield f"changed: {column} of {(label, mark)} from {before[column]!r} to {row[column]!r}"
 
     def too_few(self) -> Iterator[str]:
         """Rows that had to go and are there."""

@@ -15,6 +15,7 @@ from tests.lifecycle.fuzz.bench import Bench, named, quoted
 from tests.lifecycle.fuzz.data import Filler, written
 from tests.lifecycle.fuzz.judge import Judge
 from tests.lifecycle.fuzz.shapes import INSTANTS, MARK, NOW, Link, Place, Row, Shape, TableShape, World
+from tests.lifecycle.fuzz.verdict import Said, Verdict
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -179,7 +180,8 @@ class Writers:
                 for place in self._protected(one)
                 if place in missing - deleted
             ]
-        return [*self._errors, *faults]
+        touched = frozenset(one.place for one in self.log)
+        return [*self._errors, *faults, *Verdict(judge, after, Said()).changed(touched)]
 
     def _judge(self) -> Judge:
         """The rows at the start and those that were added; rows that writers deleted wait for nothing."""
