@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from tests.lifecycle.fuzz.shapes import MARK, Column, Link, Row, Shape, TableShape, World
+from tests.lifecycle.fuzz.shapes import MARK, Column, Limit, Link, Row, Shape, TableShape, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -48,6 +48,13 @@ _WATCH = """
 CREATE OR REPLACE FUNCTION public.watch() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RETURN OLD; END $$
 """
+_ROLE = "gandy_fuzz_sweeper"
+_MAKE_ROLE = f"""
+DO $$ BEGIN
+    PERFORM pg_advisory_xact_lock(1);
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{_ROLE}') THEN CREATE ROLE {_ROLE}; END IF;
+END $$
+"""
 
 
 class Bench:
@@ -80,6 +87,11 @@ class Bench:
         for statement in self.statements(shape):
             self._connection.execute(statement)
 
+    def sweeping_url(self, shape: Shape) -> str:
+        """The URL of the role that sweeps."""
+        joint = "&" if "?" in self.url else "?"
+        return self.url if shape.limit is None else f"{self.url}{joint}options=-crole%3D{_ROLE}"
+
     def statements(self, shape: Shape) -> Iterator[str]:
         """What creates a schema."""
         for schema in sorted({table.schema for table in shape.tables if table.schema} - {"public"}):
@@ -91,6 +103,8 @@ class Bench:
                 yield f"ALTER TABLE {named(shape.table(link.child))} ADD {_constraint(link, shape)}"
         for table in shape.tables:
             yield from self._trigger(table)
+        if shape.limit is not None:
+            yield from _limited(shape, shape.limit)
 
     def _clear(self) -> None:
         if self.database == "sqlite":
@@ -212,6 +226,23 @@ def named(table: TableShape) -> str:
 
 def _list(names: Iterable[str]) -> str:
     return ", ".join(map(quoted, names))
+
+
+def _limited(shape: Shape, limit: Limit) -> Iterator[str]:
+    """A role that may do everything but one thing."""
+    yield _MAKE_ROLE
+    for schema in sorted({"public", *(table.schema for table in shape.tables if table.schema)}):
+        yield f"GRANT ALL ON SCHEMA {quoted(schema)} TO {_ROLE}"
+        yield f"GRANT ALL ON ALL TABLES IN SCHEMA {quoted(schema)} TO {_ROLE}"
+    table = shape.table(limit.table)
+    match limit.what:
+        case "usage":
+            yield f"REVOKE ALL ON SCHEMA {quoted(table.schema or '')} FROM {_ROLE}"
+        case "rows":
+            yield f"ALTER TABLE {named(table)} ENABLE ROW LEVEL SECURITY"
+            yield f"CREATE POLICY half ON {named(table)} USING (mark % 2 = 0)"
+        case privilege:
+            yield f"REVOKE {privilege.upper()} ON {named(table)} FROM {_ROLE}"
 
 
 def _constraint(link: Link, shape: Shape) -> str:

@@ -135,12 +135,12 @@ class _Case:
 
     def sweep(self, now: datetime, contracts: Contracts, *, is_planned: bool) -> Said:
         """Plan and sweep once; a refusal of the whole file is said, any other error is a fault."""
-        said, clock = Said(), ManualClock(now)
+        said, clock, url = Said(), ManualClock(now), self.bench.sweeping_url(self.shape)
         try:
             read = loads(self.text)
             if is_planned:
-                said.planned = _planned(plan(read, self.bench.url, clock=clock), contracts)
-            reports = run_contracts(read, self.bench.url, attendance=Attendance(clock=clock))
+                said.planned = _planned(plan(read, url, clock=clock), contracts)
+            reports = run_contracts(read, url, attendance=Attendance(clock=clock))
         except (ContractInvalidError, ContractRefusedError) as error:
             said.refused = str(error)
             return said

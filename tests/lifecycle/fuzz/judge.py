@@ -28,7 +28,6 @@ class Ruling:
     is_refused: bool
     roots: set[Place] = field(default_factory=set)
     taken: set[Place] = field(default_factory=set)
-    nulled: set[tuple[Place, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -45,6 +44,10 @@ class Judge:
         self.rulings = [Ruling(rule, self.must_refuse(rule)) for rule in self.contracts.rules]
         while sum(self._widen(ruling) for ruling in self.rulings):
             pass
+        may_go = self.may_go()
+        for ruling in self.rulings:
+            families = (self.family(ruling.rule, place) for place in ruling.roots)
+            ruling.taken = set().union(*families) & may_go
 
     @property
     def shape(self) -> Shape:
@@ -54,10 +57,6 @@ class Judge:
     def may_go(self) -> set[Place]:
         """Every row that some rule may take, alone or with its parent."""
         return set().union(*(ruling.taken for ruling in self.rulings))
-
-    def may_be_null(self) -> set[tuple[Place, str]]:
-        """Every column of a row that may be cut from a parent that goes."""
-        return set().union(*(ruling.nulled for ruling in self.rulings))
 
     def _widen(self, ruling: Ruling) -> bool:
         """Add the rows that can go once everything that may go is gone; whether there were any."""
@@ -70,9 +69,8 @@ class Judge:
             if place not in ruling.roots and not self.is_blocked(ruling.rule, place, gone=gone - {place})
         }
         for place in fresh:
-            family = self.family(ruling.rule, place)
-            ruling.taken |= family
-            ruling.nulled |= self.cut(ruling.rule, family)
+            # Not through rows that may be gone: what hangs on those, a held row perhaps, would stay behind.
+            ruling.taken |= self.family(ruling.rule, place, gone=gone - {place})
         ruling.roots |= fresh
         return bool(fresh)
 
@@ -205,22 +203,39 @@ class Judge:
 
     def must_refuse(self, rule: Rule) -> bool:
         """Whether the schema alone forbids the rule to take anything."""
-        if len(self.contracts.deleters[rule.table]) > 1:
+        if len(self.contracts.deleters[rule.table]) > 1 or self._cannot_judge(rule):
             return True
-        tables, ahead = {rule.table}, [rule.table]
-        while ahead:
-            label = ahead.pop()
-            if self.shape.table(label).trigger not in {None, *rule.triggers}:
-                return True
-            for link in self.links_of(rule):
-                if link.parent != label or (label == rule.table and link.slot in rule.waits):
-                    continue
-                if self._is_uncovered(rule, link):
-                    return True
-                if link.slot in rule.takes and link.child not in tables:
+        taken = self._tables_taken(rule)
+        return any(self.shape.table(label).trigger not in {None, *rule.triggers} for label in taken) or any(
+            self._is_uncovered(rule, link)
+            for link in self.links_of(rule)
+            if link.parent in taken and not (link.parent == rule.table and link.slot in rule.waits)
+        )
+
+    def _cannot_judge(self, rule: Rule) -> bool:
+        """Whether the role is kept from a table that the rule reads or changes."""
+        limit = self.shape.limit
+        if limit is None:
+            return False
+        deleted = self._tables_taken(rule)
+        if limit.what == "delete":
+            return limit.table in deleted
+        read = {link.child for link in self.links_of(rule) if link.has_key and link.parent in deleted}
+        read |= {child for child, _ in {*rule.waits, *rule.modes}}
+        if rule.kind == "stale_cursor":
+            read.add(self.contracts.beside(rule.entry["log"], rule.table))
+        return limit.table in deleted | read
+
+    def _tables_taken(self, rule: Rule) -> set[str]:
+        """The tables that a rule deletes from."""
+        tables, size = {rule.table}, 0
+        links = [link for link in self.links_of(rule) if link.slot in rule.takes]
+        while size < len(tables):
+            size = len(tables)
+            for link in links:
+                if link.parent in tables and not (link.parent == rule.table and link.slot in rule.waits):
                     tables.add(link.child)
-                    ahead.append(link.child)
-        return False
+        return tables
 
     def _is_uncovered(self, rule: Rule, link: Link) -> bool:
         mode = rule.modes.get(link.slot)

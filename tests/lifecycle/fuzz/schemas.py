@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.lifecycle.fuzz.shapes import MARK, Column, Link, Shape, TableShape
+from tests.lifecycle.fuzz.shapes import MARK, Column, Limit, Link, Shape, TableShape
 
 if TYPE_CHECKING:
     import random
@@ -29,7 +29,16 @@ def make_shape(chance: random.Random, database: str) -> Shape:
     links: list[Link] = []
     for number in range(len(tables) + chance.randint(0, 2)):
         _refer(chance, tables, links, column=f"r{number}", database=database)
-    return Shape(database, tuple(tables), tuple(links))
+    return Shape(database, tuple(tables), tuple(links), _limit(chance, tables, database))
+
+
+def _limit(chance: random.Random, tables: list[TableShape], database: str) -> Limit | None:
+    """At times, a table that the sweeping role cannot see or change."""
+    if database == "sqlite" or chance.random() < 0.85:
+        return None
+    table = chance.choice(tables)
+    what = chance.choice(("select", "delete", "rows", "rows", "usage"))
+    return Limit(table.label, "select" if what == "usage" and table.schema == "public" else what)
 
 
 def _table(chance: random.Random, number: int, database: str, schemas: list[str | None]) -> TableShape:

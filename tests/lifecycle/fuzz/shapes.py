@@ -81,12 +81,21 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """What keeps the role that sweeps from a table: usage, select, delete, or security of its rows."""
+
+    table: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """A whole database."""
 
     database: str
     tables: tuple[TableShape, ...]
     links: tuple[Link, ...]
+    limit: Limit | None = None
 
     def table(self, label: str) -> TableShape:
         """The table of this label."""

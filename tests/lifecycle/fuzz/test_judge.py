@@ -12,7 +12,7 @@ from tests.lifecycle.fuzz.bench import Bench
 from tests.lifecycle.fuzz.contracts import Contracts
 from tests.lifecycle.fuzz.data import written
 from tests.lifecycle.fuzz.judge import Judge
-from tests.lifecycle.fuzz.shapes import MARK, NOW, Column, Link, Row, Shape, TableShape
+from tests.lifecycle.fuzz.shapes import MARK, NOW, Column, Limit, Link, Row, Shape, TableShape
 from tests.lifecycle.fuzz.verdict import Planned, Said, Verdict
 from tests.lifecycle.fuzz.writers import Writers, Written
 
@@ -71,7 +71,15 @@ class Court:
 
 @pytest.fixture
 def court(database_url: str) -> Iterator[Court]:
-    bench = Bench(database_url)
+    yield from _court(Bench(database_url))
+
+
+@pytest.fixture
+def postgres_court(postgres_url: str) -> Iterator[Court]:
+    yield from _court(Bench(postgres_url))
+
+
+def _court(bench: Bench) -> Iterator[Court]:
     schema = None if bench.database == "sqlite" else "public"
     instant = "iso" if bench.database == "sqlite" else "timestamptz"
 
@@ -271,9 +279,8 @@ def test_table_in_two_contracts_loses_nothing(court: Court) -> None:
     assert court.too_many(text, "DELETE FROM parent")
 
 
-def test_bare_name_means_a_table_of_the_same_schema(court: Court) -> None:
-    if court.bench.database == "sqlite":
-        return
+def test_bare_name_means_a_table_of_the_same_schema(postgres_court: Court) -> None:
+    court = postgres_court
     side = replace(court.shape.tables[1], schema="side")
     link = replace(court.shape.links[0], child=side.label)
     court.shape = replace(court.shape, tables=(court.shape.tables[0], side), links=(link,))
@@ -281,6 +288,33 @@ def test_bare_name_means_a_table_of_the_same_schema(court: Court) -> None:
     rules = 'rules = [{ expires = "at1", wait_for = ["child.parent_id"] }]'
 
     assert court.too_many(contract("app", parents(rules, "")), "DELETE FROM parent")
+
+
+@pytest.mark.parametrize("what", ["usage", "select", "delete", "rows"])
+def test_table_that_the_role_cannot_judge_stops_the_rule(postgres_court: Court, what: str) -> None:
+    court = postgres_court
+    *others, grandchild = (replace(table, schema="side") for table in court.shape.tables)
+    links = tuple(
+        replace(link, child=f"side{link.child[6:]}", parent=f"side{link.parent[6:]}")
+        for link in court.shape.links
+    )
+    court.shape = Shape("postgresql", (*others, grandchild), links, Limit(grandchild.label, what))
+    court.rows = {"side.parent": [_row(court, 1)]}
+    text = contract("app", parents(f'schema = "side"\n{EXPIRES}', CHILDREN))
+
+    assert court.too_many(text, "DELETE FROM side.parent")
+
+
+def _row(court: Court, mark: int) -> Row:
+    empty = dict.fromkeys(column.name for column in court.shape.tables[0].columns)
+    return {**empty, MARK: mark, "k0": mark, "at1": OLD.isoformat()}
+
+
+@pytest.mark.parametrize("value", ["infinity", None])
+def test_row_that_never_expires_is_missed(postgres_court: Court, value: str | None) -> None:
+    postgres_court.add("parent", 1, at1=value)
+
+    assert postgres_court.too_many(contract("app", parents(EXPIRES, CHILDREN)), "DELETE FROM parent")
 
 
 def test_rows_that_went_uncounted_are_noticed(court: Court) -> None:
