@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,10 @@ class Bench:
             yield f"CREATE SCHEMA {quoted(schema)}"
         for table in shape.tables:
             yield self._create(table, shape)
+            for number in range(2 if table.is_partitioned else 0):
+                part = named(replace(table, name=f"{table.name} part {number}"))
+                values = f"WITH (MODULUS 2, REMAINDER {number})"
+                yield f"CREATE TABLE {part} PARTITION OF {named(table)} FOR VALUES {values}"
         for link in shape.links if self.database == "postgresql" else ():
             if link.has_key:
                 yield f"ALTER TABLE {named(shape.table(link.child))} ADD {_constraint(link, shape)}"
@@ -135,6 +140,7 @@ class Bench:
             mine = [link for link in shape.links if link.child == table.label and link.has_key]
             parts += [_constraint(link, shape) for link in mine]
         end = "" if table.has_rowid or self.database != "sqlite" else " WITHOUT ROWID"
+        end += f" PARTITION BY HASH ({quoted(table.key[0])})" if table.is_partitioned else ""
         return f"CREATE TABLE {named(table)} ({', '.join(parts)}){end}"
 
     def _column(self, column: Column) -> str:

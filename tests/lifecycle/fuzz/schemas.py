@@ -60,6 +60,7 @@ def _table(chance: random.Random, number: int, database: str, schemas: list[str 
         unique=tuple(column.name for column in unique),
         has_rowid=is_rowid,
         trigger=f"watch_{number}" if chance.random() < 0.04 else None,
+        is_partitioned=database == "postgresql" and bool(key) and not unique and chance.random() < 0.15,
     )
 
 

@@ -41,6 +41,7 @@ class TableShape:
     unique: tuple[str, ...] = ()
     has_rowid: bool = True
     trigger: str | None = None
+    is_partitioned: bool = False
 
     @property
     def label(self) -> str:
