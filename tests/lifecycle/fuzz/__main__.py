@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import tempfile
 import time
@@ -14,18 +13,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.lifecycle.fuzz.bench import Bench
-from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, Fuzz
+from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, SHOWN, Share, run_share
 from tests.support import postgres_found
 from tests.support.postgres import ThrowawayServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SHOWN = 20  # cases that are described in full; the others are counted
 _LONGEST = 20_000
-
-Found = tuple[Counter[str], list[str], int]
 
 
 def main() -> int:
@@ -55,7 +50,7 @@ def _run(database: str, arguments: argparse.Namespace) -> int:
         ahead = range(arguments.start, arguments.start + arguments.cases)
         numbers = [list(ahead[at : at + CASES_PER_SHAPE]) for at in range(0, len(ahead), CASES_PER_SHAPE)]
     counts, texts, broken = _gather(database, numbers, processes=arguments.processes)
-    for text in texts[:_SHOWN]:
+    for text in texts[:SHOWN]:
         _say(text[:_LONGEST])
     first, last = numbers[0][0], numbers[-1][-1]
     _say(f"{database}: cases {first} to {last}, {broken} broken, {time.monotonic() - began:.0f} s")
@@ -64,7 +59,7 @@ def _run(database: str, arguments: argparse.Namespace) -> int:
     return broken
 
 
-def _gather(database: str, numbers: list[list[int]], *, processes: int) -> Found:
+def _gather(database: str, numbers: list[list[int]], *, processes: int) -> Share:
     """Share the schemas among processes, each with a database of its own."""
     counts: Counter[str] = Counter()
     texts: list[str] = []
@@ -72,31 +67,13 @@ def _gather(database: str, numbers: list[list[int]], *, processes: int) -> Found
     with _databases(database, processes) as urls:
         pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
         shares = [numbers[at::processes] for at in range(processes)]
-        waiting = [pool.submit(_share, url, share) for url, share in zip(urls, shares, strict=True)]
+        waiting = [pool.submit(run_share, url, share) for url, share in zip(urls, shares, strict=True)]
         for done in as_completed(waiting):
             more, found, wrong = done.result()
             counts.update(more)
             texts += found
             broken += wrong
         pool.shutdown()
-    return counts, texts, broken
-
-
-def _share(url: str, groups: list[list[int]]) -> Found:
-    logging.disable(logging.CRITICAL)
-    fuzz = Fuzz(Bench(url))
-    counts: Counter[str] = Counter()
-    texts: list[str] = []
-    broken = 0
-    for number in (number for group in groups for number in group):
-        outcome = fuzz.run(number)
-        counts.update(outcome.counts)
-        if outcome.faults:
-            broken += 1
-            counts.update(f"fault {kind}" for kind in {fault.partition(":")[0] for fault in outcome.faults})
-            if len(texts) < _SHOWN:
-                texts.append(fuzz.describe(number, outcome))
-    fuzz.bench.close()
     return counts, texts, broken
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import traceback
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gandy.clock import ManualClock
 from gandy.errors import ContractInvalidError, ContractRefusedError
 from gandy.lifecycle import Attendance, loads, plan, run_contracts
+from tests.lifecycle.fuzz.bench import Bench
 from tests.lifecycle.fuzz.contracts import Contracts
 from tests.lifecycle.fuzz.data import Filler
 from tests.lifecycle.fuzz.files import make_file
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from tests.lifecycle.fuzz.bench import Bench
 
 CASES_PER_SHAPE, CASES_PER_FILE = 40, 5
+SHOWN = 20  # cases that are described in full; the others are counted
 _PLANNED, _AGAIN, _WRITERS = 0.5, 0.25, 0.2
+
+Share = tuple[Counter[str], list[str], int]
 
 
 @dataclass(slots=True)
@@ -79,6 +83,25 @@ class Fuzz:
             lines += ["-- contract", self.text, "-- schema", *self.bench.statements(self.shape)]
             lines += [f"-- instants and holds: {kinds}", "-- rows and what was said", *outcome.history]
         return "\n".join(lines)
+
+
+def run_share(url: str, groups: list[list[int]]) -> Share:
+    """Run cases in a process of their own: figures, descriptions of the first broken ones, how many."""
+    logging.disable(logging.CRITICAL)
+    fuzz = Fuzz(Bench(url))
+    counts: Counter[str] = Counter()
+    texts: list[str] = []
+    broken = 0
+    for number in (number for group in groups for number in group):
+        outcome = fuzz.run(number)
+        counts.update(outcome.counts)
+        if outcome.faults:
+            broken += 1
+            counts.update(f"fault {kind}" for kind in {fault.partition(":")[0] for fault in outcome.faults})
+            if len(texts) < SHOWN:
+                texts.append(fuzz.describe(number, outcome))
+    fuzz.bench.close()
+    return counts, texts, broken
 
 
 def seeded(purpose: str, number: int) -> random.Random:
