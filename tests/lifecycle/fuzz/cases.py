@@ -128,6 +128,7 @@ class _Case:
         if self.chance.random() < _AGAIN:
             later = NOW + timedelta(hours=self.chance.randint(1, 1_000))
             more = Filler(self.chance, self.shape, later, marks=filler.marks)
+            more.text_form = filler.text_form
             self.bench.add(self.shape, more.fill())
             self._alone(later)
 
