@@ -13,13 +13,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, SHOWN, Share, run_share
+from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, run_group, take_database
 from tests.support import postgres_found
 from tests.support.postgres import ThrowawayServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SHOWN = 40  # cases that are described in full; the others are counted
 _LONGEST = 20_000
 
 
@@ -49,9 +50,7 @@ def _run(database: str, arguments: argparse.Namespace) -> int:
     else:
         ahead = range(arguments.start, arguments.start + arguments.cases)
         numbers = [list(ahead[at : at + CASES_PER_SHAPE]) for at in range(0, len(ahead), CASES_PER_SHAPE)]
-    counts, texts, broken = _gather(database, numbers, processes=arguments.processes)
-    for text in texts[:SHOWN]:
-        _say(text[:_LONGEST])
+    counts, broken = _gather(database, numbers, processes=arguments.processes)
     first, last = numbers[0][0], numbers[-1][-1]
     _say(f"{database}: cases {first} to {last}, {broken} broken, {time.monotonic() - began:.0f} s")
     for name, count in sorted(counts.items()):
@@ -59,22 +58,23 @@ def _run(database: str, arguments: argparse.Namespace) -> int:
     return broken
 
 
-def _gather(database: str, numbers: list[list[int]], *, processes: int) -> Share:
-    """Share the schemas among processes, each with a database of its own."""
+def _gather(database: str, numbers: list[list[int]], *, processes: int) -> tuple[Counter[str], int]:
+    """Share the schemas among processes, each with a database of its own; broken cases are shown at once."""
     counts: Counter[str] = Counter()
-    texts: list[str] = []
     broken = 0
+    context = get_context("spawn")
     with _databases(database, processes) as urls:
-        pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
-        shares = [numbers[at::processes] for at in range(processes)]
-        waiting = [pool.submit(run_share, url, share) for url, share in zip(urls, shares, strict=True)]
-        for done in as_completed(waiting):
-            more, found, wrong = done.result()
-            counts.update(more)
-            texts += found
-            broken += wrong
-        pool.shutdown()
-    return counts, texts, broken
+        waiting = context.Queue()
+        for url in urls:
+            waiting.put(url)
+        with ProcessPoolExecutor(processes, context, take_database, (waiting,)) as pool:
+            for done in as_completed([pool.submit(run_group, group) for group in numbers]):
+                more, texts = done.result()
+                counts.update(more)
+                for text in texts[: max(0, _SHOWN - broken)]:
+                    _say(text[:_LONGEST])
+                broken += len(texts)
+    return counts, broken
 
 
 @contextmanager

@@ -26,13 +26,11 @@ from tests.lifecycle.fuzz.writers import Writers
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
+    from multiprocessing.queues import Queue
 
 
 CASES_PER_SHAPE, CASES_PER_FILE = 40, 5
-SHOWN = 20  # cases that are described in full; the others are counted
 _PLANNED, _AGAIN, _WRITERS = 0.5, 0.25, 0.2
-
-Share = tuple[Counter[str], list[str], int]
 
 
 @dataclass(slots=True)
@@ -85,23 +83,27 @@ class Fuzz:
         return "\n".join(lines)
 
 
-def run_share(url: str, groups: list[list[int]]) -> Share:
-    """Run cases in a process of their own: figures, descriptions of the first broken ones, how many."""
+_OF_THIS_PROCESS: list[Fuzz] = []
+
+
+def take_database(waiting: Queue[str]) -> None:
+    """Give this process a database of its own."""
     logging.disable(logging.CRITICAL)
-    fuzz = Fuzz(Bench(url))
+    _OF_THIS_PROCESS.append(Fuzz(Bench(waiting.get())))
+
+
+def run_group(numbers: list[int]) -> tuple[Counter[str], list[str]]:
+    """Run cases on the database of this process: figures, and a description of each broken one."""
+    [fuzz] = _OF_THIS_PROCESS
     counts: Counter[str] = Counter()
     texts: list[str] = []
-    broken = 0
-    for number in (number for group in groups for number in group):
+    for number in numbers:
         outcome = fuzz.run(number)
         counts.update(outcome.counts)
         if outcome.faults:
-            broken += 1
             counts.update(f"fault {kind}" for kind in {fault.partition(":")[0] for fault in outcome.faults})
-            if len(texts) < SHOWN:
-                texts.append(fuzz.describe(number, outcome))
-    fuzz.bench.close()
-    return counts, texts, broken
+            texts.append(fuzz.describe(number, outcome))
+    return counts, texts
 
 
 def seeded(purpose: str, number: int) -> random.Random:
