@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import traceback
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -89,6 +90,7 @@ _OF_THIS_PROCESS: list[Fuzz] = []
 def take_database(waiting: Queue[str]) -> None:
     """Give this process a database of its own."""
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("error")
     _OF_THIS_PROCESS.append(Fuzz(Bench(waiting.get())))
 
 

@@ -9,6 +9,7 @@ from tests.lifecycle.fuzz.shapes import MARK, Column, Limit, Link, Shape, TableS
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
 ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
 INSTANTS = {
@@ -22,7 +23,7 @@ STRANGE = ("t {n}", "T{n}", 'odd "{n}"', "select{n}")
 
 def make_shape(chance: random.Random, database: str) -> Shape:
     """Two to six tables and the references between them."""
-    schemas: list[str | None] = [None]
+    schemas: Sequence[str | None] = [None]
     if database == "postgresql":
         schemas = ["public", "side", "other space"][: chance.choice((1, 2, 2, 3))]
     tables = [_table(chance, number, database, schemas) for number in range(chance.randint(2, 6))]
@@ -41,7 +42,7 @@ def _limit(chance: random.Random, tables: list[TableShape], database: str) -> Li
     return Limit(table.label, "select" if what == "usage" and table.schema == "public" else what)
 
 
-def _table(chance: random.Random, number: int, database: str, schemas: list[str | None]) -> TableShape:
+def _table(chance: random.Random, number: int, database: str, schemas: Sequence[str | None]) -> TableShape:
     name = f"t{number}" if chance.random() < 0.9 else chance.choice(STRANGE).format(n=number)
     schema = chance.choice(schemas)
     if schema not in {None, "public"} and chance.random() < 0.3:
