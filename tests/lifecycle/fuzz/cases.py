@@ -25,9 +25,11 @@ from tests.lifecycle.fuzz.verdict import Planned, Said, Verdict
 from tests.lifecycle.fuzz.writers import Writers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
     from multiprocessing.queues import Queue
+
+    from gandy.lifecycle import Contract
 
 
 CASES_PER_SHAPE, CASES_PER_FILE = 40, 5
@@ -167,7 +169,7 @@ class _Case:
         try:
             read = loads(self.text)
             if is_planned:
-                said.planned = _planned(plan(read, url, clock=clock), contracts)
+                said.planned = self._plan(read, url, clock=clock, contracts=contracts)
             reports = run_contracts(read, url, attendance=Attendance(clock=clock))
         except (ContractInvalidError, ContractRefusedError) as error:
             said.refused = str(error)
@@ -182,6 +184,18 @@ class _Case:
             for rule in report.rules:
                 said.by_table[report.scheduler, _label(contracts, rule.table)] += rule.rows
         return said
+
+    def _plan(
+        self, read: Sequence[Contract], url: str, *, clock: ManualClock, contracts: Contracts
+    ) -> dict[tuple[str, str], Planned] | None:
+        """What the dry run says; the sweep is judged even where the dry run fails."""
+        try:
+            return _planned(plan(read, url, clock=clock), contracts)
+        except (ContractInvalidError, ContractRefusedError):
+            raise
+        except Exception:  # noqa: BLE001  # a traceback is what the fuzz looks for
+            self.outcome.faults.append(f"traceback of the plan: {traceback.format_exc()}")
+            return None
 
     def _count(self, verdict: Verdict) -> None:
         counts, missing = self.outcome.counts, verdict.missing
