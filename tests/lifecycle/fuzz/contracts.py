@@ -114,7 +114,8 @@ class Contracts:
         while ahead:
             reached |= ahead
             ahead = {one for name in ahead for one in self.first.get((contract, name), ())} - reached
-        return set() if label in reached else reached
+        mine = {name for name in reached if (contract, name) in self.first}
+        return set() if label in reached else mine
 
     def holds_on(self, label: str) -> Iterator[Hold]:
         """The holds of a table, of whatever contract."""
