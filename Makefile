@@ -84,6 +84,11 @@ faults-quick: setup ## The short form of the same, in two minutes
 zoo: setup ## 2,000 jobs, a tenth of them hostile, on both databases; SEED= replays, ZOO=alive or deadly for one
 	$(BIN)/python -m tests.journeys.zoo $(if $(SEED),--seed $(SEED)) $(if $(ZOO),--zoo $(ZOO)) $(if $(JOBS),--jobs $(JOBS))
 
+.PHONY: fuzz
+fuzz: setup ## Random databases and contracts against a judge; CASES=20000 DATABASE=postgres START=, SEED= replays one
+	$(BIN)/python -m tests.lifecycle.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(START),--start $(START)) $(if $(DATABASE),--database $(DATABASE))
+
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv
