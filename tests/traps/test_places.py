@@ -1,4 +1,4 @@
-"""A place that an end frees under a cap: filled in the same transaction, else told to every server."""
+"""Places under a cap: filled as they fall free, told to others where they are not, and never held ahead."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ import pytest
 from gandy.events import EventBus
 from gandy.model.outcome import Completed
 from gandy.services.worker.finisher import Finisher
+from gandy.store.dispatching import dispatch
 from tests.store.work import RULES, ask, ended, queue
 from tests.support.waiting import eventually
 
@@ -68,7 +70,7 @@ class Ending:
             over: Any = SimpleNamespace(claimed=run, end=ended(run), outcome=Completed(None, ()), report=None)
             finisher.add(over)
         loop = asyncio.create_task(finisher.run())
-        await eventually(lambda: asyncio.sleep(0, not finisher.unwritten), "the ends are written")
+        await eventually(partial(_is_written, finisher), "the ends are written")
         loop.cancel()
         await session.close()
 
@@ -78,6 +80,10 @@ class Ending:
 
     def _tell(self) -> None:
         self.told += 1
+
+
+async def _is_written(finisher: Finisher) -> bool:
+    return not finisher.unwritten
 
 
 async def prepared(world: World, case: Case, cap: int | None) -> list[ClaimedRun]:
@@ -124,3 +130,24 @@ async def test_a_place_is_told_unless_the_same_transaction_fills_it(world: World
     assert told == [(case, not is_filled) for case, is_filled in filled]
     if world.database.dialect == "postgres":
         assert heard == told
+
+
+@pytest.mark.parametrize("is_global", [False, True], ids=["caps of groups", "cap of all runs"])
+@pytest.mark.parametrize("free", [0, 1, 2, 4])
+async def test_what_is_under_a_cap_is_claimed_for_free_slots_alone(
+    world: World, *, free: int, is_global: bool
+) -> None:
+    for group in ("first", "second", "open"):
+        await queue(world, *["1"] * 3, group=group)
+    if not is_global:
+        world.rows("UPDATE manifest_group SET max_active_jobs = 2 WHERE name IN ('first', 'second')")
+    open_group = world.rows("SELECT id FROM manifest_group WHERE name = 'open'")[0]["id"]
+    request = ask(8, free_slots=free, max_active_jobs=5 if is_global else None)
+
+    found = await world.database.run(dispatch(request))
+
+    capped = [run for run in found.runs if run.is_capped]
+    rooms = 5 if is_global else 4
+    assert len(capped) == min(free, rooms)
+    assert len([run for run in found.runs if run.group_id == open_group]) == 3 or is_global
+    assert found.is_cut == (free < rooms), "the rest waits for a slot, not for the next poll"

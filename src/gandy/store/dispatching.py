@@ -35,6 +35,7 @@ class DispatchRequest:
     max_active_jobs: int | None = None
     min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
     turn: int = 0  #: rises from claim to claim, so that small claims reach every group in turn
+    free_slots: int | None = None  #: what is under a cap is taken for these alone, and never held ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class ReadyWork:
     groups: dict[int, ReadyGroup]
     capacity: Capacity
     is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
+    is_cut: bool = False  #: entries under a cap have a place there, and wait for a free slot of the worker
 
 
 class Start(NamedTuple):
@@ -75,6 +77,7 @@ class Dispatched:
     runs: tuple[ClaimedRun, ...]
     held: int = 0
     is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
+    is_cut: bool = False  #: entries under a cap wait for a free slot of the worker
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -100,8 +103,12 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     """Load what is ready, measure, choose, and turn the chosen into runs."""
     ready = yield from load_ready(request)
     chosen = choose_entries(ready, request)
-    dispatched = (yield from dispatch_entries(request, chosen, ready.groups)) if chosen else NOTHING
-    return replace(dispatched, is_contended=True) if ready.is_contended else dispatched
+    begun = within_slots(chosen, ready, request)
+    dispatched = (yield from dispatch_entries(request, begun, ready.groups)) if begun else NOTHING
+    is_cut = ready.is_cut or len(begun) < len(chosen)
+    if ready.is_contended or is_cut:
+        return replace(dispatched, is_contended=ready.is_contended, is_cut=is_cut)
+    return dispatched
 
 
 def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
@@ -140,6 +147,7 @@ def load_entries(
 ) -> Operation[ReadyWork]:
     """Take the top of each group that has room; of a disabled one only what an operator triggered."""
     room = {group.id: _room(capacity, group.id, request.limit) for group in groups}
+    is_cut = _leave_for_slots(request, capacity, room)
     open_groups = [group for group in groups if room[group.id] > 0]
     share = _share(request, len(open_groups))
     shares = {group.id: min(share, room[group.id]) for group in open_groups}
@@ -153,7 +161,7 @@ def load_entries(
     is_contended = capacity.is_contended or any(
         group.is_enabled and group.id not in loaded for group in open_groups
     )
-    return ReadyWork(entries, {group.id: group for group in groups}, capacity, is_contended)
+    return ReadyWork(entries, {group.id: group for group in groups}, capacity, is_contended, is_cut)
 
 
 def _load_shares(
@@ -235,6 +243,21 @@ def choose_entries(ready: ReadyWork, request: DispatchRequest) -> Rows:
     ]
     chosen = choose(candidates, ready.capacity, limit=request.limit, turn=request.turn)
     return [by_id[each.entry_id] for each in chosen]
+
+
+def within_slots(chosen: Rows, ready: ReadyWork, request: DispatchRequest) -> Rows:
+    """Leave what is under caps and would not begin at once, where several groups brought it."""
+    if request.free_slots is None:
+        return chosen
+    caps, left = ready.capacity.group_caps, request.free_slots
+    is_all = ready.capacity.max_active_jobs is not None
+    begun: Rows = []
+    for entry in chosen:
+        is_capped = is_all or entry.manifest_group_id in caps
+        left -= is_capped
+        if not is_capped or left >= 0:
+            begun.append(entry)
+    return begun
 
 
 def dispatch_entries(
@@ -320,6 +343,18 @@ def _is_blocked(entry: Row, manifest: Row | None) -> bool:
         return False
     may_run = manifest.is_open or entry.origin == "trigger"
     return manifest.active_run_id is not None or not may_run
+
+
+def _leave_for_slots(request: DispatchRequest, capacity: Capacity, room: dict[int, int]) -> bool:
+    """Take no more under a cap than the worker can begin: elsewhere a slot may be free for the rest."""
+    if request.free_slots is None:
+        return False
+    is_all = capacity.max_active_jobs is not None
+    capped = [group_id for group_id in room if is_all or group_id in capacity.group_caps]
+    is_cut = any(room[group_id] > request.free_slots for group_id in capped)
+    for group_id in capped:
+        room[group_id] = min(room[group_id], request.free_slots)
+    return is_cut
 
 
 def _room(capacity: Capacity, group_id: int, limit: int) -> int:

@@ -83,6 +83,19 @@ class Ticket(NamedTuple):
         self.claimer.land(self, found)
 
 
+class _Answer(NamedTuple):
+    """What a claim brought, and why no more."""
+
+    claimed: int
+    is_contended: bool = False
+    is_cut: bool = False
+
+    @classmethod
+    def of(cls, found: Dispatched, claimed: int) -> _Answer:
+        """Read what the database said."""
+        return cls(claimed, found.is_contended or found.held > 0, found.is_cut)
+
+
 class Claimer:
     """Keeps the slots of one kind busy: asks whenever a slot, or enough of what is held ahead, is free.
 
@@ -115,6 +128,7 @@ class Claimer:
         self._serial = 0
         self._coming = 0
         self._is_resting = False
+        self._is_cut = False  # what is left is under caps, and taken for a free slot alone
         self._rests_until = 0.0
         self._last_wake = 0
         self._last_full = -1
@@ -131,6 +145,7 @@ class Claimer:
     def look(self) -> None:
         """Ask the queue again at once: there may be work, or room under a cap."""
         self._last_wake = self._serial
+        self._is_cut = False
         if not self._faults:  # a database that failed is not asked more often for that
             self._is_resting = False
             self._changed.set()
@@ -166,7 +181,9 @@ class Claimer:
     def _is_worth_it(self) -> bool:
         """Whether a slot would stay idle, or a good part of what is held ahead is used up."""
         held = len(self._ready.runs) + self._coming
-        return self._slots - self._busy > held or held + self._pace.unit <= self._pace.ahead
+        if self._slots - self._busy > held:
+            return True
+        return not self._is_cut and held + self._pace.unit <= self._pace.ahead
 
     def stall(self) -> None:
         """Hold nothing in advance until jobs begin again."""
@@ -209,9 +226,13 @@ class Claimer:
         for session in self._sessions:
             await session.close()
 
+    def _free_slots(self) -> int:
+        """How many slots have nothing, and nothing on its way to them."""
+        return self._slots - self._busy - len(self._ready.runs) - self._coming
+
     def _free(self) -> int:
         """How many more could be held, run or be on their way."""
-        return self._slots + self._pace.ahead - self._busy - len(self._ready.runs) - self._coming
+        return self._free_slots() + self._pace.ahead
 
     def _wanted(self) -> int:
         """How many to ask for now; 0: too few to be worth a claim, or no claim may set out."""
@@ -236,8 +257,9 @@ class Claimer:
 
     def _set_out(self, limit: int) -> None:
         """Send a claim on its way; once begun it comes to its end, for what it committed must be known."""
-        session, serial = self._free_sessions.pop(), self._depart(limit)
-        flight = asyncio.create_task(self._fly(limit, session, serial), name="gandy-claim")
+        session, request = self._free_sessions.pop(), self._request(limit)
+        serial = self._depart(limit)
+        flight = asyncio.create_task(self._fly(request, session, serial), name="gandy-claim")
         self._tasks.add(flight)
 
         def land(_: object) -> None:
@@ -259,24 +281,26 @@ class Claimer:
         self._coming -= self._flights.pop(serial)
         self._changed.set()
 
-    async def _fly(self, limit: int, session: Session, serial: int) -> None:
+    async def _fly(self, request: DispatchRequest, session: Session, serial: int) -> None:
         was_quiet = self._worker.is_quiet and len(self._flights) == 1
         try:
-            claimed, is_contended = await self._claim(limit, session)
+            answer = await self._claim(request, session)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next claim tries again
             self._note_fault(error)
             return
-        self._note_answer(serial, claimed, is_contended=is_contended)
+        self._note_answer(serial, answer)
         is_alone = was_quiet and len(self._flights) == 1
-        self._worker.note_idle(self, is_idle=is_alone and not claimed and not is_contended)
+        self._worker.note_idle(self, is_idle=is_alone and not answer.claimed and not answer.is_contended)
 
-    def _note_answer(self, serial: int, claimed: int, *, is_contended: bool) -> None:
+    def _note_answer(self, serial: int, answer: _Answer) -> None:
         """Learn from what a claim brought whether the queue has more."""
         self._faults = 0
-        if claimed >= self._flights[serial]:
+        if answer.claimed >= self._flights[serial]:
             self._last_full = max(self._last_full, serial)
-        elif is_contended:
-            self._note_contention(claimed)
+        elif answer.is_contended:
+            self._note_contention(answer.claimed)
+        elif answer.is_cut:
+            self._is_cut = serial >= self._last_wake
         elif serial >= self._last_wake and serial > self._last_full:
             # The queue has no more: ask again when it is told, or at the poll.
             self._contended = 0
@@ -298,7 +322,7 @@ class Claimer:
 
     def board(self) -> Ticket | None:
         """Let another transaction claim for the slots that are free: an end under a cap makes room."""
-        free = self._slots - self._busy - len(self._ready.runs) - self._coming
+        free = self._free_slots()
         if not self.is_open or free <= 0 or self._faults:
             return None
         return Ticket(self, self._request(free), self._depart(free))
@@ -306,27 +330,30 @@ class Claimer:
     def land(self, ticket: Ticket, found: Dispatched | None) -> None:
         """Take what a ticket's transaction has claimed; None: it was not committed."""
         if found is not None:
-            claimed = self._hold(found, ticket.request)
-            self._note_answer(ticket.serial, claimed, is_contended=found.is_contended or found.held > 0)
+            self._note_answer(ticket.serial, _Answer.of(found, self._hold(found, ticket.request)))
         self._arrive(ticket.serial)
 
     def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1
         return dispatch_request(
-            self._parts, limit, worker_id=self._worker.id, trains=self._trains, turn=self._turn
+            self._parts,
+            limit,
+            worker_id=self._worker.id,
+            trains=self._trains,
+            turn=self._turn,
+            free_slots=max(self._free_slots(), 0),
         )
 
-    async def _claim(self, limit: int, session: Session) -> tuple[int, bool]:
-        request = self._request(limit)
+    async def _claim(self, request: DispatchRequest, session: Session) -> _Answer:
         claimed = 0
         if self._has_pending:
             self._has_pending = False
             claimed = self._hold(await session.run(claim_pending(request)), request)
-        if claimed >= limit:
+        if claimed >= request.limit:
             self._has_pending = True
-            return claimed, False
-        found = await self._dispatch(replace(request, limit=limit - claimed), session)
-        return claimed + self._hold(found, request), found.is_contended or found.held > 0
+            return _Answer(claimed)
+        found = await self._dispatch(replace(request, limit=request.limit - claimed), session)
+        return _Answer.of(found, claimed + self._hold(found, request))
 
     async def _dispatch(self, request: DispatchRequest, session: Session) -> Dispatched:
         try:

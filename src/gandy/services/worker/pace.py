@@ -34,7 +34,7 @@ class Pace:
         most = max(GROWTH * self.ahead, self._slots)
         wanted = min(begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, most)
         smoothed = wanted if wanted > self.ahead else SMOOTHING * (wanted + self.ahead)
-        self.ahead = min(self._most, round(smoothed))
+        self.ahead = min(self._most, int(smoothed))
         self.unit = max(1, self.ahead // PARTS)
         self._counted, self._counted_at = self.begun, now
 

@@ -45,9 +45,9 @@ class WorkerParts:
 
 
 def dispatch_request(
-    parts: WorkerParts, limit: int, *, worker_id: str, trains: Sequence[str], turn: int
+    parts: WorkerParts, limit: int, *, worker_id: str, trains: Sequence[str], turn: int, free_slots: int
 ) -> DispatchRequest:
-    """Ask for up to `limit` runs; a cap that the user set holds here too."""
+    """Ask for up to `limit` runs, of which `free_slots` can begin; a cap that the user set holds here too."""
     settings, cap = parts.settings, parts.settings.dispatcher.max_active_jobs
     return DispatchRequest(
         owner=parts.owner,
@@ -58,6 +58,7 @@ def dispatch_request(
         worker_id=worker_id,
         max_active_jobs=cap if isinstance(cap, int) else None,
         turn=turn,
+        free_slots=free_slots,
     )
 
 

@@ -109,7 +109,7 @@ class ProcessRunner:
         """Run a train in a process and return how it ended; a child that dies is a failure.
 
         Its time begins to count when its code begins. A request to cancel is passed on to the child, which is
-        killed when it does not end within the grace; whatever it says after that, the run is cancelled.
+        killed when it does not end within the grace; whatever it says from the request on, it is cancelled.
         """
         run.started_ns = perf_counter_ns()
         run.is_waiting = True
