@@ -6,11 +6,12 @@ import re
 
 GANDY = "gandy"  # the schema of Gandy's own tables, and the scheduler that keeps them
 STATE_PREFIX = "gandy_lifecycle_"  # of the tables in which the lifecycle keeps its state
-#: The tables of a SQLite file that is Gandy's own; a test compares them with its migrations.
+#: Gandy's own tables; a test compares them with its migrations.
 GANDY_TABLES = frozenset(
     {
         "audit",
         "dead_letter",
+        "history_horizon",
         "log",
         "manifest",
         "manifest_group",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, text
 
-from gandy.lifecycle.contract.names import GANDY, quoted
+from gandy.lifecycle.contract.names import GANDY, GANDY_TABLES, quoted
 from gandy.lifecycle.database.dialect import StateAccess, StateObstacle
 from gandy.lifecycle.database.facts import ForeignKey, Lineage, Standing, TableName, Trigger
 
@@ -104,6 +104,7 @@ _OWN_TABLES = text("""
     SELECT relname::text FROM pg_catalog.pg_class
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace
     WHERE nspname = :schema AND relkind IN ('r', 'p')
+    AND (relispartition OR relname = ANY (CAST(:tables AS text[])))
 """)
 _STATE = text("""
     SELECT pg_catalog.pg_is_in_recovery() AS is_standby, current_user::text AS role,
@@ -199,8 +200,8 @@ def _delete_triggers(
 
 
 def read_own_tables(connection: Connection) -> frozenset[TableName]:
-    """The tables in Gandy's own schema."""
-    found = connection.execute(_OWN_TABLES, {"schema": GANDY})
+    """The tables of Gandy in its own schema; an application may have put others there."""
+    found = connection.execute(_OWN_TABLES, {"schema": GANDY, "tables": sorted(GANDY_TABLES)})
     return frozenset(TableName(GANDY, name) for name in found.scalars())
 
 
