@@ -311,3 +311,18 @@ def test_no_committed_row_is_lost_beside_writers(ground: Ground, mode: str) -> N
             assert set(found.values()) - {None} <= parents
         else:
             assert {(child, parent) for child, parent in written if parent in parents} == set(found.items())
+
+
+def test_a_chain_of_rows_that_wait_for_each_other_goes_in_one_sweep(ground: Ground) -> None:
+    ground.run(
+        "CREATE TABLE step (id {key}, before_id bigint REFERENCES step (id), at {instant})",
+        "CREATE INDEX by_age ON step (at, id)",
+        "CREATE INDEX by_before ON step (before_id)",
+    )
+    ground.fill("step", [(n, n - 1 or None, ago(days=9 if n < 6 else 1)) for n in range(1, 7)])
+    ground.fill("step", [(n, n - 1 if n > 11 else None, ago(days=9)) for n in range(11, 18)])
+
+    report = sweep(ground, Table("step", [older_than("at", keep_for="7d", wait_for=["step.before_id"])]))
+
+    assert ground.ids("step") == [1, 2, 3, 4, 5, 6]
+    assert report.counts == {"step": 7}

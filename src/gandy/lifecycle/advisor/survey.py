@@ -38,6 +38,7 @@ class Survey:
     contract: Contract
     schema: SchemaFacts
     rules: tuple[Resolved, ...]
+    contracts: tuple[Contract, ...] = ()  # all of the database, whose holds count
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -61,7 +62,7 @@ def survey(
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
         for rule in rules:
             _judge(connection, advisor, rule)
-    return Survey(contract, schema, tuple(rules))
+    return Survey(contract, schema, tuple(rules), tuple(contracts) or (contract,))
 
 
 def of_one_database(

@@ -120,5 +120,4 @@ def delete_rows(rows: Rows) -> Delete:
 
 def set_null(child: Child, parents: Select[Any]) -> Update:
     """Let go of the parents."""
-    names = child.null_columns or child.columns
-    return update(child.table.clause).where(refers(child, parents)).values(dict.fromkeys(names))
+    return update(child.table.clause).where(refers(child, parents)).values(dict.fromkeys(child.nulled))

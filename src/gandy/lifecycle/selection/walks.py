@@ -37,7 +37,12 @@ class Child:
     parent_columns: tuple[str, ...]
     mode: ChildMode
     children: tuple[Child, ...] = ()
-    null_columns: tuple[str, ...] = ()  # that set_null writes; () means all that refer
+    set_null_columns: tuple[str, ...] = ()  # of set_null; () means all
+
+    @property
+    def nulled(self) -> tuple[str, ...]:
+        """The columns that set_null sets to NULL."""
+        return self.set_null_columns or self.columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
