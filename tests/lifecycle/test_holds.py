@@ -84,7 +84,7 @@ def test_a_keep_of_another_contract_counts(ground: Ground) -> None:
     contracts = [Contract("sweeps", [parent()]), Contract("legal", [HELD])]
     clock = ManualClock(NOW)
 
-    [planned, _held] = plan(contracts, ground.url, clock=clock)
+    planned, *_others = plan(contracts, ground.url, clock=clock)
     run_contracts(contracts, ground.url, attendance=Attendance(clock=clock))
 
     assert planned.rows == 2

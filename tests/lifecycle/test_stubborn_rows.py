@@ -343,3 +343,28 @@ def test_a_table_whose_name_needs_quotes_is_swept_row_by_row(postgres: Ground) -
 
     assert (report.failures, report.deleted) == ([], 8)
     assert [row.error for row in quarantine(postgres.url)] == ["no 5 of it"]
+
+
+def test_a_batch_takes_as_many_statements_for_few_rows_as_for_many(ground: Ground) -> None:
+    ground.run(
+        "CREATE TABLE thing (id {key}, at {instant})",
+        "CREATE TABLE note (id {key}, thing_id bigint REFERENCES thing (id))",
+        "CREATE TABLE reply (id {key}, note_id bigint REFERENCES note (id))",
+        "CREATE INDEX by_age ON thing (at, id)",
+        "CREATE INDEX by_thing ON note (thing_id)",
+        "CREATE INDEX by_note ON reply (note_id)",
+    )
+    table = Table("thing", [OLD], children={"note.thing_id": "delete_first", "reply.note_id": "delete_first"})
+    contract = Contract("app", [table], batch=steps_of(500))
+    run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+    counts = []
+    for rows in (20, 400):
+        ground.fill("thing", [(n, ago(days=9)) for n in range(rows)])
+        ground.fill("note", [(n, n // 2) for n in range(2 * rows)])
+        ground.fill("reply", [(n, n // 2) for n in range(4 * rows)])
+        with statements() as sent:
+            [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
+        assert report.counts == {"thing": rows, "note": 2 * rows, "reply": 4 * rows}
+        counts.append(len(sent))
+
+    assert counts[0] == counts[1]

@@ -311,3 +311,41 @@ def test_no_committed_row_is_lost_beside_writers(ground: Ground, mode: str) -> N
             assert set(found.values()) - {None} <= parents
         else:
             assert {(child, parent) for child, parent in written if parent in parents} == set(found.items())
+
+
+def test_a_chain_of_rows_that_wait_for_each_other_goes_in_one_sweep(ground: Ground) -> None:
+    ground.run(
+        "CREATE TABLE step (id {key}, before_id bigint REFERENCES step (id), at {instant})",
+        "CREATE INDEX by_age ON step (at, id)",
+        "CREATE INDEX by_before ON step (before_id)",
+    )
+    ground.fill("step", [(n, n - 1 or None, ago(days=9 if n < 6 else 1)) for n in range(1, 7)])
+    ground.fill("step", [(n, n - 1 if n > 11 else None, ago(days=9)) for n in range(11, 18)])
+
+    report = sweep(ground, Table("step", [older_than("at", keep_for="7d", wait_for=["step.before_id"])]))
+
+    assert ground.ids("step") == [1, 2, 3, 4, 5, 6]
+    assert report.counts == {"step": 7}
+
+
+def test_rows_of_several_partitions_are_locked_and_deleted(postgres: Ground) -> None:
+    postgres.run(
+        "CREATE TABLE event (id bigint, at timestamptz, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)",
+        "CREATE TABLE event_old PARTITION OF event FOR VALUES FROM ('2020-01-01') TO ('2026-02-20')",
+        "CREATE TABLE event_new PARTITION OF event FOR VALUES FROM ('2026-02-20') TO ('2030-01-01')",
+        "CREATE TABLE note (id bigint PRIMARY KEY, event_id bigint, event_at timestamptz,"
+        " FOREIGN KEY (event_id, event_at) REFERENCES event (id, at) ON DELETE CASCADE)",
+        "CREATE INDEX by_age ON event (at, id)",
+        "CREATE INDEX by_event ON note (event_id, event_at)",
+    )
+    rows = [(n, ago(days=20 - n)) for n in range(1, 20)]
+    postgres.fill("event", rows)
+    postgres.fill("note", [(n, n, at) for n, at in rows])
+
+    report = sweep(
+        postgres,
+        Table("event", [older_than("at", keep_for="5d")], children={"note.event_id,event_at": "cascade"}),
+    )
+
+    assert postgres.ids("event") == postgres.ids("note") == [16, 17, 18, 19]
+    assert report.counts == {"event": 15, "note": 15}

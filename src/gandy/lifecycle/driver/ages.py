@@ -49,7 +49,22 @@ class AgeSweep:
         if outcome.is_done:
             left = _left(budget, outcome)
             outcome = self._pass(outcome, left, since=self.shift.now, after=None)
+        return self._climb(outcome, budget) if self._waits_for_itself() else outcome
+
+    def _climb(self, outcome: RuleOutcome, budget: Budget) -> RuleOutcome:
+        """A row that waited for one of its own table may go once that one is gone."""
+        before = -1
+        while outcome.is_done and outcome.rows > max(before, 0):
+            before = outcome.rows
+            outcome = self._pass(outcome, _left(budget, outcome), since=self.shift.now, after=None)
         return outcome
+
+    def _waits_for_itself(self) -> bool:
+        name = self.walk.table.name
+        return any(
+            reference.table == name.name and reference.schema in {None, name.schema}
+            for reference in self.walk.rule.wait_for
+        )
 
     def _pass(
         self, outcome: RuleOutcome, budget: Budget, *, since: datetime, after: Values | None
