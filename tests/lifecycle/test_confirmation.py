@@ -161,6 +161,19 @@ def test_another_unit_asks(ground: Ground) -> None:
     assert waiting(ground.sweep(Table("event", [expires("at")]))) == [("event", MANY)]
 
 
+def test_a_column_that_was_empty_for_a_while_asks_nothing_again(ground: Ground) -> None:
+    ground.run("CREATE TABLE event (id {key}, at bigint)", "CREATE INDEX by_at ON event (at)")
+    rows = [(n, int(ago(days=9).timestamp())) for n in range(MANY)]
+    ground.fill("event", rows)
+    asked: list[Held] = []
+    ground.sweep(Table("event", [expires("at")]), by=agreeing(asked))
+    assert ground.sweep(Table("event", [expires("at")])).warnings != []
+    ground.fill("event", rows)
+
+    assert ground.sweep(Table("event", [expires("at")])).counts == {"event": MANY}
+    assert len(asked) == 1
+
+
 def test_rows_that_go_along_from_a_large_table_ask(ground: Ground) -> None:
     ground.run(
         "CREATE TABLE parent (id {key}, at {instant})",

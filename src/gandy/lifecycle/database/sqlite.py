@@ -190,6 +190,8 @@ class Sqlite(Dialect):
         is_digits = holds_numbers and any(isinstance(value, str) for value in samples)
         declared = kind_of_unit(unit)
         if declared is not None:
+            if samples and all(as_number(value) is None for value in samples):
+                raise ValueError(f"{column.name} holds {samples[0]!r}, so unit = {unit} is wrong")
             return Form(declared, is_digits=is_digits)
         is_declared_number = isinstance(column.type, Integer | BigInteger | Numeric | Float)
         if unit is None and (holds_numbers or (is_declared_number and not samples)):

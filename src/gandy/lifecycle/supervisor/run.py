@@ -14,7 +14,7 @@ from gandy.errors import GandyError, RowsStuckError, RuleRefusedError, SweepLeas
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.database.instants import read_instant
+from gandy.lifecycle.database.instants import Kind, read_instant
 from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
 from gandy.lifecycle.driver.partitions import PartitionSweep
@@ -92,7 +92,7 @@ class ContractRun:
         if rule.is_refused:
             return
         for walk in rule.walks:
-            if self._guard(rule, partial(self._is_agreed, walk)):
+            if not _is_waiting(walk) and self._guard(rule, partial(self._is_agreed, walk)):
                 yield rule, walk
 
     def _round(self, tasks: list[_Task]) -> None:
@@ -250,6 +250,11 @@ class ContractRun:
         self.report.failures.append(RuleFailure(table=table, rule=rule.label, error=error))
         self.metrics.failed(self.report.scheduler)
         announce.tick_failed(self.report.scheduler, table=table, rule=rule.label, error=error)
+
+
+def _is_waiting(walk: Walk) -> bool:
+    """Whether the rule's numbers show no unit: nothing goes, and what was agreed to stays remembered."""
+    return not isinstance(walk, CapWalk) and walk.form.kind is Kind.UNKNOWN
 
 
 def _reason(message: str, remedy: str) -> str:
