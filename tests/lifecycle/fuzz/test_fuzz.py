@@ -10,8 +10,8 @@ from tests.lifecycle.fuzz.bench import Bench
 from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, Fuzz
 
 # Each is the first case of a schema; the cases that follow share it.
-FIRST_CASES = tuple(range(0, 12 * CASES_PER_SHAPE, CASES_PER_SHAPE))
-CASES = {"sqlite": 30, "postgresql": 10}
+FIRST_CASES = tuple(range(0, 8 * CASES_PER_SHAPE, CASES_PER_SHAPE))
+CASES = {"sqlite": 15, "postgresql": 8}
 
 
 def cases_of_today() -> int:

@@ -152,12 +152,23 @@ class Writers:
             connection.execute(f"INSERT INTO {named(table)} ({names}) VALUES ({marks})", list(row.values()))  # noqa: S608
             return True
         values = _lively(table) if order.what == "renew" else self._held(table)
-        if not values:
+        if not values or (order.what == "renew" and self._frees_others(table.label)):
             return False
         changes = ", ".join(f"{quoted(name)} = %s" for name in values)
         statement = f"UPDATE {named(table)} SET {changes} WHERE mark = %s"  # noqa: S608
         connection.execute(statement, [*values.values(), order.place[1]])
         return True
+
+    def _frees_others(self, label: str) -> bool:
+        """Whether a renewed row would make others dead: those of its cap, or the cursors of its log."""
+        logs = {
+            self.contracts.beside(rule.entry["log"], rule.table)
+            for rule in self.contracts.rules
+            if rule.kind == "stale_cursor"
+        }
+        return label in logs or any(
+            rule.kind in {"cap", "keep_last"} for rule in self.contracts.rules if rule.table == label
+        )
 
     def _held(self, table: TableShape) -> Row:
         """The value that the table's holds ask for."""
