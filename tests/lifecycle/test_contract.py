@@ -270,7 +270,7 @@ def test_children_come_before_what_waits_for_them_and_a_log_before_its_cursors()
     cursors = Table("cursors", [stale_cursor("at", keep_for="1d", log="log", log_at="at")])
     log = Table("log", [older_than("at", keep_for="1d")])
 
-    ordered = [table.name for table in sweep_order([parent, cursors, child, log, grandchild])]
+    ordered = [table.name for table in sweep_order([parent, cursors, child, log, grandchild], "public")]
 
     assert ordered == ["grandchild", "child", "parent", "log", "cursors"]
 

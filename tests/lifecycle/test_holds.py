@@ -106,7 +106,7 @@ def test_a_keep_of_another_contract_holds_rows_of_the_same_table(ground: Ground)
     ground.fill("note", [(1, ago(days=9), False), (2, ago(days=9), True)])
     contracts = [
         Contract("sweeps", [Table("note", [RULE])]),
-        Contract("legal", [Table("note", [keep("held", equals=True), inline("the application")])]),
+        Contract("legal", [Table("note", [keep("held", equals=True)])]),
     ]
 
     run_contracts(contracts, ground.url, attendance=Attendance(clock=ManualClock(NOW)))
@@ -259,7 +259,7 @@ def make_partitions(postgres: Ground) -> None:
 
 
 DROPS = Table("event", [drop_partition("at", keep_for="90d")])
-HOLDS = Contract("legal", [Table("event", [keep("held", equals=True), inline("the application")])])
+HOLDS = Contract("legal", [Table("event", [keep("held", equals=True)])])
 
 
 def test_a_held_row_keeps_its_partition(postgres: Ground) -> None:

@@ -237,7 +237,8 @@ def test_a_cap_is_planned_with_what_waits_and_what_is_quarantined(postgres: Grou
         "CREATE TRIGGER never BEFORE DELETE ON event FOR EACH ROW EXECUTE FUNCTION never()",
     )
     postgres.fill("note", [(n, 20 + n) for n in range(5)])
-    table = Table("event", [cap(5, per=["k"], order_by="at", wait_for=["note.event_id"])])
+    rule_of_cap = cap(5, per=["k"], order_by="at", wait_for=["note.event_id"])
+    table = Table("event", [rule_of_cap], triggers=["never"])
     swept(postgres, table)
     postgres.fill("event", [(100 + n, "x", 0, ago(hours=1)) for n in range(9)])
 

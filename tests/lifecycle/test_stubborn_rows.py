@@ -70,7 +70,7 @@ def test_a_trigger_with_a_code_of_its_own_stops_one_row(
     postgres.fill("note", [(n, n) for n in range(1, 21)])
     children = {"note.thing_id": "delete_first"} if is_guarded else {}
 
-    report = postgres.sweep(Table("thing", [OLD], children=children), OTHERS)
+    report = postgres.sweep(Table("thing", [OLD], triggers=["guard"], children=children), OTHERS)
 
     assert report.failures == []
     assert (postgres.ids("thing"), postgres.ids("other")) == ([7], [])
@@ -86,7 +86,7 @@ def test_a_fault_of_the_database_is_not_blamed_on_a_row(postgres: Ground, code: 
     guard(postgres, code)
     postgres.fill("thing", [(n, ago(days=9), n == 7) for n in range(1, 21)])
 
-    report = postgres.sweep(Table("thing", [OLD]), OTHERS)
+    report = postgres.sweep(Table("thing", [OLD], triggers=["guard"]), OTHERS)
 
     assert (len(postgres.ids("thing")), postgres.ids("other")) == (20, [])
     assert [failure.table for failure in report.failures] == ["thing"]
@@ -140,7 +140,7 @@ def test_a_key_of_any_type_is_quarantined_and_walked(
             f"INSERT INTO {name} SELECT {expression}, '{ago(days=9)}', n <= 2"  # noqa: S608
             f" FROM generate_series(1, {rows}) AS n"
         )
-    contract = Contract("app", [Table("thing", [OLD]), OTHERS], batch=steps_of(5))
+    contract = Contract("app", [Table("thing", [OLD], triggers=["guard"]), OTHERS], batch=steps_of(5))
     by = Attendance(clock=ManualClock(NOW))
 
     for deleted in ({"thing": rows - 2, "other": rows}, {}):
@@ -163,7 +163,7 @@ def test_a_composite_key_is_quarantined(ground: Ground) -> None:
     ground.fill("thing", [(n, f"k'é \"{n}", ago(days=9), n == 4) for n in range(1, 9)])
 
     for deleted in (7, 0):
-        report = ground.sweep(Table("thing", [OLD]))
+        report = ground.sweep(Table("thing", [OLD], triggers=["guard"]))
         assert (report.failures, report.deleted) == ([], deleted)
         assert [row.key for row in quarantine(ground.url)] == [(4, "k'é \"4")]
 
@@ -175,7 +175,7 @@ def test_sqlite_keys_of_any_storage_class_are_quarantined(sqlite: Ground, key: o
     sqlite.fill("thing", [(key, ago(days=9), 1), ("other", ago(days=9), 0), (None, ago(days=9), 0)])
 
     for _ in range(2):
-        report = sqlite.sweep(Table("thing", [OLD]))
+        report = sqlite.sweep(Table("thing", [OLD], triggers=["guard"]))
         assert report.failures == []
         assert sqlite.ids("thing") == [key]
         assert len(quarantine(sqlite.url)) == 1
@@ -189,13 +189,13 @@ def test_a_key_that_changed_its_type_is_ignored(postgres: Ground, before: str, a
     )
     guard(postgres)
     postgres.fill("thing", [("7", ago(days=9), True)])
-    assert postgres.sweep(Table("thing", [OLD])).rules[0].set_aside == 1
+    assert postgres.sweep(Table("thing", [OLD], triggers=["guard"])).rules[0].set_aside == 1
     postgres.run(
         "DROP TABLE thing",
         f"CREATE TABLE thing (id {after} PRIMARY KEY, at timestamptz, is_poison boolean)",
     )
 
-    report = postgres.sweep(Table("thing", [OLD]), OTHERS)
+    report = postgres.sweep(Table("thing", [OLD], triggers=["guard"]), OTHERS)
 
     assert report.failures == []
     assert postgres.ids("other") == []
@@ -211,7 +211,9 @@ def test_infinities_are_swept_like_any_instant(postgres: Ground, declared: str, 
         "INSERT INTO thing SELECT n, '-infinity' FROM generate_series(1, 1200) AS n",
         "INSERT INTO thing VALUES (1201, 'infinity'), (1202, NULL), (1203, '2001-01-01')",
     )
-    contract = Contract("app", [Table("thing", [OLD])], budget=Budget(rows=budget), batch=steps_of(250))
+    contract = Contract(
+        "app", [Table("thing", [OLD], triggers=["guard"])], budget=Budget(rows=budget), batch=steps_of(250)
+    )
 
     for _ in range(1 if budget is None else 2):
         [report] = run_contracts([contract], postgres.url, attendance=Attendance(clock=ManualClock(NOW)))
@@ -229,7 +231,9 @@ def test_rows_with_a_null_key_are_deleted_on_sqlite(sqlite: Ground) -> None:
     rows = [(None if n % 2 else f"k{n}", ago(days=9), 0) for n in range(1, 1_201)]
     sqlite.fill("thing", [*rows, ("new", ago(days=1), 0), (None, ago(days=1), 0)])
     contract = Contract(
-        "app", [Table("thing", [OLD], children={"note.thing_id": "delete_first"})], batch=steps_of(70)
+        "app",
+        [Table("thing", [OLD], triggers=["guard"], children={"note.thing_id": "delete_first"})],
+        batch=steps_of(70),
     )
 
     [report] = run_contracts([contract], sqlite.url, attendance=Attendance(clock=ManualClock(NOW)))
@@ -297,7 +301,9 @@ def test_a_thousand_poison_rows_cost_few_statements(
         postgres.run("CREATE TABLE note (id bigint PRIMARY KEY, thing_id bigint REFERENCES thing (id))")
         postgres.run("CREATE INDEX by_thing ON note (thing_id)")
     rows = 4_000
-    contract = Contract("app", [Table("thing", [OLD], children=children)], batch=steps_of(500))
+    contract = Contract(
+        "app", [Table("thing", [OLD], triggers=["guard"], children=children)], batch=steps_of(500)
+    )
 
     def sweep() -> int:
         with statements() as sent:
@@ -321,7 +327,7 @@ def test_the_hundred_and_first_poison_row_stops_nothing(ground: Ground) -> None:
     guard(ground)
     ground.fill("thing", [(n, ago(days=9), n <= 300) for n in range(1, 601)])
 
-    report = ground.sweep(Table("thing", [OLD]), OTHERS)
+    report = ground.sweep(Table("thing", [OLD], triggers=["guard"]), OTHERS)
 
     assert report.failures == []
     assert ground.ids("thing") == list(range(1, 301))
@@ -339,7 +345,7 @@ def test_a_table_whose_name_needs_quotes_is_swept_row_by_row(postgres: Ground) -
     )
     postgres.fill('"a %% $gandy$ ""thing"""', [(n, ago(days=9), n == 3) for n in range(1, 10)])
 
-    report = postgres.sweep(Table('a % $gandy$ "thing"', [OLD]))
+    report = postgres.sweep(Table('a % $gandy$ "thing"', [OLD], triggers=["guard"]))
 
     assert (report.failures, report.deleted) == ([], 8)
     assert [row.error for row in quarantine(postgres.url)] == ["no 5 of it"]
@@ -354,7 +360,12 @@ def test_a_batch_takes_as_many_statements_for_few_rows_as_for_many(ground: Groun
         "CREATE INDEX by_thing ON note (thing_id)",
         "CREATE INDEX by_note ON reply (note_id)",
     )
-    table = Table("thing", [OLD], children={"note.thing_id": "delete_first", "reply.note_id": "delete_first"})
+    table = Table(
+        "thing",
+        [OLD],
+        triggers=["guard"],
+        children={"note.thing_id": "delete_first", "reply.note_id": "delete_first"},
+    )
     contract = Contract("app", [table], batch=steps_of(500))
     run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
     counts = []

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Table
 
 
-def sweep_order(tables: Sequence[Table]) -> list[Table]:
-    """The declared order, but for tables that must come first; a circle keeps its declared order."""
+def sweep_order(tables: Sequence[Table], default_schema: str | None) -> list[Table]:
+    """The declared order, but for tables that must come first; a circle keeps its declared order.
+
+    A table that is declared without a schema is in the default one, whoever names it.
+    """
     ordered: list[Table] = []
     visited: set[str] = set()
 
@@ -23,7 +26,7 @@ def sweep_order(tables: Sequence[Table]) -> list[Table]:
         visited.add(table.label)
         for schema, name in _first(table):
             for other in tables:
-                if other.name == name and (schema is None or other.schema == schema):
+                if other.name == name and (other.schema or default_schema) == (schema or default_schema):
                     visit(other)
         ordered.append(table)
 

@@ -85,6 +85,7 @@ class Removal:
     def remove(self, parents: Rows, levels: Sequence[Level]) -> int:
         """Settle all that hangs on the parents, then delete them; how many of the parents went."""
         self.doomed = [parents, *_rows_below(levels)]
+        self.seen |= {(parents.table.name, address) for address in parents.addresses}
         for level in levels:
             self._settle(parents, level)
         rows = sum(self.connection.execute(delete_rows(part)).rowcount for part in parents.parts())
@@ -96,11 +97,10 @@ class Removal:
             self._settle(level.rows, below)
         match level.child.mode:
             case ChildMode.DELETE_FIRST:
-                for part in level.rows.parts():
-                    rows = self.connection.execute(delete_rows(part)).rowcount
-                    self.gone[self.label(level.rows.table.name)] += rows
+                rows = sum(self.connection.execute(delete_rows(part)).rowcount for part in level.rows.parts())
+                self._count(level.rows, most=rows)
             case ChildMode.CASCADE:
-                self._count(level.rows)
+                self._count(level.rows, most=len(level.rows))
             case ChildMode.SET_NULL:
                 for part in parents.parts():
                     self._let_go(level.child, part)
@@ -116,12 +116,11 @@ class Removal:
         ]
         self.connection.execute(set_null(child, parents_of(child, parents)).where(*stays))
 
-    def _count(self, rows: Rows) -> None:
-        """What the database is about to cascade to; a row that is reached twice goes once."""
-        for address in rows.addresses:
-            if (rows.table.name, address) not in self.seen:
-                self.seen.add((rows.table.name, address))
-                self.gone[self.label(rows.table.name)] += 1
+    def _count(self, rows: Rows, *, most: int) -> None:
+        """Count what goes along; a row that is reached by two ways goes once."""
+        reached = {(rows.table.name, address) for address in rows.addresses} - self.seen
+        self.seen |= reached
+        self.gone[self.label(rows.table.name)] += min(len(reached), most)
 
 
 def _rows_below(levels: Sequence[Level]) -> Iterator[Rows]:

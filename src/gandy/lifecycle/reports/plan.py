@@ -94,7 +94,7 @@ class _Planner:
                 self._quarantine.setdefault(row.table, []).append(row.key)
             return [
                 planned
-                for table in sweep_order(contract.tables)
+                for table in sweep_order(contract.tables, self._seen.schema.default_schema)
                 for rule in self._seen.rules
                 if rule.declared is table
                 for planned in self._rule(connection, rule)

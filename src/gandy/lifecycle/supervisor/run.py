@@ -75,7 +75,7 @@ class ContractRun:
                 self._guard(rule, partial(self._watch, rule.watch))
 
     def _ordered(self, only: str | None) -> Iterator[Resolved]:
-        for table in sweep_order(self.survey.contract.tables):
+        for table in sweep_order(self.survey.contract.tables, self.survey.schema.default_schema):
             if only is None or only in {table.label, table.name}:
                 yield from (rule for rule in self.survey.rules if rule.declared is table)
 
