@@ -223,6 +223,7 @@ def _planned(rules: list[Any], contracts: Contracts) -> dict[tuple[str, str], Pl
             rows=so_far.rows + rule.rows,
             children=so_far.children + sum(rule.children.values()),
             is_refused=so_far.is_refused or rule.refused is not None,
+            is_counted=so_far.is_counted and rule.is_counted,
         )
     return found
 

@@ -23,6 +23,9 @@ _SPANS = {
 }
 
 
+UNITS = ("yyyymmdd", *NUMBERS)
+
+
 class Passed(IntEnum):
     """Whether an instant lies behind a cutoff."""
 
@@ -49,10 +52,18 @@ def has_passed(value: object, kind: str, cutoff: datetime) -> Passed:
     return _text_passed(str(value), kind, cutoff)
 
 
+def fits(value: object, unit: str) -> bool:
+    """Whether a number is an instant of the unit between 1990 and 2100."""
+    if unit == "yyyymmdd":
+        return _digits(value) is not None
+    scale = NUMBERS[unit]
+    return isinstance(value, int) and _units(_FIRST, scale) <= value < _units(_LAST, scale)
+
+
 def _number_passed(value: object, kind: str, cutoff: datetime) -> Passed:
     """Whole units since 1970; a value outside of 1990 to 2100 fits no unit and is kept."""
     scale = NUMBERS[kind]
-    if not isinstance(value, int) or not _units(_FIRST, scale) <= value < _units(_LAST, scale):
+    if not isinstance(value, int) or not fits(value, kind):
         return Passed.NO
     return _compared(value, _units(cutoff, scale))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.lifecycle.fuzz.instants import Passed, duration, has_passed, rank
+from tests.lifecycle.fuzz.instants import UNITS, Passed, duration, fits, has_passed, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,8 +94,19 @@ class Judge:
 
     def passed(self, rule: Rule, row: Row, column: str, keep_for: str) -> Passed:
         """Whether an instant of the row is older than a duration."""
-        kind = self.shape.table(rule.table).column(column).kind
-        return has_passed(row[column], kind, self.now - duration(keep_for))
+        kind, cutoff = self.shape.table(rule.table).column(column).kind, self.now - duration(keep_for)
+        other = None if "unit" in rule.entry else self._only_other_unit(rule, column, kind)
+        if other is not None:
+            return min(Passed.OPEN, has_passed(row[column], other, cutoff))
+        return has_passed(row[column], kind, cutoff)
+
+    def _only_other_unit(self, rule: Rule, column: str, kind: str) -> str | None:
+        """The one unit that values fit where none fits the column's own: a unit follows from the data."""
+        if kind not in UNITS:
+            return None
+        values = [row[column] for row in self.world.rows[rule.table].values()]
+        fitting = {unit for unit in UNITS if any(fits(value, unit) for value in values)}
+        return fitting.pop() if len(fitting) == 1 and kind not in fitting else None
 
     def _terminal(self, rule: Rule, row: Row) -> Passed:
         state, keep_for = row[rule.entry["terminal"]], rule.entry["keep_for"]

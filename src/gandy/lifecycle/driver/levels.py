@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from sqlalchemy import Connection, Delete, Select, Update, delete, select, update
+from sqlalchemy import Connection, Delete, Select, Text, Update, cast, delete, select, update
 
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.selection.statements import Values
@@ -75,46 +75,58 @@ class Removal:
     label: Callable[[TableName], str]
     gone: Counter[str]
     seen: set[tuple[TableName, Values]]
-    doomed: list[Rows]
+    moved: dict[Values, Values]  # where rows are that an update gave another address
 
     @classmethod
     def on(cls, connection: Connection, label: Callable[[TableName], str]) -> Removal:
         """Nothing has gone yet."""
-        return cls(connection, label, Counter(), set(), [])
+        return cls(connection, label, Counter(), set(), {})
 
     def remove(self, parents: Rows, levels: Sequence[Level]) -> int:
         """Settle all that hangs on the parents, then delete them; how many of the parents went."""
-        self.doomed = [parents, *_rows_below(levels)]
         self.seen |= {(parents.table.name, address) for address in parents.addresses}
-        for level in levels:
+        for level in cut_last(levels):
             self._settle(parents, level)
-        rows = sum(self.connection.execute(delete_rows(part)).rowcount for part in parents.parts())
+        rows = self._delete(parents)
         self.gone[self.label(parents.table.name)] += rows
         return rows
 
     def _settle(self, parents: Rows, level: Level) -> None:
-        for below in level.below:
+        for below in cut_last(level.below):
             self._settle(level.rows, below)
         match level.child.mode:
             case ChildMode.DELETE_FIRST:
-                rows = sum(self.connection.execute(delete_rows(part)).rowcount for part in level.rows.parts())
-                self._count(level.rows, most=rows)
+                self._count(level.rows, most=self._delete(level.rows))
             case ChildMode.CASCADE:
                 self._count(level.rows, most=len(level.rows))
             case ChildMode.SET_NULL:
-                for part in parents.parts():
+                for part in self._where_now(parents).parts():
                     self._let_go(level.child, part)
             case _:
                 assert_never(level.child.mode)
 
+    def _delete(self, rows: Rows) -> int:
+        parts = self._where_now(rows).parts()
+        return sum(self.connection.execute(delete_rows(part)).rowcount for part in parts)
+
     def _let_go(self, child: Child, parents: Rows) -> None:
-        """Cut the references of rows that stay: a row that goes would move, and its address be wrong."""
-        stays = [
-            ~rows.are(child.table.clause)
-            for rows in self.doomed
-            if rows.table.name == child.table.name and rows.addresses
-        ]
-        self.connection.execute(set_null(child, parents_of(child, parents)).where(*stays))
+        """Cut references; a row that goes itself may be among them, and is found again by its new address."""
+        if not parents.has_locks:
+            self.connection.execute(set_null(child, parents_of(child, parents)))
+            return
+        for *was, table, place in self.connection.execute(_telling_moves(child, parents)):
+            self._move(tuple(was), (table, place))
+
+    def _move(self, was: Values, now: Values) -> None:
+        self.moved[was] = now
+        for first, last in self.moved.items():
+            if last == was:
+                self.moved[first] = now
+
+    def _where_now(self, rows: Rows) -> Rows:
+        if not self.moved:
+            return rows
+        return rows.only([self.moved.get(address, address) for address in rows.addresses])
 
     def _count(self, rows: Rows, *, most: int) -> None:
         """Count what goes along; a row that is reached by two ways goes once."""
@@ -123,17 +135,28 @@ class Removal:
         self.gone[self.label(rows.table.name)] += min(len(reached), most)
 
 
-def _rows_below(levels: Sequence[Level]) -> Iterator[Rows]:
-    """All rows that go along."""
-    for level in levels:
-        if level.child.mode is not ChildMode.SET_NULL:
-            yield level.rows
-            yield from _rows_below(level.below)
+def cut_last(levels: Sequence[Level]) -> list[Level]:
+    """References are cut after the rest was counted or deleted: an update gives a row another address."""
+    return sorted(levels, key=lambda level: level.child.mode is ChildMode.SET_NULL)
 
 
 def delete_rows(rows: Rows) -> Delete:
     """Delete rows that are locked."""
     return delete(rows.table.clause).where(rows.are(rows.table.clause))
+
+
+def _telling_moves(child: Child, parents: Rows) -> Update:
+    """Cut references on PostgreSQL, and return where each row was and where it is now."""
+    clause = child.table.clause
+    mine = select(clause.c["tableoid"], clause.c["ctid"]).where(refers(child, parents_of(child, parents)))
+    was = mine.subquery()
+    places = (was.c["tableoid"], was.c["ctid"], clause.c["tableoid"], clause.c["ctid"])
+    return (
+        update(clause)
+        .where(clause.c["tableoid"] == was.c["tableoid"], clause.c["ctid"] == was.c["ctid"])
+        .values(dict.fromkeys(child.nulled))
+        .returning(*(cast(place, Text) for place in places))
+    )
 
 
 def set_null(child: Child, parents: Select[Any]) -> Update:

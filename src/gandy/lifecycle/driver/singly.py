@@ -15,7 +15,7 @@ from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
-from gandy.lifecycle.driver.levels import Level, Removal, narrow_levels, set_null
+from gandy.lifecycle.driver.levels import Level, Removal, cut_last, narrow_levels, set_null
 from gandy.lifecycle.selection.addresses import Rows, refers
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ class _Block:
     def _steps(self) -> tuple[list[str], list[str]]:
         """The statements for one row, from below, and the table that each one counts for."""
         clause = self.doomed.rows.table.clause
-        found = [step for level in self.doomed.levels for step in _settling(level, self._root)]
+        levels = cut_last(self.doomed.levels)
+        found = [step for level in levels for step in _settling(level, self._root)]
         found.append(_Step(delete(clause).where(_is_the_row(clause)), self.doomed.rows.table.name))
         tables = ["" if step.table is None else self.shift.label(step.table) for step in found]
         return tables, [self._text(step, place) for place, step in enumerate(found, start=1)]
@@ -183,10 +184,12 @@ def _settling(level: Level, above: Callable[[Child], Select[Any]]) -> Iterator[_
         # A row that refers to itself would move, and be missed by its address.
         yield _Step(set_null(child, above(child)).where(~_is_the_row(clause)))
     elif level.rows.addresses:
-        for below in level.below:
+        for below in cut_last(level.below):
             yield from _settling(below, partial(_of_level, level, above))
-        mine = and_(level.rows.are(clause), refers(child, above(child)))
         is_count = child.mode is ChildMode.CASCADE
+        mine = refers(child, above(child))
+        if not is_count:  # what is cascaded to is counted wherever an update has moved it
+            mine = and_(level.rows.are(clause), mine)
         counted = select(func.count()).select_from(clause).where(mine)
         yield _Step(counted if is_count else delete(clause).where(mine), level.rows.table.name, is_count)
 

@@ -7,12 +7,14 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, select
+from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.rules import StaleCursor
 from gandy.lifecycle.contract.tables import gathered
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
@@ -58,6 +60,7 @@ class PlannedRule:
     warnings: tuple[str, ...] = ()
     triggers: tuple[str, ...] = ()  # that fire when the rows go
     notes: tuple[str, ...] = ()  # what the numbers cannot know
+    is_counted: bool = True
 
 
 def plan(
@@ -134,7 +137,13 @@ class _Planner:
         )
         if isinstance(walk, PartitionWalk):
             return self._partitions(connection, walk, planned)
-        return self._rows(connection, walk, replace(planned, index=advisor.index_of(walk)))
+        planned = replace(planned, index=advisor.index_of(walk))
+        try:
+            with connection.begin_nested():
+                return self._rows(connection, walk, planned)
+        except DBAPIError as error:  # many rules after each other make a question that is too large
+            note = f"could not be counted: {said(error)}"
+            return replace(planned, is_counted=False, notes=(*planned.notes, note))
 
     def _rows(self, connection: Connection, walk: AgeWalk | CapWalk, planned: PlannedRule) -> PlannedRule:
         is_poisoned = walk.key.table in self._quarantine

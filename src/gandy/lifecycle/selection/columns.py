@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlalchemy import select
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -36,6 +38,12 @@ class ColumnReader:
             known = ", ".join(self.facts.columns)
             raise WrongFieldError(field, f"{self.facts.name} has no column {name}; it has {known}")
         return self.facts.columns[name]
+
+    def holds(self, name: str) -> bool:
+        """Whether the column has a value at all: what is empty is written in no way."""
+        column = self.facts.clause.c[name]
+        filled = select(1).select_from(self.facts.clause).where(column.is_not(None)).limit(1)
+        return self.connection.execute(filled).one_or_none() is not None
 
     def form(self, field: str, name: str, *, unit: Unit | None) -> Form:
         """How the column writes instants."""

@@ -119,7 +119,8 @@ class RuleShaper:
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
         form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
         log_form = log_reader.form("log_at", rule.log_at, unit=rule.unit)
-        if log_form != form and Kind.UNKNOWN not in {log_form.kind, form.kind}:
+        is_known = Kind.UNKNOWN not in {log_form.kind, form.kind}
+        if log_form != form and is_known and self.reader.holds(rule.column) and log_reader.holds(rule.log_at):
             raise WrongFieldError("log_at", f"writes instants otherwise than {rule.column} does")
         at = log.clause.c[rule.log_at]
         older = select(1).where(at < self.facts.clause.c[rule.column])
