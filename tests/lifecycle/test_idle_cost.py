@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 ROWS = 300_000
-PAGES_PER_RULE = 40  # a few descents of a few indexes, and the look at the column's ends
+PAGES_PER_RULE = 60  # a few descents of a few indexes, and the look at the column's ends and units
 LAYOUTS = {
     "bare": Table("bare", [expires("at_ms", unit="ms")]),
     "aged": Table("aged", [older_than("at", keep_for="1h")]),

@@ -35,6 +35,10 @@ class Capacity:
         """How many more may run in all; None: any number."""
         return None if self.max_active_jobs is None else max(self.max_active_jobs - self.active, 0)
 
+    def is_over(self, group_id: int) -> bool:
+        """Tell whether a cap limits the runs of a group, its own or the one over all."""
+        return self.max_active_jobs is not None or group_id in self.group_caps
+
     def group_is_full(self, group_id: int, taken: int) -> bool:
         """Tell whether a group may start nothing more once `taken` of its entries are."""
         cap = self.group_caps.get(group_id)

@@ -46,9 +46,7 @@ class ReadyGroup:
     priority: int
     max_active_jobs: int | None
     is_enabled: bool
-    trains: (
-        tuple[str, ...] | None
-    )  #: the known trains that have ready work; None: every one in there is known
+    trains: tuple[str, ...] | None  #: the known ones that have ready work; None: every one there is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +247,10 @@ def within_slots(chosen: Rows, ready: ReadyWork, request: DispatchRequest) -> Ro
     """Leave what is under caps and would not begin at once, where several groups brought it."""
     if request.free_slots is None:
         return chosen
-    caps, left = ready.capacity.group_caps, request.free_slots
-    is_all = ready.capacity.max_active_jobs is not None
     begun: Rows = []
+    left = request.free_slots
     for entry in chosen:
-        is_capped = is_all or entry.manifest_group_id in caps
+        is_capped = ready.capacity.is_over(entry.manifest_group_id)
         left -= is_capped
         if not is_capped or left >= 0:
             begun.append(entry)
@@ -349,8 +346,7 @@ def _leave_for_slots(request: DispatchRequest, capacity: Capacity, room: dict[in
     """Take no more under a cap than the worker can begin: elsewhere a slot may be free for the rest."""
     if request.free_slots is None:
         return False
-    is_all = capacity.max_active_jobs is not None
-    capped = [group_id for group_id in room if is_all or group_id in capacity.group_caps]
+    capped = [group_id for group_id in room if capacity.is_over(group_id)]
     is_cut = any(room[group_id] > request.free_slots for group_id in capped)
     for group_id in capped:
         room[group_id] = min(room[group_id], request.free_slots)

@@ -171,12 +171,15 @@ class Judge:
         )
 
     def _is_unread(self, rule: Rule, place: Place, gone: set[Place]) -> bool:
-        """The log still holds a row older than the cursor's progress."""
+        """The log still holds a row older than the cursor's progress, or one whose age nothing tells."""
         label, column = self.contracts.beside(rule.entry["log"], rule.table), rule.entry["log_at"]
         kind = self.shape.table(label).column(column).kind
         mine = self.world.rows[place[0]][place[1]][rule.entry["stale_cursor"]]
         return any(
-            row[column] is not None and rank(row[column], kind) < rank(mine, kind)
+            row[column] is not None
+            and (
+                rank(row[column], kind) < rank(mine, kind) or (kind in UNITS and not fits(row[column], kind))
+            )
             for mark, row in self.world.rows[label].items()
             if (label, mark) not in gone
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DatabaseFaultError, GandyError, SetRefusedError
 from gandy.rules.aftermath import is_suspect
 from gandy.services.wakeups import wait_for_wake
+from gandy.services.worker.claims import Answer, Ticket
 from gandy.services.worker.pace import Pace
 from gandy.services.worker.parts import dispatch_request
 from gandy.store.dispatching import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.services.worker.buffer import RunBuffer
+    from gandy.services.worker.claims import Claiming, Places
     from gandy.services.worker.parts import WorkerParts
     from gandy.store.dispatching import DispatchRequest
     from gandy.store.drivers.database import Session, Transaction
@@ -42,58 +44,6 @@ FIRST_CONTENDED_SECONDS: Final = 0.005  # another claim is about to commit
 LONGEST_CONTENDED_SECONDS: Final = 0.5
 MOST_DOUBLINGS: Final = 10
 CHARGED_AFTER: Final = 3  # claims in a row that were refused as a whole
-
-
-class Claiming(Protocol):
-    """What a claimer has to know of its worker."""
-
-    @property
-    def id(self) -> str:
-        """Under which name to claim."""
-        ...
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether nothing runs and every end is on record, so that nothing new comes from here."""
-        ...
-
-    def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
-        """Say whether a claim made while all was quiet found nothing."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """The slots that a claimer fills: how many, and for which trains."""
-
-    slots: int
-    prefetch: int
-    trains: Sequence[str]
-
-
-class Ticket(NamedTuple):
-    """A claim that another transaction makes: with the end that frees the place, in one commit."""
-
-    claimer: Claimer
-    request: DispatchRequest
-    serial: int
-
-    def land(self, found: Dispatched | None) -> None:
-        """Hand over what was claimed; None: nothing was committed."""
-        self.claimer.land(self, found)
-
-
-class _Answer(NamedTuple):
-    """What a claim brought, and why no more."""
-
-    claimed: int
-    is_contended: bool = False
-    is_cut: bool = False
-
-    @classmethod
-    def of(cls, found: Dispatched, claimed: int) -> _Answer:
-        """Read what the database said."""
-        return cls(claimed, found.is_contended or found.held > 0, found.is_cut)
 
 
 class Claimer:
@@ -292,7 +242,7 @@ class Claimer:
         is_alone = was_quiet and len(self._flights) == 1
         self._worker.note_idle(self, is_idle=is_alone and not answer.claimed and not answer.is_contended)
 
-    def _note_answer(self, serial: int, answer: _Answer) -> None:
+    def _note_answer(self, serial: int, answer: Answer) -> None:
         """Learn from what a claim brought whether the queue has more."""
         self._faults = 0
         if answer.claimed >= self._flights[serial]:
@@ -330,7 +280,7 @@ class Claimer:
     def land(self, ticket: Ticket, found: Dispatched | None) -> None:
         """Take what a ticket's transaction has claimed; None: it was not committed."""
         if found is not None:
-            self._note_answer(ticket.serial, _Answer.of(found, self._hold(found, ticket.request)))
+            self._note_answer(ticket.serial, Answer.of(found, self._hold(found, ticket.request)))
         self._arrive(ticket.serial)
 
     def _request(self, limit: int) -> DispatchRequest:
@@ -344,16 +294,16 @@ class Claimer:
             free_slots=max(self._free_slots(), 0),
         )
 
-    async def _claim(self, request: DispatchRequest, session: Session) -> _Answer:
+    async def _claim(self, request: DispatchRequest, session: Session) -> Answer:
         claimed = 0
         if self._has_pending:
             self._has_pending = False
             claimed = self._hold(await session.run(claim_pending(request)), request)
         if claimed >= request.limit:
             self._has_pending = True
-            return _Answer(claimed)
+            return Answer(claimed)
         found = await self._dispatch(replace(request, limit=request.limit - claimed), session)
-        return _Answer.of(found, claimed + self._hold(found, request))
+        return Answer.of(found, claimed + self._hold(found, request))
 
     async def _dispatch(self, request: DispatchRequest, session: Session) -> Dispatched:
         try:

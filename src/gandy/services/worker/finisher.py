@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gandy.admin.job_runner.runner import FinishedRun
     from gandy.events import EventBus
-    from gandy.services.worker.claiming import Ticket
+    from gandy.services.worker.claims import Ticket
     from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import Session
     from gandy.store.finishing import FinishResult, FinishRules

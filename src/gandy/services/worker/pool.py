@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gandy.services.worker.buffer import RunBuffer
-from gandy.services.worker.claiming import Claimer, Places
+from gandy.services.worker.claiming import Claimer
+from gandy.services.worker.claims import Places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.services.worker.claiming import Claiming
+    from gandy.services.worker.claims import Claiming
     from gandy.services.worker.parts import WorkerParts
 
 STALLED_SECONDS: Final = 1.0
