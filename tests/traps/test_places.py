@@ -17,6 +17,7 @@ from gandy.events import EventBus
 from gandy.model.outcome import Completed
 from gandy.services.worker.finisher import Finisher
 from gandy.store.dispatching import dispatch
+from gandy.store.free_slots import HELD_PART
 from tests.store.work import RULES, ask, ended, queue
 from tests.support.waiting import eventually
 
@@ -101,7 +102,7 @@ async def prepared(world: World, case: Case, cap: int | None) -> list[ClaimedRun
 
 @contextmanager
 def listening(world: World) -> Iterator[Callable[[], list[str]]]:
-    """Listen as another server does, and give what was heard; SQLite notifies nobody."""
+    """Listen as another server does, and give what was heard; SQLite has no notifications."""
     if world.database.dialect == "sqlite":
         yield list
         return
@@ -148,6 +149,25 @@ async def test_what_is_under_a_cap_is_claimed_for_free_slots_alone(
 
     capped = [run for run in found.runs if run.is_capped]
     rooms = 5 if is_global else 4
-    assert len(capped) == min(free, rooms)
+    held = rooms // HELD_PART if is_global else 0  # of the two places of a group, none
+    assert len(capped) == min(max(free, held), rooms)
     assert len([run for run in found.runs if run.group_id == open_group]) == 3 or is_global
     assert found.is_cut == (free < rooms), "the rest waits for a slot, not for the next poll"
+
+
+async def test_of_much_room_under_a_cap_a_part_is_held_ahead(world: World) -> None:
+    await queue(world, *["1"] * 50, group="wide")
+    world.rows("UPDATE manifest_group SET max_active_jobs = 40 WHERE name = 'wide'")
+
+    found = await world.database.run(dispatch(ask(30, free_slots=0)))
+
+    assert (len(found.runs), found.is_cut) == (40 // HELD_PART, True)
+
+
+async def test_a_disabled_group_under_a_cap_keeps_no_claimer_awake(world: World) -> None:
+    await queue(world, *["1"] * 5, group="off")
+    world.rows("UPDATE manifest_group SET max_active_jobs = 4, is_enabled = FALSE WHERE name = 'off'")
+
+    found = await world.database.run(dispatch(ask(30, free_slots=2)))
+
+    assert (found.runs, found.is_cut, found.is_contended) == ((), False, False)

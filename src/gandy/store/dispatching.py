@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import ClaimedRun
 from gandy.rules.capacity import Capacity, Ready, choose
+from gandy.store.free_slots import Space, leave_for_slots, within_slots
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class DispatchRequest:
     max_active_jobs: int | None = None
     min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
     turn: int = 0  #: rises from claim to claim, so that small claims reach every group in turn
-    free_slots: int | None = None  #: what is under a cap is taken for these alone, and never held ahead
+    free_slots: int | None = None  #: what is under a cap is taken for these, and hardly ever held ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ReadyWork:
     groups: dict[int, ReadyGroup]
     capacity: Capacity
     is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
-    is_cut: bool = False  #: entries under a cap have a place there, and wait for a free slot of the worker
+    space: Space | None = None  #: how much is left under caps for a worker's free slots
 
 
 class Start(NamedTuple):
@@ -101,9 +102,9 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     """Load what is ready, measure, choose, and turn the chosen into runs."""
     ready = yield from load_ready(request)
     chosen = choose_entries(ready, request)
-    begun = within_slots(chosen, ready, request)
+    begun = chosen if ready.space is None else within_slots(chosen, ready.space, ready.capacity)
     dispatched = (yield from dispatch_entries(request, begun, ready.groups)) if begun else NOTHING
-    is_cut = ready.is_cut or len(begun) < len(chosen)
+    is_cut = ready.space is not None and (len(begun) < len(chosen) or ready.space.is_cut(ready.entries))
     if ready.is_contended or is_cut:
         return replace(dispatched, is_contended=ready.is_contended, is_cut=is_cut)
     return dispatched
@@ -145,7 +146,7 @@ def load_entries(
 ) -> Operation[ReadyWork]:
     """Take the top of each group that has room; of a disabled one only what an operator triggered."""
     room = {group.id: _room(capacity, group.id, request.limit) for group in groups}
-    is_cut = _leave_for_slots(request, capacity, room)
+    space = leave_for_slots(request, capacity, room)
     open_groups = [group for group in groups if room[group.id] > 0]
     share = _share(request, len(open_groups))
     shares = {group.id: min(share, room[group.id]) for group in open_groups}
@@ -159,7 +160,8 @@ def load_entries(
     is_contended = capacity.is_contended or any(
         group.is_enabled and group.id not in loaded for group in open_groups
     )
-    return ReadyWork(entries, {group.id: group for group in groups}, capacity, is_contended, is_cut)
+    by_id = {group.id: group for group in groups}
+    return ReadyWork(entries, by_id, capacity, is_contended, space)
 
 
 def _load_shares(
@@ -241,20 +243,6 @@ def choose_entries(ready: ReadyWork, request: DispatchRequest) -> Rows:
     ]
     chosen = choose(candidates, ready.capacity, limit=request.limit, turn=request.turn)
     return [by_id[each.entry_id] for each in chosen]
-
-
-def within_slots(chosen: Rows, ready: ReadyWork, request: DispatchRequest) -> Rows:
-    """Leave what is under caps and would not begin at once, where several groups brought it."""
-    if request.free_slots is None:
-        return chosen
-    begun: Rows = []
-    left = request.free_slots
-    for entry in chosen:
-        is_capped = ready.capacity.is_over(entry.manifest_group_id)
-        left -= is_capped
-        if not is_capped or left >= 0:
-            begun.append(entry)
-    return begun
 
 
 def dispatch_entries(
@@ -340,17 +328,6 @@ def _is_blocked(entry: Row, manifest: Row | None) -> bool:
         return False
     may_run = manifest.is_open or entry.origin == "trigger"
     return manifest.active_run_id is not None or not may_run
-
-
-def _leave_for_slots(request: DispatchRequest, capacity: Capacity, room: dict[int, int]) -> bool:
-    """Take no more under a cap than the worker can begin: elsewhere a slot may be free for the rest."""
-    if request.free_slots is None:
-        return False
-    capped = [group_id for group_id in room if capacity.is_over(group_id)]
-    is_cut = any(room[group_id] > request.free_slots for group_id in capped)
-    for group_id in capped:
-        room[group_id] = min(room[group_id], request.free_slots)
-    return is_cut
 
 
 def _room(capacity: Capacity, group_id: int, limit: int) -> int:

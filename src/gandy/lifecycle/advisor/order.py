@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def sweep_order(tables: Sequence[Table], default_schema: str | None) -> list[Table]:
     """The declared order, but for tables that must come first; a circle keeps its declared order.
 
-    A table that is declared without a schema is in the default one, whoever names it.
+    A table that is declared without a schema is in the default one.
     """
     ordered: list[Table] = []
     visited: set[str] = set()

@@ -145,7 +145,7 @@ class Sqlite(Dialect):
 
     @override
     def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
-        """Whoever can open the file may do everything; only triggers are looked up."""
+        """Who can open the file may do everything; only triggers are looked up."""
         by_name = {name.name.casefold(): name for name in names}
         found: dict[TableName, list[Trigger]] = {}
         for row in connection.execute(_TRIGGERS):

@@ -245,13 +245,13 @@ class Claimer:
     def _note_answer(self, serial: int, answer: Answer) -> None:
         """Learn from what a claim brought whether the queue has more."""
         self._faults = 0
-        if answer.claimed >= self._flights[serial]:
+        is_full = answer.claimed >= self._flights[serial]
+        self._is_cut = answer.is_cut and not is_full and serial >= self._last_wake
+        if is_full:
             self._last_full = max(self._last_full, serial)
         elif answer.is_contended:
             self._note_contention(answer.claimed)
-        elif answer.is_cut:
-            self._is_cut = serial >= self._last_wake
-        elif serial >= self._last_wake and serial > self._last_full:
+        elif not answer.is_cut and serial >= self._last_wake and serial > self._last_full:
             # The queue has no more: ask again when it is told, or at the poll.
             self._contended = 0
             self._rest_for(self._poll)

@@ -18,7 +18,7 @@ class Pace:
     def __init__(self, *, slots: int, most: int) -> None:
         self._most = most
         self._slots = slots
-        self.begun = 0  #: how many jobs have begun; counted by whoever starts them
+        self.begun = 0  #: how many jobs have begun; the claimer counts them
         self._counted = 0
         self._counted_at = time.monotonic()
         self.ahead = min(most, slots)
