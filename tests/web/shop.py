@@ -62,7 +62,11 @@ def make_shop(url: str, **web: Any) -> Gandy:  # noqa: ANN401 any setting of the
     """Make the application; `web` are settings of the dashboard."""
     settings: Mapping[str, Mapping[str, object]] = {
         "web": {"port": 0, **web},
-        "worker": {"slots": 4, "poll_every": timedelta(milliseconds=100)},
+        "worker": {
+            "slots": 4,
+            "poll_every": timedelta(milliseconds=100),
+            "shutdown_grace": timedelta(seconds=1),  # one of its jobs never ends
+        },
     }
     app = Gandy("shop", url, **settings)
     for function in (send_parcel, log_in, wait_for_ever):
