@@ -95,10 +95,17 @@ class Judge:
     def passed(self, rule: Rule, row: Row, column: str, keep_for: str) -> Passed:
         """Whether an instant of the row is older than a duration."""
         kind, cutoff = self.shape.table(rule.table).column(column).kind, self.now - duration(keep_for)
+        if "unit" not in rule.entry and kind == "iso" and self._holds_digits_alone(rule, column):
+            return Passed.NO if row[column] is None else Passed.OPEN
         other = None if "unit" in rule.entry else self._only_other_unit(rule, column, kind)
         if other is not None:
             return min(Passed.OPEN, has_passed(row[column], other, cutoff))
         return has_passed(row[column], kind, cutoff)
+
+    def _holds_digits_alone(self, rule: Rule, column: str) -> bool:
+        """Texts that are numbers, and nothing else: they may well be read as such."""
+        values = [row[column] for row in self.world.rows[rule.table].values()]
+        return all(value is None or str(value).isdigit() for value in values)
 
     def _only_other_unit(self, rule: Rule, column: str, kind: str) -> str | None:
         """The one unit that values fit where none fits the column's own: a unit follows from the data."""
