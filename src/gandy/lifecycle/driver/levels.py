@@ -76,11 +76,12 @@ class Removal:
     gone: Counter[str]
     seen: set[tuple[TableName, Values]]
     moved: dict[Values, Values]  # where rows are that an update gave another address
+    first: dict[Values, Values]  # the same the other way round
 
     @classmethod
     def on(cls, connection: Connection, label: Callable[[TableName], str]) -> Removal:
         """Nothing has gone yet."""
-        return cls(connection, label, Counter(), set(), {})
+        return cls(connection, label, Counter(), set(), {}, {})
 
     def remove(self, parents: Rows, levels: Sequence[Level]) -> int:
         """Settle all that hangs on the parents, then delete them; how many of the parents went."""
@@ -118,10 +119,8 @@ class Removal:
             self._move(tuple(was), (table, place))
 
     def _move(self, was: Values, now: Values) -> None:
-        self.moved[was] = now
-        for first, last in self.moved.items():
-            if last == was:
-                self.moved[first] = now
+        first = self.first.pop(was, was)
+        self.moved[first], self.first[now] = now, first
 
     def _where_now(self, rows: Rows) -> Rows:
         if not self.moved:
