@@ -42,6 +42,7 @@ PUBLIC: dict[str, list[str]] = {
         "check",
         "drop_partition",
         "expires",
+        "forget",
         "inline",
         "keep",
         "keep_last",

@@ -242,8 +242,8 @@ def test_a_role_that_may_not_keep_the_state_is_told_by_check_and_stopped_by_swee
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON gandy_lifecycle_audit" in finding.remedy
     with closing(postgres.connect()) as connection:
         connection.execute(
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON gandy_lifecycle_audit, gandy_lifecycle_lease,"
-            f" gandy_lifecycle_quarantine, gandy_lifecycle_rule TO {role}"
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON gandy_lifecycle_audit, gandy_lifecycle_hold,"
+            f" gandy_lifecycle_lease, gandy_lifecycle_quarantine, gandy_lifecycle_rule TO {role}"
         )
     assert check([contract], them.url) == []
     assert them.sweep(OTHER).counts == {"other": 1}

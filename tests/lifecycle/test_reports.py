@@ -77,6 +77,7 @@ def test_a_plan_reads_only_and_makes_no_tables(ground: Ground) -> None:
     assert len(ground.ids("event")) == 100
     assert set(audited(ground)) - {"event"} == {
         "gandy_lifecycle_audit",
+        "gandy_lifecycle_hold",
         "gandy_lifecycle_lease",
         "gandy_lifecycle_quarantine",
         "gandy_lifecycle_rule",

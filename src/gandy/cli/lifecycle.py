@@ -13,7 +13,7 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.lifecycle_events import log_events
 from gandy.cli.lifecycle_progress import attended, would_remove
 from gandy.cli.lifecycle_sources import Sources
-from gandy.cli.options import example, json_option, yes_option
+from gandy.cli.options import confirm, example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, say
 
 if TYPE_CHECKING:
@@ -248,3 +248,25 @@ def quarantine(
         emit_json({"released": released})
     else:
         say(f"{released} rows released.")
+
+
+@lifecycle.command(epilog=example("gandy lifecycle forget old_shop --target postgresql:///app"))
+@click.argument("name")
+@contract_option
+@target_option
+@yes_option
+@json_option
+@pass_call
+def forget(
+    call: Call, name: str, *, files: Sequence[str], target: str | None, yes: bool, as_json: bool
+) -> None:
+    """Drop what a database remembers of a contract that is declared no more, its holds included."""
+    from gandy.lifecycle import forget as forget_contract  # noqa: PLC0415  # needs SQLAlchemy
+
+    database = Sources(call, files, target).database()
+    confirm(f"Forget the contract {name}? Rows that it holds may then go.", yes=yes)
+    forgotten = forget_contract(database, name)
+    if as_json:
+        emit_json(forgotten)
+    else:
+        say(f"{name}: " + ", ".join(f"{count} {kind}" for kind, count in forgotten.items()) + " forgotten.")

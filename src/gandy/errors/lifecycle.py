@@ -44,6 +44,16 @@ class ContractRefusedError(ContractInvalidError):
     exit_code = 1
 
 
+class ContractUnknownError(GandyError, LookupError):
+    """A contract of which a database remembers nothing."""
+
+    def __init__(self, scheduler: str, known: Sequence[str]) -> None:
+        known_ones = f"it remembers {', '.join(known)}" if known else "it remembers none"
+        super().__init__(f"this database remembers nothing of a contract {scheduler}; {known_ones}")
+        self.scheduler = scheduler
+        self.known = tuple(known)
+
+
 class ContractTargetError(GandyError):
     """A contract without a database to keep."""
 

@@ -26,7 +26,7 @@ from gandy.lifecycle.contract.tables import Contract, Table, Throttle
 from gandy.lifecycle.contract.toml import load, loads
 
 if typing.TYPE_CHECKING:
-    from gandy.lifecycle.entry import check, quarantine, release, sweep
+    from gandy.lifecycle.entry import check, forget, quarantine, release, sweep
     from gandy.lifecycle.reports.audit import audit
     from gandy.lifecycle.reports.plan import plan
     from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
@@ -41,6 +41,7 @@ __all__ = [
     "check",
     "drop_partition",
     "expires",
+    "forget",
     "inline",
     "keep",
     "keep_last",
@@ -63,6 +64,7 @@ _NEEDS_A_DATABASE = {
     "Attendance": "gandy.lifecycle.supervisor.tick",
     "audit": "gandy.lifecycle.reports.audit",
     "check": "gandy.lifecycle.entry",
+    "forget": "gandy.lifecycle.entry",
     "plan": "gandy.lifecycle.reports.plan",
     "quarantine": "gandy.lifecycle.entry",
     "release": "gandy.lifecycle.entry",

@@ -1,14 +1,17 @@
-"""What a caller asks of the lifecycle: check, plan, sweep, audit, quarantine."""
+"""What a caller asks of the lifecycle: check, sweep, quarantine, forget."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gandy.errors import ContractUnknownError
 from gandy.lifecycle.advisor.survey import of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.selection.findings import Finding, Severity
+from gandy.lifecycle.state.forgetting import forget_contract, remembered_contracts
+from gandy.lifecycle.state.holds import with_recorded
 from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
 from gandy.lifecycle.state.tables import LEASE, state_access
 from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
@@ -37,8 +40,10 @@ def check(
     for contract in wanted:
         with open_target(contract.target(target), clock=clock) as session:
             known = of_one_database(contract, [*wanted, *others], target)
-            findings += _state_findings(session, contract)
-            findings += survey(session, contract, session.now(), contracts=known).findings
+            obstacles = list(_state_findings(session, contract))
+            if not obstacles:  # else the record of holds may be out of reach, and nothing is swept
+                known = with_recorded(session, known)
+            findings += [*obstacles, *survey(session, contract, session.now(), contracts=known).findings]
     return findings
 
 
@@ -79,3 +84,17 @@ def release(target: str, *, table: str | None = None) -> int:
     """Let the next sweep try quarantined rows again; how many they were."""
     with open_target(target) as session, session.writing() as connection:
         return release_rows(connection, list_quarantine(connection, table=table))
+
+
+def forget(target: str, scheduler: str) -> dict[str, int]:
+    """Drop all that the database remembers of a contract that is gone; how much that was, by kind.
+
+    Its holds count no more. What a living contract needs is recorded again by its next sweep.
+    """
+    with open_target(target) as session:
+        now = session.now()
+        with session.writing() as connection:
+            known = remembered_contracts(connection)
+            if scheduler not in known:
+                raise ContractUnknownError(scheduler, known)
+            return forget_contract(connection, scheduler, now=now)

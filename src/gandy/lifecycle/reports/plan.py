@@ -21,7 +21,8 @@ from gandy.lifecycle.driver.ages import pace_for, without
 from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.foresight import Along, Gone, Taken, extent, rows_of, selected, taken_by
-from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, PartitionWalk, Walk
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
+from gandy.lifecycle.state.holds import REMEMBERED, with_recorded
 from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
 from gandy.lifecycle.supervisor.confirmation import Confirmation, agreement_of
@@ -73,7 +74,7 @@ def plan(
     for contract in wanted:
         url = contract.target(target)
         with open_target(url, clock=clock) as session:
-            known = of_one_database(contract, wanted, target)
+            known = with_recorded(session, of_one_database(contract, wanted, target))
             seen = survey(session, contract, session.now(), contracts=known)
             planned += _Planner(session, seen, gone.setdefault(url, Gone())).rules()
     return planned
@@ -210,3 +211,23 @@ def _notes(walk: Walk, seen: Survey) -> Iterator[str]:
         yield _AFTER_LOCKS
     if walk.table.name.name in {table for table, _ in waits}:
         yield _SELF
+    yield from _remembered(walk, seen)
+
+
+def _remembered(walk: AgeWalk | CapWalk, seen: Survey) -> Iterator[str]:
+    """Holds that keep rows of this rule and are declared in none of the contracts at hand."""
+    going = {walk.table.name, *(child.table.name for child in _all_of(walk.children))}
+    for contract in seen.contracts:
+        if contract.source != REMEMBERED:
+            continue
+        found = (seen.schema.find(table.name, table.schema) for table in contract.tables)
+        held = sorted(str(table.name) for table in found if table is not None and table.name in going)
+        if held:
+            where = f"on {', '.join(held)} of the contract {contract.name} count, {REMEMBERED}"
+            yield f"holds {where}; if it is gone: gandy lifecycle forget {contract.name}"
+
+
+def _all_of(children: Iterable[Child]) -> Iterator[Child]:
+    for child in children:
+        yield child
+        yield from _all_of(child.children)

@@ -27,6 +27,7 @@ from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import ChildMode, Contract
 from gandy.lifecycle.selection.columns import WrongFieldError
 from gandy.lifecycle.selection.statements import UNTYPED, operand
+from gandy.lifecycle.state.holds import REMEMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +131,10 @@ def _as_boolean(keep: Keep) -> bool:
 def _must_exist(facts: TableFacts, keep: Keep, contract: Contract) -> None:
     if keep.column not in facts.columns:
         known = ", ".join(facts.columns)
+        is_gone = contract.source == REMEMBERED
+        remedy = f"; if that contract is gone: gandy lifecycle forget {contract.name}" if is_gone else ""
         raise WrongFieldError(
             "keep",
-            f"{facts.name} has no column {keep.column}, which {contract.where} keeps rows by; it has {known}",
+            f"{facts.name} has no column {keep.column}, which {contract.where} keeps rows by; it has {known}"
+            f"{remedy}",
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, delete, func, insert, select
 
 from gandy.lifecycle.database.dialect import TableSize
-from gandy.lifecycle.state.tables import AUDIT, has_tables
+from gandy.lifecycle.state.tables import AUDIT, has_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ class Measured:
 
 def last_measured(connection: Connection) -> dict[str, Measured]:
     """The latest audit of each table."""
-    if not has_tables(connection):
+    if not has_table(connection, AUDIT):
         return {}
     newest = select(AUDIT.c.table_name, func.max(AUDIT.c.audited_at).label("at")).group_by(AUDIT.c.table_name)
     latest = newest.subquery()

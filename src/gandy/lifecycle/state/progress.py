@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from gandy.lifecycle.database.values import decode_values, encode_values
-from gandy.lifecycle.state.tables import RULE, has_tables, stored_instant
+from gandy.lifecycle.state.tables import RULE, has_table, stored_instant
 from gandy.lifecycle.state.upsert import insert_or_set
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RuleState:
 
 def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleState]:
     """Everything remembered about a contract's rules."""
-    if not has_tables(connection):
+    if not has_table(connection, RULE):
         return {}
     found = connection.execute(_every_column().where(RULE.c.scheduler == scheduler))
     return {RuleKey(row.scheduler, row.table_name, row.rule): _state(row) for row in found}

@@ -10,7 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from gandy.lifecycle.database.values import decode_values, encode_values
-from gandy.lifecycle.state.tables import QUARANTINE, has_tables
+from gandy.lifecycle.state.tables import QUARANTINE, has_table
 from gandy.lifecycle.state.upsert import insert_or_replace
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def list_quarantine(
     connection: Connection, *, scheduler: str | None = None, table: str | None = None
 ) -> list[QuarantinedRow]:
     """The rows in quarantine, by table and time."""
-    if not has_tables(connection):
+    if not has_table(connection, QUARANTINE):
         return []
     wanted = select(QUARANTINE).order_by(QUARANTINE.c.table_name, QUARANTINE.c.quarantined_at)
     if scheduler is not None:

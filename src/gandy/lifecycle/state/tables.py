@@ -92,6 +92,15 @@ QUARANTINE = Table(
     Column("error", String, nullable=False),
     Column("quarantined_at", Instant, nullable=False),
 )
+HOLD = Table(
+    "gandy_lifecycle_hold",
+    _METADATA,
+    Column("scheduler", String, primary_key=True),
+    Column("schema_name", String, primary_key=True),
+    Column("table_name", String, primary_key=True),
+    Column("column_name", String, primary_key=True),
+    Column("equals", String, primary_key=True),
+)
 AUDIT = Table(
     "gandy_lifecycle_audit",
     _METADATA,
@@ -125,9 +134,9 @@ def state_access(connection: Connection, dialect: Dialect) -> StateAccess:
     return dialect.state_access(connection, OWN_TABLES)
 
 
-def has_tables(connection: Connection) -> bool:
-    """Whether our own tables are there."""
-    return set(OWN_TABLES) <= set(inspect(connection).get_table_names())
+def has_table(connection: Connection, table: Table) -> bool:
+    """Whether this one of our own tables is there; an older version has made fewer."""
+    return inspect(connection).has_table(table.name)
 
 
 def _lacks_agreed(connection: Connection) -> bool:

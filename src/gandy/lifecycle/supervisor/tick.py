@@ -24,6 +24,7 @@ from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
+from gandy.lifecycle.state.holds import declared_elsewhere, holds_of, read_holds, record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
 from gandy.lifecycle.state.tables import ensure_tables
 from gandy.lifecycle.supervisor import announce
@@ -34,6 +35,7 @@ from gandy.lifecycle.supervisor.upkeep import remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
@@ -148,7 +150,7 @@ class _Tick:
 def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
     by, session = tick.by, tick.session
     report.started_at = session.now()
-    seen = survey(session, tick.contract, report.started_at, contracts=tick.kept.contracts)
+    seen = _survey(tick, report.started_at)
     if by.is_strict and seen.wrong:
         raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
     counts: Counter[str] = Counter()
@@ -165,6 +167,18 @@ def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
         report.counts = {name: count for name, count in counts.items() if count}
         if report.counts:
             announce.pruned(tick.contract.name, report.counts)
+
+
+def _survey(tick: _Tick, now: datetime) -> Survey:
+    """Judge the contract beside the holds that others have recorded, and record its own."""
+    contract, known = tick.contract, tick.kept.contracts
+    with tick.session.reading() as connection:
+        recorded = read_holds(connection)
+    everyone = (*known, *declared_elsewhere(recorded, known))
+    seen = survey(tick.session, contract, now, contracts=everyone)
+    mine = {hold for hold in recorded if hold.scheduler == contract.name}
+    record_holds(tick.session, holds_of(contract, seen.schema), mine)
+    return seen
 
 
 def _contract_run(

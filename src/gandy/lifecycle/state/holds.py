@@ -1,0 +1,88 @@
+"""Holds that contracts have declared on this database, for sweeps that know nothing of those contracts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, select
+
+from gandy.lifecycle.contract.rules import Keep, Scalar
+from gandy.lifecycle.contract.tables import Contract, Table
+from gandy.lifecycle.state.tables import HOLD, has_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gandy.lifecycle.database.facts import SchemaFacts
+    from gandy.lifecycle.database.target import Session
+
+REMEMBERED = "as this database remembers"  # where the contract itself is not at hand
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Hold:
+    """One value of one column that keeps rows, and the contract that says so."""
+
+    scheduler: str
+    schema_name: str  # '' on SQLite
+    table_name: str
+    column_name: str
+    equals: str  # as JSON, so that true stays apart from 1 and 'true'
+
+    @property
+    def keep(self) -> Keep:
+        """The rule, as the contract declares it."""
+        equals: Scalar = json.loads(self.equals)
+        return Keep(column=self.column_name, equals=equals)
+
+
+def holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
+    """What a contract keeps on this database; a name without a schema means the default one."""
+    return {
+        Hold(contract.name, found.name.schema or "", found.name.name, rule.column, json.dumps(rule.equals))
+        for table in contract.tables
+        if (found := schema.find(table.name, table.schema)) is not None
+        for rule in table.rules
+        if isinstance(rule, Keep)
+    }
+
+
+def read_holds(connection: Connection) -> set[Hold]:
+    """All that is recorded, by whichever contract."""
+    if not has_table(connection, HOLD):
+        return set()
+    return {Hold(*row) for row in connection.execute(select(*HOLD.c))}
+
+
+def record_holds(session: Session, mine: set[Hold], recorded: Iterable[Hold]) -> None:
+    """Write down what a contract keeps now, in the place of what it kept before."""
+    before = set(recorded)
+    if mine == before:
+        return
+    with session.writing() as connection:
+        for hold in before - mine:
+            connection.execute(delete(HOLD).filter_by(**asdict(hold)))
+        for hold in mine - before:
+            connection.execute(HOLD.insert().values(asdict(hold)))
+
+
+def declared_elsewhere(recorded: Iterable[Hold], known: Iterable[Contract]) -> Iterator[Contract]:
+    """The contracts that have recorded holds and are not among the known ones, with their holds alone."""
+    names = {contract.name for contract in known}
+    others = sorted(hold for hold in recorded if hold.scheduler not in names)
+    for scheduler, holds in groupby(others, attrgetter("scheduler")):
+        tables = [
+            Table(name, [hold.keep for hold in of_table], schema=schema or None)
+            for (schema, name), of_table in groupby(holds, attrgetter("schema_name", "table_name"))
+        ]
+        yield Contract(scheduler, tables, source=REMEMBERED)
+
+
+def with_recorded(session: Session, known: Sequence[Contract]) -> tuple[Contract, ...]:
+    """The known contracts of a database, and the others whose holds it remembers."""
+    with session.reading() as connection:
+        return (*known, *declared_elsewhere(read_holds(connection), known))
