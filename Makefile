@@ -73,7 +73,7 @@ bench-report: setup ## Tables and picture of the newest benchmark results into t
 	$(BIN)/python -m benchmarks.report --markdown docs/benchmarks.md --plot docs/benchmarks.png
 
 .PHONY: faults
-faults: setup ## What faults cost: killed workers, frozen databases and the like, in about ten minutes
+faults: setup ## What faults cost: killed workers, frozen databases and the like, in about fifteen minutes
 	$(BIN)/python -m benchmarks.faults
 
 .PHONY: faults-quick
