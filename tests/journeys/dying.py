@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gandy.store.drivers import postgres, sqlite, sqlite_binding
 from tests.support.world import open_world
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from multiprocessing.connection import Connection
+
     from gandy.store.statements import Rows, Step
 
 
@@ -51,7 +52,12 @@ def hook(fate: Fate) -> None:
     setattr(sqlite, "execute_step", execute_step)  # noqa: B010 a type checker would refuse it
 
 
-async def live_and_die(url: str, now: datetime, last: int) -> None:
+def live_and_die(url: str, now: datetime, last: int, answer: Connection) -> None:
+    """Run one cycle and answer how many statements it took, unless this process is killed before."""
+    answer.send(asyncio.run(_live(url, now, last)))
+
+
+async def _live(url: str, now: datetime, last: int) -> int:
     fate = Fate(last)
     hook(fate)
     world = await open_world(url, now)
@@ -59,8 +65,4 @@ async def live_and_die(url: str, now: datetime, last: int) -> None:
     await world.cycle(trusts_leases=True)
     fate.is_counting = False
     await world.database.close()
-    print(fate.count)  # noqa: T201 it talks to the test
-
-
-if __name__ == "__main__":
-    asyncio.run(live_and_die(sys.argv[1], datetime.fromisoformat(sys.argv[2]), int(sys.argv[3])))
+    return fate.count
