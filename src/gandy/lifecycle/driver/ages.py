@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, and_
 
 from gandy.lifecycle.driver.careful import CarefulLane
-from gandy.lifecycle.driver.guarded import Guard, GuardedLane
+from gandy.lifecycle.driver.guarded import Fitting, Guard, GuardedLane
+from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.pipelined import PipelinedLane
@@ -77,11 +78,14 @@ class AgeSweep:
         def remember(connection: Connection, end: Values) -> None:
             progress.advance(connection, cutoff=since, cursor=end)
 
-        guard = Guard(selection, self.shift.session.dialect.has_row_locks)
+        fitting = Fitting(self.pace.largest)
+        guard = Guard(selection, self.shift.session.dialect.has_row_locks, fitting)
+        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember)
         driver = RowDriver(
             shift=self.shift,
             lane=self._lane(guard, progress, since=since, remember=remember),
-            careful=CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember),
+            careful=careful,
+            heavy=HeavyLane(guard, careful, is_final=may_go_in_parts(self.walk)),
             throttles=self.throttles,
         )
         pace = pace_for(selection, self.pace)
