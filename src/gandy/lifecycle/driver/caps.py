@@ -193,7 +193,7 @@ class CapSweep:
             heavy=HeavyLane(guard, careful, is_final=may_go_in_parts(self.walk)),
             throttles=self.throttles,
         )
-        pace = pace_for(selection, self.pace)
+        pace = pace_for(selection.children, self.pace)
         return drive(walk(None, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
 
     def _remember(self, reached: Values | None, began_at: Values | None) -> None:
