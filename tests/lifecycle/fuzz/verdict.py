@@ -82,13 +82,16 @@ class Verdict:
                 yield from self._too_heavy(ruling)
 
     def _too_heavy(self, ruling: Ruling) -> Iterator[str]:
-        """A row that no batch could hold with all that goes along, and that nothing else made lighter."""
+        """A row goes at once with all that hangs on it, and not at all where no batch could hold that."""
         judge, rule = self.judge, ruling.rule
         families = {place: judge.family(rule, place) for place in ruling.roots}
         others = self._touched_by_others(ruling)
-        for place in sorted(ruling.roots & self.missing):
+        for place in sorted(ruling.roots):
             beside = set().union(others, *(families[other] for other in families if other != place))
-            if len(families[place]) > rule.bound and not families[place] & beside:
+            if place not in self.missing:
+                for torn in sorted((families[place] - beside) & self.missing):
+                    yield f"row too many: {torn} went, and {place} that it hangs on did not"
+            elif len(families[place]) > rule.bound and not families[place] & beside:
                 yield f"row too many: {place} went with more than {rule.bound} rows at once"
 
     def _touched_by_others(self, ruling: Ruling) -> set[Place]:
