@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -366,7 +367,7 @@ def test_a_batch_takes_as_many_statements_for_few_rows_as_for_many(ground: Groun
         triggers=["guard"],
         children={"note.thing_id": "delete_first", "reply.note_id": "delete_first"},
     )
-    contract = Contract("app", [table], batch=steps_of(500))
+    contract = Contract("app", [table], batch=replace(steps_of(500), largest=5_000))
     run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
     counts = []
     for rows in (20, 400):

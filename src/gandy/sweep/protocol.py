@@ -58,6 +58,7 @@ class Swept(Generic[K]):
     elapsed: timedelta
     set_aside: int = 0
     reason: str | None = None  # what the database said of the first row set aside
+    along: int = 0  # rows that had to go before the next one of the sweep can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class _Tally(Generic[K]):
     def take(self, answer: Swept[K]) -> None:
         self.rows += answer.rows
         self.set_aside += answer.set_aside
-        self.batches += 1 if answer.rows else 0
+        self.batches += 1 if answer.rows or answer.along else 0
         self.cursor = answer.cursor
         self.reason = answer.reason or self.reason
         self.strikes = 0

@@ -20,7 +20,7 @@ from tests.lifecycle.fuzz.data import Filler
 from tests.lifecycle.fuzz.files import make_file
 from tests.lifecycle.fuzz.judge import Judge
 from tests.lifecycle.fuzz.schemas import make_shape
-from tests.lifecycle.fuzz.shapes import NOW, Shape, TableShape, World
+from tests.lifecycle.fuzz.shapes import NOW, Place, Shape, TableShape, World
 from tests.lifecycle.fuzz.verdict import Planned, Said, Verdict
 from tests.lifecycle.fuzz.writers import Writers
 
@@ -122,6 +122,7 @@ class _Case:
     text: str
     outcome: Outcome
     chance: random.Random
+    aside: frozenset[Place] = frozenset()
 
     def run(self) -> None:
         filler = Filler(self.chance, self.shape, NOW)
@@ -140,7 +141,8 @@ class _Case:
 
     def _alone(self, now: datetime) -> None:
         before = self.bench.read(self.shape)
-        judge = Judge(Contracts(self.text, self.shape), before, now)
+        judge = Judge(Contracts(self.text, self.shape), before, now, aside=self.aside)
+        self.aside = judge.set_aside
         self.outcome.history += [f"at {now}:", *_rows(before)]
         is_planned = self.chance.random() < _PLANNED
         said = self.sweep(now, judge.contracts, is_planned=is_planned)
@@ -208,6 +210,9 @@ class _Case:
             is_stopped = ruling.is_refused or where in verdict.said.failed or verdict.said.refused is not None
             counts[f"rules refused {kind}"] += is_stopped
             counts[f"rows {kind}"] += len(ruling.roots & missing)
+            heavy = {place for place in ruling.roots if verdict.judge.is_heavy(ruling.rule, place)}
+            counts["heavy rows that went in parts"] += len(heavy & missing) if ruling.rule.is_final else 0
+            counts["heavy rows set aside"] += 0 if ruling.rule.is_final else len(heavy - missing)
             counts["rows with a parent"] += len((ruling.taken - ruling.roots) & missing)
         counts["rows that had to go"] += len(verdict.must_go())
         if verdict.said.planned is not None and not verdict.said.failed and verdict.expected() is not None:

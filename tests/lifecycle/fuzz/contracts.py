@@ -28,6 +28,12 @@ class Rule:
     modes: Mapping[Slot, str]
     triggers: frozenset[str]
     is_budgeted: bool
+    bound: int = 1_000  # rows of one batch, with all that goes along
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a row that is dead stays so: what hangs on it may then go first, part by part."""
+        return self.kind in {"older_than", "terminal"} and not self.waits
 
     @property
     def takes(self) -> frozenset[Slot]:
@@ -68,11 +74,12 @@ class Contracts:
 
     def __post_init__(self) -> None:
         for name, section in tomllib.loads(self.text)["lifecycle"].items():
-            is_budgeted = "rows" in section.get("budget", {})
             for entry in section["tables"]:
-                self._table(name, entry, is_budgeted=is_budgeted)
+                self._table(name, entry, section)
 
-    def _table(self, contract: str, entry: Mapping[str, Any], *, is_budgeted: bool) -> None:
+    def _table(self, contract: str, entry: Mapping[str, Any], section: Mapping[str, Any]) -> None:
+        is_budgeted = "rows" in section.get("budget", {})
+        bound = section.get("batch", {}).get("max", 1_000)
         label = self.label(entry["name"], entry.get("schema"))
         self.owners.setdefault(label, set()).add(contract)
         modes = {self.slot(text, label): mode for text, mode in entry.get("children", {}).items()}
@@ -89,7 +96,7 @@ class Contracts:
                 before.add(self.beside(rule["log"], label))
             self.deleters.setdefault(label, set()).add(contract)
             triggers = frozenset(entry.get("triggers", []))
-            self.rules.append(Rule(contract, label, kind, rule, waits, modes, triggers, is_budgeted))
+            self.rules.append(Rule(contract, label, kind, rule, waits, modes, triggers, is_budgeted, bound))
 
     def label(self, name: str, schema: str | None) -> str:
         """The label of a table that a contract names."""

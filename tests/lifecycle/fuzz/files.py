@@ -46,7 +46,8 @@ class _Writer:
         self.lines += ["", f"[lifecycle.{name}]"]
         if self.chance.random() < 0.8:
             start = self.chance.choice((1, 2, 3, 7))
-            self.lines.append(f'batch = {{ start = {start}, max = {start * 4}, target = "1h" }}')
+            most = self.chance.choice((start, start, start * 4, 30))  # children included
+            self.lines.append(f'batch = {{ start = {start}, max = {most}, target = "1h" }}')
         if self.chance.random() < 0.06:
             self.lines.append(f"budget = {{ rows = {self.chance.randint(1, 6)} }}")
         for entry in entries:

@@ -38,7 +38,11 @@ class Judge:
     world: World
     now: datetime
     gone: frozenset[Place] = frozenset()  # rows that writers deleted themselves
+    aside: frozenset[Place] = frozenset()  # rows that an earlier sweep may have set aside
     rulings: list[Ruling] = field(default_factory=list)
+    set_aside: frozenset[Place] = (
+        frozenset()
+    )  # rows that need not go: a batch may not hold what hangs on them
 
     def __post_init__(self) -> None:
         self.rulings = [Ruling(rule, self.must_refuse(rule)) for rule in self.contracts.rules]
@@ -48,6 +52,7 @@ class Judge:
         for ruling in self.rulings:
             families = (self.family(ruling.rule, place) for place in ruling.roots)
             ruling.taken = set().union(*families) & may_go
+        self.set_aside = self.aside.union(*map(self._heavy, self.rulings))
 
     @property
     def shape(self) -> Shape:
@@ -73,6 +78,11 @@ class Judge:
             ruling.taken |= self.family(ruling.rule, place, gone=gone - {place})
         ruling.roots |= fresh
         return bool(fresh)
+
+    def _heavy(self, ruling: Ruling) -> set[Place]:
+        """The rows with which more would go than a batch may hold, where they cannot go in parts."""
+        roots = () if ruling.rule.is_final else ruling.roots
+        return {place for place in roots if self.is_heavy(ruling.rule, place)}
 
     def candidates(self, rule: Rule) -> set[Place]:
         """The rows that the rule's own words may mean."""
@@ -205,6 +215,26 @@ class Judge:
                 found.update(fresh)
                 ahead.extend(fresh)
         return found
+
+    def weight(self, rule: Rule, place: Place, *, path: tuple[Place, ...] = ()) -> int:
+        """How many rows would go or let go with a row, itself included, by every way that leads to them."""
+        if place in path:
+            return 0
+        reached = [
+            (link, child)
+            for link in self.links_of(rule)
+            if link.slot in rule.modes and link.parent == place[0]
+            if not (link.slot in rule.waits and place[0] == rule.table)
+            for child in self.world.referring(link, place)
+        ]
+        return 1 + sum(
+            self.weight(rule, child, path=(*path, place)) if link.slot in rule.takes else 1
+            for link, child in reached
+        )
+
+    def is_heavy(self, rule: Rule, place: Place) -> bool:
+        """Whether more would go with a row than a batch of its rule may hold."""
+        return self.weight(rule, place) > rule.bound
 
     def cut(self, rule: Rule, family: set[Place]) -> set[tuple[Place, str]]:
         """The references to a family that its rule says become NULL."""

@@ -210,6 +210,35 @@ def test_reference_to_a_row_that_went_may_be_cut(court: Court) -> None:
     assert court.faults(text, "UPDATE child SET parent_id = NULL", "DELETE FROM parent") == []
 
 
+def bounded(rules: str, bound: int) -> str:
+    """Parents of which one batch holds so many rows, children included."""
+    text = contract("app", parents(rules, CHILDREN))
+    return text.replace("[lifecycle.app]", f"[lifecycle.app]\nbatch = {{ start = 1, max = {bound} }}", 1)
+
+
+@pytest.mark.parametrize("bound", [2, 3])
+def test_row_that_no_batch_can_hold_whole_stays_whole(court: Court, bound: int) -> None:
+    court.add("parent", 1)
+    court.add("child", 2, parent_id=1)
+    court.add("child", 3, parent_id=1)
+    text, is_heavy = bounded(EXPIRES, bound), bound < 3
+
+    assert court.too_many(text, "DELETE FROM child", "DELETE FROM parent") == is_heavy
+    assert court.too_many(text, "DELETE FROM child WHERE mark = 2")
+    assert bool(court.faults(text)) != is_heavy
+
+
+def test_row_that_stays_dead_may_lose_its_children_first_and_has_to_go(court: Court) -> None:
+    court.add("parent", 1)
+    court.add("child", 2, parent_id=1)
+    court.add("child", 3, parent_id=1)
+    text = bounded('rules = [{ older_than = "at1", keep_for = "1d" }]', 2)
+
+    assert court.faults(text, "DELETE FROM child", "DELETE FROM parent") == []
+    [*faults] = court.faults(text, "DELETE FROM child WHERE mark = 2")
+    assert [fault.partition(":")[0] for fault in faults] == ["row too few"]
+
+
 @pytest.mark.parametrize(
     ("state", "days"), [("open", 9), ("done", 3), (None, 9)], ids=["not final", "too young", "no state"]
 )

@@ -78,6 +78,27 @@ class Verdict:
         for ruling in self.judge.rulings:
             if ruling.rule.kind in {"cap", "keep_last"}:
                 yield from self._below_the_cap(ruling)
+            if not ruling.rule.is_final:
+                yield from self._too_heavy(ruling)
+
+    def _too_heavy(self, ruling: Ruling) -> Iterator[str]:
+        """A row goes at once with all that hangs on it, and not at all where no batch could hold that."""
+        judge, rule = self.judge, ruling.rule
+        families = {place: judge.family(rule, place) for place in ruling.roots}
+        others = self._touched_by_others(ruling)
+        for place in sorted(ruling.roots):
+            beside = set().union(others, *(families[other] for other in families if other != place))
+            if place not in self.missing:
+                for torn in sorted((families[place] - beside) & self.missing):
+                    yield f"row too many: {torn} went, and {place} that it hangs on did not"
+            elif len(families[place]) > rule.bound and not families[place] & beside:
+                yield f"row too many: {place} went with more than {rule.bound} rows at once"
+
+    def _touched_by_others(self, ruling: Ruling) -> set[Place]:
+        """Rows that other rules may take or change."""
+        others = [other for other in self.judge.rulings if other is not ruling]
+        cuts = (self.judge.cut(other.rule, other.taken) for other in others)
+        return set().union(*(other.taken for other in others), *({place for place, _ in cut} for cut in cuts))
 
     def _below_the_cap(self, ruling: Ruling) -> Iterator[str]:
         """Of rows that tie at the edge, only as many may go as are beyond it."""
@@ -116,8 +137,14 @@ class Verdict:
         return {
             found
             for ruling in self.judge.rulings
-            for found in self.judge.cut(ruling.rule, ruling.taken & missing)
+            for found in self.judge.cut(ruling.rule, (ruling.taken & missing) | self._lightened(ruling))
         }
+
+    def _lightened(self, ruling: Ruling) -> set[Place]:
+        """Rows that may lose what hangs on them before they go themselves."""
+        judge, rule = self.judge, ruling.rule
+        heavy = [place for place in ruling.roots if rule.is_final and judge.is_heavy(rule, place)]
+        return set().union(*(judge.family(rule, place) for place in heavy))
 
     def too_few(self) -> Iterator[str]:
         """Rows that had to go and are there."""
@@ -132,7 +159,9 @@ class Verdict:
     def _above_the_cap(self, ruling: Ruling) -> Iterator[str]:
         for group in self._groups(ruling.rule):
             beyond = len(group) - ruling.rule.entry[ruling.rule.kind]
-            blocked = any(self.judge.is_blocked(ruling.rule, place, gone=()) for place in group)
+            blocked = group & self.judge.set_aside or any(
+                self.judge.is_blocked(ruling.rule, place, gone=()) for place in group
+            )
             if not blocked and not group & self._taken_by_others(ruling) and self._has_order(ruling, group):
                 left = beyond - len(group & self.missing)
                 if left > 0:
@@ -183,7 +212,7 @@ class Verdict:
         gone = {place for place in must if place[0] in before}
         return {
             place
-            for place in ruling.roots
+            for place in ruling.roots - self.judge.set_aside
             if self.judge.matches(rule, rows[place[1]]) is Passed.YES
             and self._is_beyond(ruling, place)
             and not self.judge.is_blocked(rule, place, gone=gone)

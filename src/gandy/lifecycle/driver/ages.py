@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, and_
 
 from gandy.lifecycle.driver.careful import CarefulLane
-from gandy.lifecycle.driver.guarded import Guard, GuardedLane
+from gandy.lifecycle.driver.guarded import Fitting, Guard, GuardedLane
+from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.pipelined import PipelinedLane
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
-    from gandy.lifecycle.selection.walks import AgeWalk, Selection
+    from gandy.lifecycle.selection.walks import AgeWalk, Child, Selection
 
 # Each row of a batch may take others along.
 _LARGEST_WITH_CHILDREN = 1000
@@ -77,14 +78,17 @@ class AgeSweep:
         def remember(connection: Connection, end: Values) -> None:
             progress.advance(connection, cutoff=since, cursor=end)
 
-        guard = Guard(selection, self.shift.session.dialect.has_row_locks)
+        fitting = Fitting(self.pace.largest)
+        guard = Guard(selection, self.shift.session.dialect.has_row_locks, fitting)
+        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember)
         driver = RowDriver(
             shift=self.shift,
             lane=self._lane(guard, progress, since=since, remember=remember),
-            careful=CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember),
+            careful=careful,
+            heavy=HeavyLane(guard, careful, is_final=may_go_in_parts(self.walk)),
             throttles=self.throttles,
         )
-        pace = pace_for(selection, self.pace)
+        pace = pace_for(selection.children, self.pace)
         result = drive(walk(after, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
         if result.ending is Ending.EXHAUSTED and (after is not None or result.cursor is not None):
             with self.shift.session.writing() as connection:
@@ -100,9 +104,9 @@ class AgeSweep:
         return OrdinaryLane(self.shift, guard.selection, remember)
 
 
-def pace_for(selection: Selection, pace: Pace) -> Pace:
+def pace_for(children: Sequence[Child], pace: Pace) -> Pace:
     """The pace, with smaller batches where rows take others along."""
-    if not selection.children:
+    if not children:
         return pace
     largest = min(pace.largest, _LARGEST_WITH_CHILDREN)
     return replace(pace, start=min(pace.start, largest), largest=largest)

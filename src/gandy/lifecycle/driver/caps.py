@@ -9,7 +9,8 @@ from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select
 
 from gandy.lifecycle.driver.ages import EVERY_POISON_ROW, pace_for, without
 from gandy.lifecycle.driver.careful import CarefulLane
-from gandy.lifecycle.driver.guarded import Guard, GuardedLane
+from gandy.lifecycle.driver.guarded import Fitting, Guard, GuardedLane
+from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.rows import RowDriver
 from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
@@ -182,14 +183,17 @@ class CapSweep:
                 return None
             return self._selection(key.values, bound, order).dead
 
-        guard = Guard(selection, self.shift.session.dialect.has_row_locks, again)
+        fitting = Fitting(self.pace.largest)
+        guard = Guard(selection, self.shift.session.dialect.has_row_locks, fitting, again)
+        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember)
         driver = RowDriver(
             shift=self.shift,
             lane=GuardedLane(self.shift, guard, remember),
-            careful=CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember),
+            careful=careful,
+            heavy=HeavyLane(guard, careful, is_final=may_go_in_parts(self.walk)),
             throttles=self.throttles,
         )
-        pace = pace_for(selection, self.pace)
+        pace = pace_for(selection.children, self.pace)
         return drive(walk(None, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
 
     def _remember(self, reached: Values | None, began_at: Values | None) -> None:

@@ -33,6 +33,9 @@ class CarefulLane:
 
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         """Delete what can go of the next batch and quarantine the rest, in one transaction."""
+        return self.guard.fitting.fit(limit, lambda rows: self._advance(after, rows))
+
+    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
         with self.shift.session.batch(self.shift.patience) as connection:
             end, is_full = find_end(connection, self.guard.selection, after=after, limit=limit)
             if end is None:
@@ -42,7 +45,7 @@ class CarefulLane:
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             doomed = self.guard.doomed(connection, after, end)
             removed = remove_singly(connection, doomed, self.shift)
-            self._quarantine(connection, doomed.rows, removed.refused)
+            self.quarantine(connection, doomed.rows, removed.refused)
             self.remember(connection, end)
         reason = next(iter(removed.refused.values()), None)
         return Advanced(end, is_full, removed.rows, removed.gone, len(removed.refused), reason)
@@ -56,7 +59,8 @@ class CarefulLane:
             put_in_quarantine(connection, [self._row(key, reason) for key in found.scalars()])
             self.remember(connection, end)
 
-    def _quarantine(self, connection: Connection, rows: Rows, refused: Mapping[Values, str]) -> None:
+    def quarantine(self, connection: Connection, rows: Rows, refused: Mapping[Values, str]) -> None:
+        """Record rows that stay, each with the reason."""
         poison = rows.only(list(refused))
         for part in poison.parts():
             clause = rows.table.clause

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, select
 from typing_extensions import override
 
 from gandy.lifecycle.driver.lanes import Advanced, Lane, Remember, find_end
-from gandy.lifecycle.driver.levels import Level, Removal, lock_levels, narrow_levels
+from gandy.lifecycle.driver.levels import (
+    BeyondBoundError,
+    Level,
+    Removal,
+    Room,
+    lock_levels,
+    narrow_levels,
+)
 from gandy.lifecycle.selection.addresses import Rows, found, rows_of
 from gandy.lifecycle.selection.statements import Values, in_range
 
@@ -24,6 +31,32 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import Selection
 
 Again = Callable[[Connection], ColumnElement[bool] | None]
+T = TypeVar("T")
+
+
+class Fitting:
+    """How many rows fit into a batch with all that goes with them: it follows what earlier ones took."""
+
+    __slots__ = ("_rows", "bound")
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self._rows = bound
+
+    def fit(self, limit: int, attempt: Callable[[int], T]) -> T:
+        """Try with fewer rows, each time in a new transaction, until they fit or one alone does not."""
+        while True:
+            try:
+                return attempt(min(limit, self._rows))
+            except BeyondBoundError as beyond:
+                self._rows = max(1, beyond.parents // 2)
+                if beyond.parents <= 1:
+                    raise
+
+    def learn(self, rows: int, room: Room) -> None:
+        """Take in what so many rows took along."""
+        if rows:
+            self._rows = max(1, min(2 * rows, self.bound * rows // (self.bound - room.left)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +73,27 @@ class Guard:
 
     selection: Selection
     has_locks: bool
+    fitting: Fitting
     again: Again | None = None  # what is asked after the locks; it answers None where no row may go any more
 
     def doomed(self, connection: Connection, after: Values | None, end: Values) -> Doomed:
         """The rows of the range that may go, as of a statement after their locks."""
         locked = self._lock(connection, after, end)
-        levels = lock_levels(connection, locked, self.selection.children)
-        rows = locked.only(self._still_dead(connection, locked))
+        room = Room(max(0, self.fitting.bound - len(locked)))
+        try:
+            levels = lock_levels(connection, locked, self.selection.children, room=room)
+        except BeyondBoundError as error:
+            raise BeyondBoundError(len(locked)) from error
+        self.fitting.learn(len(locked), room)
+        rows = locked.only(self.still_dead(connection, locked))
         if len(rows) < len(locked):
             levels = narrow_levels(connection, rows, levels)
         return Doomed(rows, levels)
+
+    def lock_one(self, connection: Connection, after: Values | None, end: Values) -> Rows:
+        """The one row of the range, locked; none where it is not dead any more."""
+        rows = self._lock(connection, after, end)
+        return rows.only(rows.addresses[:1])
 
     def _lock(self, connection: Connection, after: Values | None, end: Values) -> Rows:
         rows = rows_of(self.selection.table, has_locks=self.has_locks)
@@ -61,7 +105,8 @@ class Guard:
         )
         return rows.only(found(connection, statement))
 
-    def _still_dead(self, connection: Connection, locked: Rows) -> list[Values]:
+    def still_dead(self, connection: Connection, locked: Rows) -> list[Values]:
+        """Those of the locked rows that may go, as of this statement."""
         dead = self.selection.dead if self.again is None else self.again(connection)
         if dead is None:
             return []
@@ -83,6 +128,9 @@ class GuardedLane(Lane):
 
     @override
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
+        return self._guard.fitting.fit(limit, lambda rows: self._advance(after, rows))
+
+    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
         self.end = None
         with self._shift.session.batch(self._shift.patience) as connection:
             end, is_full = find_end(connection, self._guard.selection, after=after, limit=limit)

@@ -22,12 +22,14 @@ Remember = Callable[[Connection, Values], None]
 class Advanced:
     """A batch that was committed, and where it ended."""
 
-    end: Values
+    end: Values | None
     is_full: bool
     rows: int
     counts: Counts
     set_aside: int = 0
     reason: str | None = None
+    along: int = 0  # rows that went before the one that they hang on
+    is_past: bool = True  # else the cursor stays where it was
 
 
 class Lane(Protocol):

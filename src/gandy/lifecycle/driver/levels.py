@@ -6,7 +6,21 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
-from sqlalchemy import Connection, Delete, Select, Text, Update, cast, delete, select, update
+from sqlalchemy import (
+    Connection,
+    Delete,
+    Select,
+    Text,
+    Update,
+    and_,
+    cast,
+    delete,
+    func,
+    literal,
+    select,
+    true,
+    update,
+)
 
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
@@ -16,7 +30,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.selection.statements import Values
-    from gandy.lifecycle.selection.walks import Child
+    from gandy.lifecycle.selection.walks import Child, Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +42,86 @@ class Level:
     below: tuple[Level, ...] = ()
 
 
-def lock_levels(connection: Connection, parents: Rows, children: Sequence[Child]) -> tuple[Level, ...]:
+class BeyondBoundError(Exception):
+    """More rows would go with these than one batch may hold."""
+
+    def __init__(self, parents: int) -> None:
+        super().__init__(parents)
+        self.parents = parents
+
+
+@dataclass(slots=True)
+class Room:
+    """How many more rows one transaction may take along; what is read and locked ends one row beyond."""
+
+    left: int
+
+    def take(self, rows: int, *, parents: int) -> None:
+        """Use room up."""
+        self.left -= rows
+        if self.left < 0:
+            raise BeyondBoundError(parents)
+
+
+def lock_levels(
+    connection: Connection, parents: Rows, children: Sequence[Child], *, room: Room
+) -> tuple[Level, ...]:
     """Lock every row that would go with these: no child of a locked row can be added any more."""
-    return tuple(_lock(connection, parents, child) for child in children)
+    return tuple(_lock(connection, parents, child, room=room) for child in children)
 
 
-def _lock(connection: Connection, parents: Rows, child: Child) -> Level:
+def _lock(connection: Connection, parents: Rows, child: Child, *, room: Room) -> Level:
     rows = rows_of(child.table, has_locks=parents.has_locks)
     if child.mode is ChildMode.SET_NULL:
+        room.take(_count_of(connection, child, parents, most=room.left + 1), parents=len(parents))
         return Level(child, rows)
-    locked = rows.only(_of(connection, rows, child, parents=parents, is_locking=True))
-    return Level(child, locked, lock_levels(connection, locked, child.children))
+    locked = rows.only(lock_some(connection, child, parents, most=room.left + 1))
+    room.take(len(locked), parents=len(parents))
+    return Level(child, locked, lock_levels(connection, locked, child.children, room=room))
 
 
-def _of(
-    connection: Connection, rows: Rows, child: Child, *, parents: Rows, is_locking: bool = False
-) -> list[Values]:
+def lock_some(connection: Connection, child: Child, parents: Rows, *, most: int) -> list[Values]:
+    """Lock so many of the rows that refer to the parents."""
+    rows = rows_of(child.table, has_locks=parents.has_locks)
+    addresses: dict[Values, None] = {}
+    for part in parents.parts():
+        mine = _some_of(child, part, rows.columns(), most=most - len(addresses), is_locking=True)
+        addresses.update(dict.fromkeys(found(connection, mine)))
+    return list(addresses)
+
+
+def _count_of(connection: Connection, child: Child, parents: Rows, *, most: int) -> int:
+    """How many rows refer to the parents, reading no more than so many."""
+    counted = 0
+    for part in parents.parts():
+        some = _some_of(child, part, (literal(1).label("one"),), most=most - counted)
+        counted += connection.execute(select(func.count()).select_from(some.subquery())).scalar_one()
+    return counted
+
+
+def _some_of(
+    child: Child, parents: Rows, columns: Columns, *, most: int, is_locking: bool = False
+) -> Select[Any]:
+    """So many of the rows that refer to the parents.
+
+    A limit makes PostgreSQL prefer a plan that begins soon: it would merge the whole index of the reference
+    with the parents. Where there is such an index, it is searched for one parent after the other instead.
+    """
+    clause = child.table.clause
+    mine = select(*columns).select_from(clause).limit(most)
+    mine = mine.with_for_update(of=clause) if is_locking else mine
+    if not (parents.has_locks and child.table.has_index_on(child.columns)):
+        return mine.where(refers(child, parents_of(child, parents)))
+    above = parents_of(child, parents).subquery()
+    pairs = zip(child.columns, child.parent_columns, strict=True)
+    of_one = mine.where(*(clause.c[name] == above.c[theirs] for name, theirs in pairs)).lateral()
+    return select(*of_one.c).select_from(above.join(of_one, true())).limit(most)
+
+
+def _of(connection: Connection, rows: Rows, child: Child, *, parents: Rows) -> list[Values]:
     addresses: dict[Values, None] = {}
     for part in parents.parts():
         mine = select(*rows.columns()).where(refers(child, parents_of(child, part)))
-        if is_locking:
-            mine = mine.with_for_update(of=child.table.clause)
         addresses.update(dict.fromkeys(found(connection, mine)))
     return list(addresses)
 
@@ -91,6 +164,15 @@ class Removal:
         rows = self._delete(parents)
         self.gone[self.label(parents.table.name)] += rows
         return rows
+
+    def cut(self, child: Child, rows: Rows) -> int:
+        """Cut the references of these rows alone; how many of them refer to nothing any more."""
+        clause, let_go = child.table.clause, 0
+        is_null = and_(*(clause.c[name].is_(None) for name in child.nulled))  # a trigger may have its way
+        for part in self._where_now(rows).parts():
+            cutting = update(clause).where(part.are(clause)).values(dict.fromkeys(child.nulled))
+            let_go += sum(self.connection.execute(cutting.returning(is_null)).scalars())
+        return let_go
 
     def _settle(self, parents: Rows, level: Level) -> None:
         for below in cut_last(level.below):

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.driver.levels import BeyondBoundError
 from gandy.sweep import (
     Answer,
     Attempt,
@@ -29,6 +30,7 @@ from gandy.sweep import (
 
 if TYPE_CHECKING:
     from gandy.lifecycle.driver.careful import CarefulLane
+    from gandy.lifecycle.driver.heavy import HeavyLane
     from gandy.lifecycle.driver.lanes import Advanced, Lane
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
@@ -41,6 +43,7 @@ class RowDriver:
     shift: Shift
     lane: Lane
     careful: CarefulLane
+    heavy: HeavyLane
     throttles: list[Throttle]
 
     def perform(self, request: Request[Values]) -> Answer[Values]:
@@ -64,15 +67,23 @@ class RowDriver:
         """One batch; where a row of it cannot go, once more with each row on its own."""
         started = time.perf_counter()
         try:
-            try:
-                done = self.lane.advance(after, limit)
-            except (DBAPIError, psycopg.Error) as error:
-                if self.shift.session.dialect.failure(error) is not Failure.ROW:
-                    raise
-                done = self.careful.advance(after, limit)
+            done = self._advance(after, limit)
         except (DBAPIError, psycopg.Error) as error:
             return self._failed(error, _since(started))
         return self._swept(done, after, _since(started))
+
+    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
+        if self.heavy.is_at(after):
+            return self.heavy.advance(after, limit)
+        try:
+            try:
+                return self.lane.advance(after, limit)
+            except (DBAPIError, psycopg.Error) as error:
+                if self.shift.session.dialect.failure(error) is not Failure.ROW:
+                    raise
+                return self.careful.advance(after, limit)
+        except BeyondBoundError:
+            return self.heavy.advance(after, limit)
 
     def _swept(self, done: Advanced | None, after: Values | None, elapsed: timedelta) -> Swept[Values]:
         if done is None:
@@ -85,6 +96,7 @@ class RowDriver:
             elapsed=elapsed,
             set_aside=done.set_aside,
             reason=done.reason,
+            along=done.along,
         )
 
     def _failed(self, error: DBAPIError | psycopg.Error, elapsed: timedelta) -> Refused | Contended:
@@ -96,7 +108,8 @@ class RowDriver:
         raise error
 
     def _set_aside(self, after: Values | None) -> Answer[Values]:
-        answer, end = self._attempt(after, 1), self.lane.end
+        answer = self._attempt(after, 1)
+        end = self.heavy.end if self.heavy.is_at(after) else self.lane.end
         if not isinstance(answer, Refused) or end is None:
             return answer
         self.careful.set_aside(end, answer.reason)

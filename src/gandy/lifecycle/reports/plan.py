@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, and_, func, select
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
@@ -18,9 +18,19 @@ from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
+from gandy.lifecycle.driver.heavy import may_go_in_parts
 from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
 from gandy.lifecycle.selection.findings import Severity
-from gandy.lifecycle.selection.foresight import Along, Gone, Taken, extent, rows_of, selected, taken_by
+from gandy.lifecycle.selection.foresight import (
+    Along,
+    Gone,
+    Taken,
+    does_fit,
+    extent,
+    rows_of,
+    selected,
+    taken_by,
+)
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
 from gandy.lifecycle.state.holds import REMEMBERED, with_recorded
 from gandy.lifecycle.state.progress import read_states
@@ -39,6 +49,10 @@ if TYPE_CHECKING:
 
 _AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
 _SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"
+_SET_ASIDE = (
+    "{rows} set aside and not counted: with each more rows would go than the {bound:,} of a batch, and the "
+    "rule may come to spare it between two batches"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +76,11 @@ class PlannedRule:
     triggers: tuple[str, ...] = ()  # that fire when the rows go
     notes: tuple[str, ...] = ()  # what the numbers cannot know
     is_counted: bool = True
+
+    @property
+    def written(self) -> int:
+        """Rows that go or let go, of all tables."""
+        return self.rows + sum(self.children.values()) + sum(self.set_null.values())
 
 
 def plan(
@@ -147,24 +166,33 @@ class _Planner:
             return replace(planned, is_counted=False, notes=(*planned.notes, note))
 
     def _rows(self, connection: Connection, walk: AgeWalk | CapWalk, planned: PlannedRule) -> PlannedRule:
-        is_poisoned = walk.key.table in self._quarantine
+        is_poisoned, bound = walk.key.table in self._quarantine, self._seen.contract.batch.largest
         selection = without(selected(walk, self._now), walk.key, if_any=is_poisoned)
         taken = taken_by(walk, selection, self._gone)
+        planned = self._counted(connection, walk, taken, planned=planned)
+        if not may_go_in_parts(walk) and planned.written > bound:
+            fits = does_fit(walk.table, walk.children, bound)
+            taken = taken_by(walk, replace(selection, dead=and_(selection.dead, fits)), self._gone)
+            planned = _without_heavy(planned, self._counted(connection, walk, taken, planned=planned), bound)
+        self._gone.add(walk.table, taken.rows)
+        for table, goes in taken.along().values():
+            self._gone.add(table, rows_of(table, goes))
+        return planned
+
+    def _counted(
+        self, connection: Connection, walk: AgeWalk | CapWalk, taken: Taken, *, planned: PlannedRule
+    ) -> PlannedRule:
         rows, oldest, newest = _extent(connection, walk, taken)
-        along, batch = taken.along(), pace_for(selection, self._seen.contract.batch).start
+        pace = pace_for(taken.children, self._seen.contract.batch)
         planned = replace(
             planned,
             rows=rows,
             oldest=oldest,
             newest=newest,
-            children=self._count(connection, along),
+            children=self._count(connection, taken.along()),
             set_null=self._count(connection, taken.let_go()),
-            batches=ceil(rows / batch),
         )
-        self._gone.add(walk.table, taken.rows)
-        for table, goes in along.values():
-            self._gone.add(table, rows_of(table, goes))
-        return planned
+        return replace(planned, batches=ceil(max(rows / pace.start, planned.written / pace.largest)))
 
     def _partitions(self, connection: Connection, walk: PartitionWalk, planned: PlannedRule) -> PlannedRule:
         dialect = self._session.dialect
@@ -198,6 +226,15 @@ def _extent(
         return int(connection.execute(taken.count).scalar_one()), None, None
     [rows, oldest, newest] = connection.execute(extent(taken, walk.instant, walk.form)).one()
     return int(rows), read_instant(oldest, walk.form), read_instant(newest, walk.form)
+
+
+def _without_heavy(every: PlannedRule, light: PlannedRule, bound: int) -> PlannedRule:
+    """What is left once rows are set aside with which more would go than a batch may hold."""
+    heavy = every.rows - light.rows
+    if not heavy:
+        return light
+    rows = "1 row is" if heavy == 1 else f"{heavy:,} rows are"
+    return replace(light, notes=(*light.notes, _SET_ASIDE.format(rows=rows, bound=bound)))
 
 
 def _notes(walk: Walk, seen: Survey) -> Iterator[str]:

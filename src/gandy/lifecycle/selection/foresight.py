@@ -32,10 +32,11 @@ from gandy.lifecycle.database.instants import Form, readable
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
 
+_Path = list[tuple[FromClause, list[ColumnElement[bool]]]]
 _Paths = list[tuple[TableFacts, ColumnElement[bool]]]
 Along = dict[TableName, tuple[TableFacts, ColumnElement[bool]]]
 
@@ -178,6 +179,29 @@ def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> Taken
         ranked.c.gandy_rank > walk.rule.rows, ranked.c.gandy_may_go
     )
     return Taken(walk.table, beyond.cte(), selection.children)
+
+
+def does_fit(table: TableFacts, children: Sequence[Child], bound: int) -> ColumnElement[bool]:
+    """The row is within a bound of rows with all that would go or let go with it."""
+    counts = (
+        select(func.count())
+        .select_from(*(source for source, _ in path))
+        .where(*(condition for _, joined in path for condition in joined))
+        .correlate(table.clause)
+        .scalar_subquery()
+        for path in _paths_below(table.clause, children)
+    )
+    return sum(counts, start=literal(1)) <= bound
+
+
+def _paths_below(parent: FromClause, children: Sequence[Child]) -> Iterator[_Path]:
+    for child in children:
+        source = child.table.clause.alias()
+        pairs = zip(child.columns, child.parent_columns, strict=True)
+        step = (source, [source.c[mine] == parent.c[theirs] for mine, theirs in pairs])
+        yield [step]
+        if child.mode is not ChildMode.SET_NULL:
+            yield from ([step, *further] for further in _paths_below(source, child.children))
 
 
 def oldest_instant(selection: Selection, form: Form) -> Select[Any]:

@@ -1,0 +1,191 @@
+"""A row with which more would go than one batch may hold: what hangs on it goes first, part by part.
+
+Each part is a batch like any other: the row is locked and asked for again, and so is everything that goes.
+The cursor stays before the row until the row itself goes with the last part. Where the row may come back to
+life in between, no part of it goes: it is set aside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Select, func, literal, select, text
+from sqlalchemy.exc import DBAPIError
+
+from gandy.lifecycle.contract.rules import OlderThan, Terminal
+from gandy.lifecycle.contract.tables import ChildMode
+from gandy.lifecycle.database.dialect import Failure
+from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.driver.lanes import Advanced, find_end
+from gandy.lifecycle.driver.levels import BeyondBoundError, Level, Removal, Room, lock_levels, lock_some
+from gandy.lifecycle.selection.addresses import Rows, parents_of, refers, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gandy.lifecycle.driver.careful import CarefulLane
+    from gandy.lifecycle.driver.guarded import Guard
+    from gandy.lifecycle.selection.statements import Values
+    from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child
+
+_MOST_COUNTED = 1_000_000
+_STUCK = "{rows} rows that refer to it were deleted or let go, and are still there; does a trigger keep them?"
+_REFUSED = (
+    "{rows} rows would go with it, and a batch holds at most {bound:,}; the rule may come to spare the row "
+    "between two batches, so they cannot go before it. Give {tables} a rule of their own that goes first, or "
+    "raise max of the contract's batch; then: gandy lifecycle quarantine --release"
+)
+
+
+def may_go_in_parts(walk: AgeWalk | CapWalk) -> bool:
+    """Whether a row that is dead once stays so: an age only grows, and a terminal state is final."""
+    return isinstance(walk.rule, OlderThan | Terminal) and not walk.rule.wait_for
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Locked rows that go in one transaction, and whether they are all that hangs on a row."""
+
+    levels: tuple[Level, ...] = ()
+    rows: int = 0
+    is_whole: bool = True
+
+
+def gather(connection: Connection, parents: Rows, children: Sequence[Child], *, room: int) -> Part:
+    """Lock what hangs on the parents, as far as there is room; no row without all that hangs on it."""
+    gathered = Part()
+    for child in sorted(children, key=lambda child: child.mode is ChildMode.SET_NULL):
+        more = _gather(connection, parents, child, room=room - gathered.rows)
+        gathered = Part(gathered.levels + more.levels, gathered.rows + more.rows, more.is_whole)
+        if not gathered.is_whole:
+            break
+    return gathered
+
+
+def _gather(connection: Connection, parents: Rows, child: Child, *, room: int) -> Part:
+    locked = lock_some(connection, child, parents, most=room + 1)
+    rows = rows_of(child.table, has_locks=parents.has_locks).only(locked[:room])
+    part = Part((Level(child, rows),), len(rows), is_whole=len(locked) <= room)
+    is_going = child.mode is not ChildMode.SET_NULL
+    return _with_all_below(connection, part, room) if is_going and len(rows) else part
+
+
+def _with_all_below(connection: Connection, part: Part, room: int) -> Part:
+    """As many of the rows as there is room for with all that hangs on them, or a part of one."""
+    [level] = part.levels
+    count = len(level.rows)
+    while True:
+        mine, left = level.rows.only(level.rows.addresses[:count]), Room(room - count)
+        try:
+            below = lock_levels(connection, mine, level.child.children, room=left)
+        except BeyondBoundError:
+            if count == 1:
+                return replace(gather(connection, mine, level.child.children, room=room), is_whole=False)
+            count //= 2
+        else:
+            is_whole = part.is_whole and count == len(level.rows)
+            return Part((Level(level.child, mine, below),), room - left.left, is_whole)
+
+
+class HeavyLane:
+    """Batches of one row, or of a part of what hangs on it."""
+
+    def __init__(self, guard: Guard, careful: CarefulLane, *, is_final: bool) -> None:
+        self.end: Values | None = None
+        self._guard = guard
+        self._careful = careful
+        self._shift = careful.shift
+        self._is_final = is_final  # a row that is dead stays so
+        self._reached: tuple[Values | None] | None = None
+
+    def is_at(self, after: Values | None) -> bool:
+        """Whether the next row after this cursor was found to be heavy."""
+        return self._reached == (after,)
+
+    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+        """Delete the next row with all that hangs on it, or a part of that, in one transaction."""
+        self._reached, self.end = (after,), None
+        with self._shift.session.batch(self._shift.patience) as connection:
+            end, is_full = find_end(connection, self._guard.selection, after=after, limit=1)
+            if end is None:
+                return None
+            self.end = end
+            self._shift.lease.renew(connection)
+            if self._guard.has_locks:  # a check that waits for the commit would spoil the whole batch
+                connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
+            row = self._guard.lock_one(connection, after, end)
+            part = gather(connection, row, self._guard.selection.children, room=self._room(limit))
+            done = Advanced(end, is_full, 0, {})
+            if self._guard.still_dead(connection, row):
+                done = self._take(connection, row, part, passed=done, room=self._room(limit))
+            if done.is_past:
+                self._careful.remember(connection, end)
+        return done if done.is_past else replace(done, end=after)
+
+    def _room(self, limit: int) -> int:
+        """The rows of one transaction; where no part may go alone, all that a batch may hold."""
+        return limit if self._is_final else self._guard.fitting.bound
+
+    def _take(
+        self, connection: Connection, row: Rows, part: Part, *, passed: Advanced, room: int
+    ) -> Advanced:
+        does_fit = part.is_whole and part.rows < room
+        if not does_fit and not self._is_final:
+            return self._set_aside(connection, row, passed, reason=self._refusal(connection, row))
+        removal = Removal.on(connection, self._shift.label)
+        try:
+            with connection.begin_nested():
+                if does_fit:
+                    rows = removal.remove(row, part.levels)
+                    return replace(passed, rows=rows, counts=removal.gone)
+                along = _remove_part(removal, part)
+        except DBAPIError as error:
+            if self._shift.session.dialect.failure(error) is not Failure.ROW:
+                raise
+            return self._set_aside(connection, row, passed, reason=said(error))
+        if not along:
+            return self._set_aside(connection, row, passed, reason=_STUCK.format(rows=part.rows))
+        return replace(passed, is_full=True, counts=removal.gone, along=along, is_past=False)
+
+    def _set_aside(self, connection: Connection, row: Rows, passed: Advanced, *, reason: str) -> Advanced:
+        self._careful.quarantine(connection, row, dict.fromkeys(row.addresses, reason))
+        return replace(passed, set_aside=len(row), reason=reason)
+
+    def _refusal(self, connection: Connection, row: Rows) -> str:
+        children = self._guard.selection.children
+        count = 0
+        for counting in _counting(children, lambda child: parents_of(child, row)):
+            some = counting.limit(_MOST_COUNTED + 1 - count).subquery()
+            count += connection.execute(select(func.count()).select_from(some)).scalar_one()
+        return _REFUSED.format(
+            rows=f"{count:,}" if count <= _MOST_COUNTED else f"more than {_MOST_COUNTED:,}",
+            bound=self._guard.fitting.bound,
+            tables=" and ".join(dict.fromkeys(self._shift.label(child.table.name) for child in children)),
+        )
+
+
+def _remove_part(removal: Removal, part: Part) -> int:
+    """Delete the rows of a part and cut its references; how many rows were changed."""
+    let_go = 0
+    for level in part.levels:
+        if level.child.mode is ChildMode.SET_NULL:
+            let_go += removal.cut(level.child, level.rows)
+        else:
+            removal.remove(level.rows, level.below)
+    return let_go + removal.gone.total()
+
+
+def _counting(children: Sequence[Child], above: Callable[[Child], Select[Any]]) -> Iterator[Select[Any]]:
+    """One row for each row that would go, or let go, at any depth."""
+    for child in children:
+        yield select(literal(1)).select_from(child.table.clause).where(refers(child, above(child)))
+        if child.mode is not ChildMode.SET_NULL:
+            yield from _counting(child.children, partial(_of_level, child, above))
+
+
+def _of_level(level: Child, above: Callable[[Child], Select[Any]], child: Child) -> Select[Any]:
+    alias = level.table.clause.alias()
+    mine = select(*(alias.c[name] for name in child.parent_columns))
+    return mine.where(refers(level, above(level), alias))

@@ -1,0 +1,299 @@
+"""A batch is bounded in rows that go, children included: parents with more children than that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import Connection, Engine, event
+
+from gandy.clock import ManualClock
+from gandy.lifecycle import (
+    Attendance,
+    Contract,
+    Table,
+    Throttle,
+    cap,
+    expires,
+    keep,
+    keep_last,
+    older_than,
+    plan,
+    quarantine,
+    run_contracts,
+    stale_cursor,
+    terminal,
+)
+from tests.lifecycle.ground import NOW, ago, steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gandy.lifecycle.contract.rules import Rule
+    from gandy.lifecycle.supervisor.report import ContractReport
+    from tests.lifecycle.ground import Ground
+
+BOUND = 200
+OLD = older_than("at", keep_for="7d")
+GOING = ("child.parent_id", "grandchild.child_id")
+# Every row that is there, and once more for every reference: what is left of both tells what was written.
+LEFT = """
+SELECT (SELECT count(*) FROM parent) + (SELECT count(*) FROM child) + (SELECT count(*) FROM grandchild)
+     + (SELECT count(parent_id) FROM link)
+"""
+
+
+def make(ground: Ground, action: str = "", *, children: int = 150, grandchildren: int = 600) -> None:
+    """Three parents; the second one has many children, which share many grandchildren."""
+    ground.run(
+        "CREATE TABLE parent (id {key}, at {instant}, state text)",
+        f"CREATE TABLE child (id {{key}}, parent_id bigint REFERENCES parent (id) {action})",
+        "CREATE TABLE grandchild (id {key}, child_id bigint REFERENCES child (id) "
+        f"{action}, held {{flag}})",
+        "CREATE TABLE link (id {key}, parent_id bigint REFERENCES parent (id))",
+        "CREATE TABLE log (id {key}, at {instant})",
+        "CREATE INDEX by_age ON parent (at, id)",
+        "CREATE INDEX by_state ON parent (state, at, id)",
+        "CREATE INDEX by_parent ON child (parent_id)",
+        "CREATE INDEX by_child ON grandchild (child_id)",
+        "CREATE INDEX by_link ON link (parent_id)",
+    )
+    ground.fill("parent", [(n, ago(days=12 - n), "done") for n in (1, 2, 3)])
+    ground.fill("child", [(n, 2) for n in range(children)] + [(10_001, 1), (10_003, 3)])
+    if grandchildren:
+        ground.fill("grandchild", [(n, n * children // grandchildren, None) for n in range(grandchildren)])
+
+
+def contract_of(
+    rule: Rule = OLD,
+    *,
+    mode: str = "delete_first",
+    ask: Callable[[], bool] | None = None,
+    triggers: tuple[str, ...] = (),
+) -> Contract:
+    children = {**dict.fromkeys(GOING, mode), "link.parent_id": "set_null"}
+    table = Table("parent", [rule], children=children, throttle=Throttle(ask=ask), triggers=triggers)
+    return Contract("app", [table, Table("grandchild", [keep("held", equals=True)])], batch=steps_of(BOUND))
+
+
+def sweep(ground: Ground, contract: Contract, *, later: timedelta = timedelta(0)) -> ContractReport:
+    by = Attendance(clock=ManualClock(NOW + later))
+    [report] = run_contracts([contract], ground.url, attendance=by)
+    return report
+
+
+@contextmanager
+def transactions() -> Iterator[list[int]]:
+    """How many rows each transaction that commits meanwhile deletes or cuts off."""
+    left: list[int] = []
+
+    def look(connection: Connection) -> None:
+        left.append(int(connection.exec_driver_sql(LEFT).scalar_one()))
+
+    event.listen(Engine, "commit", look)
+    sizes: list[int] = []
+    try:
+        yield sizes
+    finally:
+        event.remove(Engine, "commit", look)
+        sizes += [before - after for before, after in pairwise(left) if before != after]
+
+
+@dataclass
+class Between:
+    """Asked between two batches; acts once, before the one of this number."""
+
+    act: Callable[[], None] = lambda: None
+    number: int = 5
+    asked: int = field(default=0)
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        if self.asked == self.number:
+            self.act()
+        return False
+
+
+@pytest.mark.parametrize("mode", ["delete_first", "cascade"])
+def test_the_rows_under_one_parent_go_over_several_transactions(ground: Ground, mode: str) -> None:
+    make(ground, "ON DELETE CASCADE" if mode == "cascade" else "", children=500, grandchildren=2_000)
+    between = Between()
+    contract = contract_of(mode=mode, ask=between)
+
+    with transactions() as sizes:
+        report = sweep(ground, contract)
+
+    assert (report.failures, quarantine(ground.url)) == ([], [])
+    assert report.counts == {"parent": 3, "child": 502, "grandchild": 2_000}
+    assert ground.rows(LEFT) == [(0,)]
+    assert max(sizes) <= BOUND
+    assert sum(sizes) == 2_505
+    assert len(sizes) <= between.asked
+    [outcome] = report.rules
+    assert (outcome.rows, outcome.batches) == (3, len(sizes))
+
+
+def test_references_that_are_cut_count_too(ground: Ground) -> None:
+    make(ground, grandchildren=0, children=10)
+    ground.fill("link", [(n, 2) for n in range(900)])
+
+    with transactions() as sizes:
+        report = sweep(ground, contract_of())
+
+    assert report.counts == {"parent": 3, "child": 12}
+    assert ground.rows("SELECT count(*), count(parent_id) FROM link") == [(900, 0)]
+    assert max(sizes) <= BOUND
+    assert sum(sizes) == 915
+
+
+def test_several_parents_share_the_bound(ground: Ground) -> None:
+    make(ground, grandchildren=0, children=3)
+    ground.fill("parent", [(n, ago(days=9), "done") for n in range(100, 200)])
+    ground.fill("child", [(n, n // 10) for n in range(1_000, 2_000)])
+
+    with transactions() as sizes:
+        report = sweep(ground, contract_of())
+
+    assert report.counts == {"parent": 103, "child": 1_005}
+    assert max(sizes) <= BOUND
+    assert len(sizes) < 20
+
+
+def test_a_child_that_is_added_between_two_transactions_goes_too(ground: Ground) -> None:
+    make(ground)
+    between = Between(lambda: ground.fill("child", [(20_000, 2)]), number=3)
+
+    report = sweep(ground, contract_of(ask=between))
+
+    assert ground.rows(LEFT) == [(0,)]
+    assert report.counts["child"] == 153
+
+
+@pytest.mark.parametrize(
+    "protection",
+    [
+        "UPDATE parent SET at = '2026-03-01T11:00:00Z' WHERE id = 2",
+        "UPDATE grandchild SET held = {true} WHERE id = 599",
+    ],
+    ids=["renewed", "held"],
+)
+def test_what_protects_the_parent_meanwhile_saves_the_rest(ground: Ground, protection: str) -> None:
+    make(ground)
+    change = protection.format(true="true" if ground.kind == "postgresql" else "1")
+    left: list[Any] = []
+
+    def protect() -> None:
+        ground.run(change)
+        left.append(ground.rows("SELECT id FROM child ORDER BY id"))
+        left.append(ground.ids("grandchild"))
+
+    report = sweep(ground, contract_of(ask=Between(protect, number=3)))
+
+    stays = [row for row in left[0] if row[0] < 10_000]
+    assert 0 < len(left[1]) < 600
+    assert (ground.ids("parent"), ground.ids("grandchild")) == ([2], left[1])
+    assert ground.rows("SELECT id FROM child ORDER BY id") == stays
+    assert report.counts["grandchild"] == 600 - len(left[1])
+
+
+KILLED = """
+import os, sys
+from gandy.clock import ManualClock
+from gandy.lifecycle import Attendance, run_contracts
+from tests.lifecycle.ground import NOW
+from tests.lifecycle.test_many_children import Between, contract_of
+
+contract = contract_of(ask=Between(lambda: os._exit(9), number=3))
+run_contracts([contract], sys.argv[1], attendance=Attendance(clock=ManualClock(NOW)))
+"""
+
+
+def test_the_next_sweep_goes_on_where_one_was_killed(ground: Ground) -> None:
+    make(ground)
+    killed = subprocess.run([sys.executable, "-c", KILLED, ground.url], check=False)
+    gone = 755 - ground.rows(LEFT)[0][0]
+
+    report = sweep(ground, contract_of(), later=timedelta(hours=1))
+
+    assert (killed.returncode, 0 < gone < 700) == (9, True)
+    assert (ground.rows(LEFT), sum(report.counts.values())) == ([(0,)], 755 - gone)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        expires("at"),
+        cap(1, order_by="at"),
+        keep_last(1, order_by="at"),
+        stale_cursor("at", keep_for="1d", log="log", log_at="at"),
+        older_than("at", keep_for="1d", wait_for=["link.parent_id"]),
+    ],
+    ids=["expires", "cap", "keep_last", "stale_cursor", "wait_for"],
+)
+def test_a_parent_that_may_come_back_to_life_is_set_aside_whole(ground: Ground, rule: Rule) -> None:
+    make(ground)
+    contract = contract_of(rule)
+    [*_, before] = plan([contract], ground.url, clock=ManualClock(NOW))
+
+    report = sweep(ground, contract)
+
+    survivors = [2, 3] if "order_by" in str(rule) else [2]
+    children = 151 if len(survivors) > 1 else 150
+    assert (ground.ids("parent"), len(ground.ids("child"))) == (survivors, children)
+    assert len(ground.ids("grandchild")) == 600
+    assert report.failures == []
+    [row] = quarantine(ground.url)
+    assert row.key == (2,)
+    assert "750 rows would go with it, and a batch holds at most 200" in row.error
+    assert "child" in row.error
+    assert before.rows == report.counts["parent"] == 3 - len(survivors)
+    assert before.children == {"child": 152 - children}
+    assert any("1 row is set aside" in note for note in before.notes), before.notes
+
+
+def test_a_terminal_state_is_final_so_its_rows_go_in_parts(ground: Ground) -> None:
+    make(ground)
+
+    report = sweep(ground, contract_of(terminal("state", states=["done"], at="at", keep_for="1d")))
+
+    assert report.counts == {"parent": 3, "child": 152, "grandchild": 600}
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["refused", "kept"])
+def test_a_child_that_cannot_go_sets_its_parent_aside(ground: Ground, *, is_silent: bool) -> None:
+    make(ground, children=500, grandchildren=0)
+    guard_child(ground, is_silent=is_silent)
+    contract = contract_of(triggers=("child.guard",))
+
+    report = sweep(ground, contract)
+
+    assert report.failures == []
+    assert (ground.ids("parent"), len(ground.ids("child"))) == ([2], 500)
+    [row] = quarantine(ground.url)
+    assert ("does a trigger keep them?" if is_silent else "not now") in row.error
+
+
+def guard_child(ground: Ground, *, is_silent: bool) -> None:
+    """A trigger that refuses to delete children of the second parent, or skips them."""
+    if ground.kind == "sqlite":
+        act = "IGNORE" if is_silent else "ABORT, 'not now'"
+        ground.run(
+            "CREATE TRIGGER guard BEFORE DELETE ON child WHEN OLD.parent_id = 2"
+            f" BEGIN SELECT RAISE({act}); END"
+        )
+        return
+    act = "RETURN NULL" if is_silent else "RAISE EXCEPTION 'not now'"
+    with closing(ground.connect()) as connection:
+        connection.execute(
+            f"CREATE FUNCTION guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {act}; END $$"
+        )
+        connection.execute(
+            "CREATE TRIGGER guard BEFORE DELETE ON child FOR EACH ROW WHEN (OLD.parent_id = 2)"
+            " EXECUTE FUNCTION guard()"
+        )
