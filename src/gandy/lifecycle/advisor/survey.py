@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,7 +94,7 @@ def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> Non
     if rule.is_refused:
         return
     try:
-        with connection.begin_nested():
+        with nullcontext() if advisor.asks_nothing(rule) else connection.begin_nested():
             advisor.advise(rule)
             if not rule.is_refused:
                 advise_units(connection, rule)
