@@ -87,7 +87,7 @@ def _counted_on_sqlite(sent: Sent) -> Iterator[None]:
     connect = sqlite3.connect
 
     def traced(*arguments: Any, **settings: Any) -> sqlite3.Connection:  # noqa: ANN401  # of the driver
-        connection = connect(*arguments, **settings)
+        connection: sqlite3.Connection = connect(*arguments, **settings)
         connection.set_trace_callback(note)
         return connection
 

@@ -157,7 +157,7 @@ def _is_led_to(walk: AgeWalk, index: str | None) -> bool:
 
 
 def _is_for_all_rows(table: TableFacts, index: str | None) -> bool:
-    """Whether an index of the table itself serves every value: a partial one may not serve the next cutoff."""
+    """Whether an index of the table itself serves every value; a partial one may not at the next cutoff."""
     listed = any(each.name == index and not each.is_partial for each in table.indexes)
     return listed and not table.is_partitioned and not table.inheritors
 

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Select
 
     from gandy.lifecycle.contract.rules import Unit
-    from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
+    from gandy.lifecycle.database.facts import (
+        Catalogue,
+        ColumnFacts,
+        ColumnType,
+        TableFacts,
+        TableName,
+        Wanted,
+    )
     from gandy.lifecycle.database.instants import Form
 
 

@@ -174,7 +174,7 @@ class TableFacts:
     clause: TableClause
     inheritors: tuple[TableName, ...] = ()  # tables that inherit from it and are no partitions
     standing: Standing = OPEN
-    samples: dict[str, list[object]] = field(default_factory=dict)  # what was seen of columns that hold instants
+    samples: dict[str, list[object]] = field(default_factory=dict)  # values that were seen, by column
 
     def has_index_on(self, columns: tuple[str, ...]) -> bool:
         """Whether a full index starts with these columns, in any order."""
@@ -189,7 +189,9 @@ class TableFacts:
     @property
     def fingerprint(self) -> Hashable:
         """All that decides how rows are found."""
-        columns = tuple((column.name, str(column.type), column.is_nullable) for column in self.columns.values())
+        columns = tuple(
+            (column.name, str(column.type), column.is_nullable) for column in self.columns.values()
+        )
         return self.name, columns, self.primary_key, self.indexes
 
     def is_unique_on(self, columns: tuple[str, ...]) -> bool:
@@ -207,7 +209,7 @@ class SchemaFacts:
     foreign_keys: tuple[ForeignKey, ...]
     search_path: tuple[str | None, ...] = ()
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
-    state: frozenset[tuple[str, str]] = frozenset()  # columns of the lifecycle's own tables that can be written
+    state: frozenset[tuple[str, str]] = frozenset()  # the lifecycle's own tables and columns, if open
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
         """The table of this name, without a schema the first on the search path; None where there is none."""

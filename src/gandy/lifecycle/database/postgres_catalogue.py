@@ -1,4 +1,4 @@
-"""PostgreSQL's catalogue in one statement: every key of every schema, and what the role may do with each table.
+"""PostgreSQL's catalogue in one statement: every key of every schema, what the role may do with each table.
 
 pg_catalog is readable whatever the search path is and whatever the role may see. One statement is one moment:
 nothing is kept from an earlier reading, so there is nothing to go stale.
@@ -257,7 +257,9 @@ def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
 def _tables(
     found: Iterable[Found], triggers: Mapping[TableName, list[Trigger]]
 ) -> dict[TableName, Described]:
-    return {(name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ())) for row in found}
+    return {
+        (name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ())) for row in found
+    }
 
 
 def _table(row: Found, triggers: Iterable[Trigger]) -> Described:

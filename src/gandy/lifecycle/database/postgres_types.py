@@ -37,6 +37,7 @@ class Other(UserDefinedType[str]):
         self.spelled = spelled
 
     def get_col_spec(self, **_: object) -> str:
+        """As the database spells it."""
         return self.spelled
 
 

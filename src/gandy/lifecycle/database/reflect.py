@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gandy.lifecycle.database.facts import (
     Catalogue,
     ColumnFacts,
-    Described,
     IndexFacts,
     SchemaFacts,
     TableFacts,
@@ -38,11 +37,7 @@ def reflect_all(connection: Connection, dialect: Dialect) -> SchemaFacts:
 
 
 def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> SchemaFacts:
-    tables = {
-        name: _table(dialect, catalogue, name, described)
-        for name, described in catalogue.tables.items()
-        if name in names
-    }
+    tables = {name: _table(dialect, catalogue, name) for name in catalogue.tables if name in names}
     return SchemaFacts(
         catalogue.default_schema,
         tables,
@@ -53,7 +48,8 @@ def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> Sc
     )
 
 
-def _table(dialect: Dialect, catalogue: Catalogue, name: TableName, described: Described) -> TableFacts:
+def _table(dialect: Dialect, catalogue: Catalogue, name: TableName) -> TableFacts:
+    described = catalogue.tables[name]
     is_partitioned = name in catalogue.lineage.partitioned
     key = _key(described.columns, described.primary_key, described.indexes)
     hidden = None if key or is_partitioned else dialect.row_identity()

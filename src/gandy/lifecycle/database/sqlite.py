@@ -45,6 +45,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
 _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
 _TABLES = text("SELECT name FROM sqlite_master WHERE type = 'table'")
+_MADE_BY_ITSELF = "sqlite_autoindex_"
 _MACHINE = platform.node()
 
 
@@ -160,7 +161,7 @@ class Sqlite(Dialect):
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
         mine = [step for step in steps if _is_about(step, table.name.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
-        return Access(is_search, _index_of(connection, mine, table.name), ", ".join(mine))
+        return Access(is_search, _index_of(mine, table), ", ".join(mine))
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
@@ -231,14 +232,14 @@ def _is_about(step: str, table: str) -> bool:
     return False
 
 
-def _index_of(connection: Connection, steps: Sequence[str], table: TableName) -> str | None:
+def _index_of(steps: Sequence[str], table: TableFacts) -> str | None:
     """The index that a step names, by the names that the table's indexes have."""
     used = next((step.split("INDEX ", 1)[1] for step in steps if "INDEX " in step), None)
     if used is None:
         return None
-    found = connection.execute(text("SELECT name FROM pragma_index_list(:name)"), {"name": table.name})
-    names = sorted((str(name) for name in found.scalars()), key=len, reverse=True)
-    return next((name for name in names if used == name or used.startswith(f"{name} (")), None)
+    names = sorted((index.name for index in table.indexes), key=len, reverse=True)
+    of_key = [used.split(" (", 1)[0]] if used.startswith(_MADE_BY_ITSELF) else []
+    return next((name for name in [*names, *of_key] if used == name or used.startswith(f"{name} (")), None)
 
 
 def _bytes(connection: Connection, table: TableName) -> int | None:

@@ -110,7 +110,9 @@ def _read(connection: Connection, declared: _Declarations, wanted: Sequence[Want
         whole,
         tables={name: facts for name, facts in described.items() if name.name in names},
         foreign_keys=tuple(_spelled_out(key, described.get(key.parent)) for key in whole.foreign_keys),
-        state=frozenset((name, column) for name in own for column in described[TableName(None, name)].columns),
+        state=frozenset(
+            (name, column) for name in own for column in described[TableName(None, name)].columns
+        ),
     )
 
 
@@ -199,8 +201,9 @@ def _index(parts: Sequence[Row[Any]], definition: str) -> _Index:
 def _type(declared: str) -> ColumnType:
     """The type by its name, or else by the rules of SQLite's affinity."""
     name = declared.partition("(")[0].strip().upper()
-    if name in ischema_names:
-        return ischema_names[name]()
+    known: type[ColumnType] | None = ischema_names.get(name)
+    if known is not None:
+        return known()
     if "INT" in name:
         return Integer()
     if any(part in name for part in ("CHAR", "CLOB", "TEXT")):

@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
 from gandy.lifecycle.database.postgres import Postgres
+from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
 from gandy.lifecycle.database.sqlite import Sqlite
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
 # The driver reads instants and spans in these styles only, whatever the role or database has set.
 _STYLES = (
-    "SELECT pg_catalog.set_config('TimeZone', 'UTC', false), pg_catalog.set_config('DateStyle', 'ISO', false),"
+    "SELECT pg_catalog.set_config('TimeZone', 'UTC', false),"
+    " pg_catalog.set_config('DateStyle', 'ISO', false),"
     " pg_catalog.set_config('IntervalStyle', 'postgres', false)"
 )
 
@@ -127,7 +129,7 @@ def _postgres_engine(url: URL) -> sa.Engine:
     # Plans are made for the values at hand, and a pooler in between sees no prepared statement.
     # Each statement must see what was committed before it, whatever the database's own default is.
     engine = sa.create_engine(
-        url,
+        url.set(drivername=DRIVER_NAME),
         poolclass=NullPool,
         isolation_level="READ COMMITTED",
         use_native_hstore=False,
