@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy.engine import make_url
 
+from gandy.app.delete_old_rows import OldRows
+from gandy.app.delete_old_rows import delete as delete_in_train
 from gandy.clock import ManualClock
 from gandy.errors import GandyError, RuleRefusedError, StateObstructedError
 from gandy.lifecycle import Attendance, Contract, Table, check, older_than
@@ -17,6 +21,9 @@ from tests.lifecycle.ground import NOW, Ground, ago, ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gandy.app.host import HostApp
+    from gandy.train.inside.run import Run
 
 MOST = 12
 MOST_AT_FIRST = 14  # in a process; the lifecycle's own tables are there
@@ -58,6 +65,20 @@ def test_a_run_of_500_rows_sends_at_most_12_statements(ground: Ground) -> None:
     assert len(sent.statements) <= MOST, sent.texts
     assert len(sent.control) <= 4, sent.texts
     assert ground.kind == "sqlite" or len(sent.texts) <= MOST, sent.texts
+
+
+def test_the_train_sends_no_more(ground: Ground) -> None:
+    make(ground)
+    old = OldRows(table="data", column="at", keep_for=timedelta(days=90))
+    run = cast("Run", SimpleNamespace(cancel_requested=False))
+    app = cast("HostApp", SimpleNamespace(url=ground.url, clock=None))
+    delete_in_train(old, run, app)
+
+    with counted() as sent:
+        done = delete_in_train(old, run, app)
+
+    assert (done.rows, done.is_limit_reached) == (500, True)
+    assert len(sent.statements) <= MOST, sent.texts
 
 
 def test_the_first_run_of_a_process_learns_in_a_few_statements_more(ground: Ground) -> None:
