@@ -163,7 +163,7 @@ def _described(
     return {
         TableName(None, name): _table(
             rows,
-            indexes=[_index(parts, texts[parts[0].name]) for parts in indexes.get(name, {}).values()],
+            indexes=[_index(parts, texts.get(parts[0].name, "")) for parts in indexes.get(name, {}).values()],
             standing=_standing(name, declared),
         )
         for name, rows in columns.items()
