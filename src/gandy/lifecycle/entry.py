@@ -11,7 +11,6 @@ from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.state.forgetting import forget_contract, remembered_contracts
-from gandy.lifecycle.state.holds import with_recorded
 from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
 from gandy.lifecycle.state.tables import LEASE, state_access
 from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
@@ -40,10 +39,8 @@ def check(
     for contract in wanted:
         with open_target(contract.target(target), clock=clock) as session:
             known = of_one_database(contract, [*wanted, *others], target)
-            obstacles = list(_state_findings(session, contract))
-            if not obstacles:  # else the record of holds may be out of reach, and nothing is swept
-                known = with_recorded(session, known)
-            findings += [*obstacles, *survey(session, contract, session.now(), contracts=known).findings]
+            findings += _state_findings(session, contract)
+            findings += survey(session, contract, session.now(), contracts=known).findings
     return findings
 
 

@@ -11,7 +11,7 @@ from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
 from gandy.sweep import Budget
 
 if TYPE_CHECKING:
-    from gandy.lifecycle.supervisor.report import ContractReport, Held
+    from gandy.lifecycle.supervisor.report import ContractReport
 
 DEFAULT_LIMIT = 500
 
@@ -36,7 +36,7 @@ def delete_old_rows(
 ) -> OldRowsDeleted:
     """Delete at most `limit` rows that the table's rules call dead; a second start does nothing."""
     contract = Contract(f"delete_old_rows.{table.label}", [table], budget=Budget(rows=limit))
-    by = replace(attendance or Attendance(), confirm=_agreed, is_strict=True)
+    by = replace(attendance or Attendance(), is_limited=True, is_strict=True)
     [report] = run_contracts([contract], target, attendance=by)
     for failure in report.failures:
         raise RuleRefusedError(failure.table, failure.rule, failure.error)
@@ -46,11 +46,6 @@ def delete_old_rows(
         children=_children(report, table.label),
         is_second_start=report.is_skipped,
     )
-
-
-def _agreed(_held: Held) -> bool:
-    """The limit bounds what one run can remove, so nobody is asked."""
-    return True
 
 
 def _children(report: ContractReport, table: str) -> dict[str, int]:

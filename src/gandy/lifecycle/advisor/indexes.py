@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Connection, Index, MetaData, Table, func, literal, select
 from sqlalchemy.schema import CreateIndex
 
 from gandy.lifecycle.contract.rules import Cap, StaleCursor
+from gandy.lifecycle.database.learned import learned_about
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.statements import first_row, nth_row
-from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
     from datetime import datetime
+
+    from sqlalchemy import Select
 
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
@@ -46,7 +49,7 @@ class IndexAdvisor:
                 self._advise_children(resolved, walk)
         if resolved.watch is not None:
             access = self.dialect.access(
-                self.connection, first_row(resolved.watch.overdue_at(self.now)), resolved.watch.table.name
+                self.connection, first_row(resolved.watch.overdue_at(self.now)), resolved.watch.table
             )
             if not access.is_search:
                 columns = (*filter(None, [resolved.watch.rule.column]), resolved.watch.instant)
@@ -56,8 +59,7 @@ class IndexAdvisor:
         """The index that a walk reads."""
         if isinstance(walk, CapWalk):
             return _cap_index(walk)
-        statement = nth_row(walk.frozen_at(self.now), None, _USUAL_BATCH)
-        return self.dialect.access(self.connection, statement, walk.table.name).index
+        return self.dialect.access(self.connection, self._first_batch(walk), walk.table).index
 
     def row_count(self, table: TableFacts) -> int:
         """About how many rows, counting to just above what is large where nothing estimates."""
@@ -75,26 +77,50 @@ class IndexAdvisor:
             if log is not None and not log.has_index_on((walk.rule.log_at,)):
                 self._missing(resolved, log, (walk.rule.log_at,))
 
-    def _is_served(self, walk: AgeWalk) -> bool:
-        """EXPLAIN finds an index, and the catalogue says that it leads to the instant.
+    def asks_nothing(self, resolved: Resolved) -> bool:
+        """Whether all that there is to advise on a rule is known: its savepoint can be spared."""
+        return resolved.watch is None and all(self._is_known(walk) for walk in resolved.walks)
 
-        A plan alone may call it an index condition to filter a whole index by a later column.
-        """
-        statement = nth_row(walk.frozen_at(self.now), None, _USUAL_BATCH)
-        access = self.dialect.access(self.connection, statement, walk.table.name)
-        if not access.is_search:
-            return False
-        columns = walk.table.index_columns(access.index)
-        return columns is None or _leads_to(columns, walk.instant, pinned=walk.equals)
+    def _is_known(self, walk: Walk) -> bool:
+        return (
+            isinstance(walk, AgeWalk)
+            and not isinstance(walk.rule, StaleCursor)
+            and not walk.form.is_number
+            and learned_about(self.connection).recall(self._question(walk)) is True
+            and all(table.has_index_on(columns) for table, columns in self._beside(walk))
+        )
+
+    def _is_served(self, walk: AgeWalk) -> bool:
+        """Asked again once a column or an index of the table changes, or what the rule selects by."""
+        learned, question = learned_about(self.connection), self._question(walk)
+        if learned.recall(question):
+            return True
+        access = self.dialect.access(self.connection, self._first_batch(walk), walk.table)
+        is_served = access.is_search and _is_led_to(walk, access.index)
+        if is_served and _is_for_all_rows(walk.table, access.index):
+            learned.keep(question, True)
+        return is_served
+
+    def _question(self, walk: AgeWalk) -> Hashable:
+        statement = self._first_batch(walk).compile(dialect=self.connection.dialect)
+        return "served", str(statement), walk.instant, walk.equals, walk.table.fingerprint
+
+    def _first_batch(self, walk: AgeWalk) -> Select[Any]:
+        return nth_row(walk.frozen_at(self.now), None, _USUAL_BATCH)
 
     def _advise_cap(self, resolved: Resolved, walk: CapWalk) -> None:
         if _cap_index(walk) is None:
             self._missing(resolved, walk.table, (*walk.rule.per, walk.rule.order_by))
 
     def _advise_children(self, resolved: Resolved, walk: AgeWalk | CapWalk) -> None:
-        for table, columns in [*self._waited(walk), *_descendants(walk.children)]:
+        for table, columns in self._beside(walk):
             if not table.has_index_on(columns):
                 self._missing(resolved, table, columns)
+
+    def _beside(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
+        """Other tables that a batch looks at, and the columns that it looks them up by."""
+        yield from self._waited(walk)
+        yield from _descendants(walk.children)
 
     def _waited(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
         for reference in walk.rule.wait_for:
@@ -122,6 +148,18 @@ class IndexAdvisor:
         name = f"ix_{table.name.name}_{'_'.join(columns)}"[:_LONGEST_NAME]
         index = Index(name, *(target.c[column] for column in columns), postgresql_concurrently=True)
         return " ".join(str(CreateIndex(index).compile(dialect=self.connection.dialect)).split())
+
+
+def _is_led_to(walk: AgeWalk, index: str | None) -> bool:
+    """A plan alone may call it an index condition to filter a whole index by a later column."""
+    columns = walk.table.index_columns(index)
+    return columns is None or _leads_to(columns, walk.instant, pinned=walk.equals)
+
+
+def _is_for_all_rows(table: TableFacts, index: str | None) -> bool:
+    """Whether an index of the table itself serves every value; a partial one may not at the next cutoff."""
+    listed = any(each.name == index and not each.is_partial for each in table.indexes)
+    return listed and not table.is_partitioned and not table.inheritors
 
 
 def _leads_to(columns: tuple[str, ...], instant: str, *, pinned: tuple[str, ...]) -> bool:

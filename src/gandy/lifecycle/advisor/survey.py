@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.selection.identities import with_null_keys
 from gandy.lifecycle.selection.resolve import resolve, tables_of
+from gandy.lifecycle.state.holds import declared_elsewhere, read_holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import SchemaFacts
     from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.state.holds import Hold
 
 _POSTGRES_PORT = 5432
 
@@ -39,6 +42,7 @@ class Survey:
     schema: SchemaFacts
     rules: tuple[Resolved, ...]
     contracts: tuple[Contract, ...]  #: all of the database: their holds count
+    recorded: frozenset[Hold] = frozenset()  #: what contracts have recorded there, this one too
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -54,15 +58,21 @@ class Survey:
 def survey(
     session: Session, contract: Contract, now: datetime, *, contracts: Sequence[Contract] = ()
 ) -> Survey:
-    """Read the catalogue and judge every rule; nothing is written. `contracts` are all of the database."""
+    """Read the catalogue and judge every rule; nothing is written. `contracts` are all of the database.
+
+    The holds that other contracts have recorded there count too.
+    """
     with session.reading() as connection:
         schema = reflect(connection, session.dialect, tables_of(contract))
         schema = with_null_keys(connection, session.dialect, schema)
-        rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=contracts)
+        known = tuple(contracts) or (contract,)
+        recorded = read_holds(connection, schema)
+        everyone = (*known, *declared_elsewhere(recorded, known))
+        rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=everyone)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
         for rule in rules:
             _judge(connection, advisor, rule)
-    return Survey(contract, schema, tuple(rules), tuple(contracts) or (contract,))
+    return Survey(contract, schema, tuple(rules), everyone, recorded)
 
 
 def of_one_database(
@@ -93,7 +103,7 @@ def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> Non
     if rule.is_refused:
         return
     try:
-        with connection.begin_nested():
+        with nullcontext() if advisor.asks_nothing(rule) else connection.begin_nested():
             advisor.advise(rule)
             if not rule.is_refused:
                 advise_units(connection, rule)

@@ -8,20 +8,19 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from sqlalchemy import Connection, Select
+    from sqlalchemy import ColumnElement, Connection, Select
 
     from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.facts import (
+        Catalogue,
         ColumnFacts,
         ColumnType,
-        ForeignKey,
-        Lineage,
-        Standing,
         TableFacts,
         TableName,
+        Wanted,
     )
     from gandy.lifecycle.database.instants import Form
 
@@ -103,16 +102,28 @@ class Dialect(Protocol):
         """Limit the running transaction, and make it walk indexes."""
         ...
 
-    def begin_reading(self, connection: Connection) -> None:
-        """Make the running transaction read only."""
+    def read_only(self, connection: Connection) -> AbstractContextManager[None]:
+        """Let transactions that begin within only read."""
+        ...
+
+    def autocommit(self, connection: Connection) -> AbstractContextManager[None]:
+        """Let each statement within be a transaction of its own."""
+        ...
+
+    def instant_in(self, span: timedelta) -> ColumnElement[Any]:
+        """The instant so far ahead by the database's clock, as our own tables store it."""
         ...
 
     def serialise_setup(self, connection: Connection) -> None:
         """Let one replica at a time make our own tables."""
         ...
 
-    def session(self, connection: Connection) -> str:
+    def session(self) -> ColumnElement[str]:
         """A name for this session that tells whether it is still there."""
+        ...
+
+    def is_direct(self, connection: Connection, session: str) -> bool:
+        """Whether the session is the one that was connected to; behind a pooler it is another."""
         ...
 
     def is_gone(self, connection: Connection, session: str) -> bool:
@@ -123,28 +134,8 @@ class Dialect(Protocol):
         """Whose fault an error is."""
         ...
 
-    def user_schemas(self, connection: Connection) -> Sequence[str | None]:
-        """The schemas that hold application tables."""
-        ...
-
-    def search_path(self, connection: Connection) -> Sequence[str | None]:
-        """The schemas in which a name without a schema is looked for, in order."""
-        ...
-
-    def lineage(self, connection: Connection) -> Lineage:
-        """Which tables are partitions of which, and which inherit from which."""
-        ...
-
-    def foreign_keys(self, connection: Connection, lineage: Lineage) -> Sequence[ForeignKey]:
-        """Every foreign key of the database, seen by the role or not, with what it does on delete."""
-        ...
-
-    def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
-        """What the role may do with each table, and what fires when rows of it are deleted."""
-        ...
-
-    def own_tables(self, connection: Connection) -> frozenset[TableName]:
-        """The tables of Gandy itself, which no contract may bound."""
+    def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
+        """These tables and all that refer to them, or every application table for None."""
         ...
 
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
@@ -165,7 +156,7 @@ class Dialect(Protocol):
         """How the column writes instants; raises ValueError where it cannot hold one."""
         ...
 
-    def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
+    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> Access:
         """How the table's rows would be found if scanning it whole were discouraged."""
         ...
 

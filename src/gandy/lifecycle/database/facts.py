@@ -11,9 +11,10 @@ from sqlalchemy.types import TypeEngine
 from gandy.lifecycle.contract.names import spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
 ColumnType = TypeEngine[Any]
+Wanted = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,6 +45,7 @@ class IndexFacts:
     columns: tuple[str, ...]
     is_unique: bool
     is_partial: bool
+    definition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,42 @@ class Lineage:
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """What the catalogue says about one table itself."""
+
+    columns: Mapping[str, ColumnFacts]
+    primary_key: tuple[str, ...] = ()
+    indexes: tuple[IndexFacts, ...] = ()
+    standing: Standing = OPEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """One reading of the catalogue: the tables that were wanted, and what is known of the others."""
+
+    default_schema: str | None
+    search_path: tuple[str | None, ...]
+    tables: Mapping[TableName, Described]
+    foreign_keys: tuple[ForeignKey, ...]
+    lineage: Lineage = field(default_factory=Lineage)
+    own_tables: frozenset[TableName] = frozenset()
+    state: frozenset[tuple[str, str]] = frozenset()
+
+    def meant(self, wanted: Wanted) -> Iterator[TableName]:
+        """A name without a schema may mean a table of any schema on the search path."""
+        schema, name = wanted
+        schemas = [schema] if schema is not None else [*self.search_path, self.default_schema]
+        return (TableName(each, name) for each in schemas)
+
+    def with_referring(self, wanted: Iterable[Wanted]) -> set[TableName]:
+        """These tables and all that refer to them, at every depth."""
+        found = {name for each in wanted for name in self.meant(each)}
+        while more := {key.child for key in self.foreign_keys if key.parent in found} - found:
+            found |= more
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
     """Columns, the key that tells rows apart, and indexes of one table."""
 
@@ -136,6 +174,7 @@ class TableFacts:
     clause: TableClause
     inheritors: tuple[TableName, ...] = ()  # tables that inherit from it and are no partitions
     standing: Standing = OPEN
+    samples: dict[str, list[object]] = field(default_factory=dict)  # values that were seen, by column
 
     def has_index_on(self, columns: tuple[str, ...]) -> bool:
         """Whether a full index starts with these columns, in any order."""
@@ -146,6 +185,14 @@ class TableFacts:
     def index_columns(self, name: str | None) -> tuple[str, ...] | None:
         """The columns of an index by its name; None where the catalogue lists no such one."""
         return next((index.columns for index in self.indexes if index.name == name), None)
+
+    @property
+    def fingerprint(self) -> Hashable:
+        """All that decides how rows are found."""
+        columns = tuple(
+            (column.name, str(column.type), column.is_nullable) for column in self.columns.values()
+        )
+        return self.name, columns, self.primary_key, self.indexes
 
     def is_unique_on(self, columns: tuple[str, ...]) -> bool:
         """Whether a key holds exactly these columns unique."""
@@ -162,6 +209,7 @@ class SchemaFacts:
     foreign_keys: tuple[ForeignKey, ...]
     search_path: tuple[str | None, ...] = ()
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
+    state: frozenset[tuple[str, str]] = frozenset()  # the lifecycle's own tables and columns, if open
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
         """The table of this name, without a schema the first on the search path; None where there is none."""

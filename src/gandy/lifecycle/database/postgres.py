@@ -7,9 +7,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import Connection, Select, bindparam, cast, func, select, text
+from sqlalchemy import Connection, Select, bindparam, cast, func, literal, select, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.types import BigInteger, Date, DateTime, Float, Integer, Numeric, UserDefinedType
+from sqlalchemy.types import (
+    BigInteger,
+    Date,
+    DateTime,
+    Float,
+    Integer,
+    Interval,
+    Numeric,
+    String,
+    UserDefinedType,
+)
 from typing_extensions import override
 
 from gandy.lifecycle.database.dialect import (
@@ -21,29 +31,16 @@ from gandy.lifecycle.database.dialect import (
     TableSize,
 )
 from gandy.lifecycle.database.explain import Explain
-from gandy.lifecycle.database.facts import (
-    ColumnFacts,
-    ColumnType,
-    ForeignKey,
-    Lineage,
-    Standing,
-    TableFacts,
-    TableName,
-)
+from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
 from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_of_unit
-from gandy.lifecycle.database.postgres_catalogue import (
-    read_foreign_keys,
-    read_lineage,
-    read_own_tables,
-    read_standings,
-    read_state_access,
-)
+from gandy.lifecycle.database.postgres_catalogue import read_catalogue
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
+from gandy.lifecycle.database.postgres_state import read_state_access
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
@@ -95,16 +92,44 @@ class Postgres(PostgresPartitions, Dialect):
         connection.execute(batch_limits(patience))
 
     @override
-    def begin_reading(self, connection: Connection) -> None:
-        _set_local(connection, transaction_read_only="on")
+    @contextmanager
+    def read_only(self, connection: Connection) -> Iterator[None]:
+        """In BEGIN itself, so that nothing more has to be sent."""
+        driver = _driver(connection)
+        driver.read_only = True
+        try:
+            yield
+        finally:
+            if not driver.closed:
+                driver.read_only = None
+
+    @override
+    @contextmanager
+    def autocommit(self, connection: Connection) -> Iterator[None]:
+        driver = _driver(connection)
+        driver.autocommit = True
+        try:
+            yield
+        finally:
+            if not driver.closed:
+                driver.autocommit = False
+
+    @override
+    def instant_in(self, span: timedelta) -> ColumnElement[Any]:
+        return func.clock_timestamp(type_=DateTime(timezone=True)) + literal(span, Interval)
 
     @override
     def serialise_setup(self, connection: Connection) -> None:
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("gandy_lifecycle_setup"))))
 
     @override
-    def session(self, connection: Connection) -> str:
-        return str(connection.execute(select(func.pg_backend_pid())).scalar_one())
+    def session(self) -> ColumnElement[str]:
+        return cast(func.pg_backend_pid(), String)
+
+    @override
+    def is_direct(self, connection: Connection, session: str) -> bool:
+        """A pooler promises a backend of its own making. A bind may then reach what others have prepared."""
+        return str(_driver(connection).info.backend_pid) == session
 
     @override
     def is_gone(self, connection: Connection, session: str) -> bool:
@@ -122,35 +147,8 @@ class Postgres(PostgresPartitions, Dialect):
         return Failure.OTHER if state is None or state[:2] in NOT_OF_A_ROW else Failure.ROW
 
     @override
-    def user_schemas(self, connection: Connection) -> Sequence[str | None]:
-        found = connection.execute(
-            text(
-                "SELECT nspname FROM pg_namespace WHERE nspname <> 'information_schema'"
-                " AND nspname NOT LIKE 'pg\\_%' AND has_schema_privilege(oid, 'USAGE') ORDER BY nspname"
-            )
-        )
-        return list(found.scalars())
-
-    @override
-    def search_path(self, connection: Connection) -> Sequence[str | None]:
-        found = connection.execute(text("SELECT pg_catalog.unnest(pg_catalog.current_schemas(false))::text"))
-        return list(found.scalars())
-
-    @override
-    def lineage(self, connection: Connection) -> Lineage:
-        return read_lineage(connection)
-
-    @override
-    def foreign_keys(self, connection: Connection, lineage: Lineage) -> Sequence[ForeignKey]:
-        return read_foreign_keys(connection, lineage)
-
-    @override
-    def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
-        return read_standings(connection, names)
-
-    @override
-    def own_tables(self, connection: Connection) -> frozenset[TableName]:
-        return read_own_tables(connection)
+    def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
+        return read_catalogue(connection, wanted)
 
     @override
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
@@ -181,10 +179,12 @@ class Postgres(PostgresPartitions, Dialect):
         return Form(kind)
 
     @override
-    def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
+    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> Access:
         _set_local(connection, **_INDEX_WALK)
         [plan] = connection.execute(Explain(statement)).scalar_one()
-        members = {table, *self.members(connection, table)}
+        members = {table.name}
+        if table.is_partitioned or table.inheritors:
+            members.update(self.members(connection, table.name))
         scans = [node for node in _nodes(plan["Plan"]) if _relation(node) in members]
         searches = [node for node in scans if "Index Cond" in node]
         detail = ", ".join(f"{node['Node Type']} {node.get('Index Name', '')}".strip() for node in scans)
@@ -271,6 +271,12 @@ class Postgres(PostgresPartitions, Dialect):
             {"name": _regclass(facts.name), "column": column},
         )
         return bool(found.scalar_one())
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)  # noqa: S101  # the only driver
+    return driver
 
 
 def _kind(declared: ColumnType) -> Kind | None:

@@ -1,6 +1,7 @@
-"""PostgreSQL's catalogue: every key of every schema, and what the role may do with each table.
+"""PostgreSQL's catalogue in one statement: every key of every schema, what the role may do with each table.
 
-pg_catalog is readable whatever the search path is and whatever the role may see; reflection is not.
+pg_catalog is readable whatever the search path is and whatever the role may see. One statement is one moment:
+nothing is kept from an earlier reading, so there is nothing to go stale.
 """
 
 from __future__ import annotations
@@ -8,20 +9,70 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 
-from gandy.lifecycle.contract.names import GANDY, GANDY_TABLES, quoted
-from gandy.lifecycle.database.dialect import StateAccess, StateObstacle
-from gandy.lifecycle.database.facts import ForeignKey, Lineage, Standing, TableName, Trigger
+from gandy.lifecycle.contract.names import GANDY, GANDY_TABLES
+from gandy.lifecycle.database.facts import (
+    Catalogue,
+    ColumnFacts,
+    Described,
+    ForeignKey,
+    IndexFacts,
+    Lineage,
+    Standing,
+    TableName,
+    Trigger,
+)
+from gandy.lifecycle.database.postgres_types import column_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from gandy.lifecycle.database.facts import Wanted
+
+Found = dict[str, Any]
+
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
+# Which tables to describe: those that are named, and all whose rows refer to them. A key may refer to a
+# partition or an inheriting table of what is named, or to a table that it is a partition of.
+_WANTED = """
+    named AS MATERIALIZED (
+        SELECT relation.oid FROM pg_catalog.pg_class AS relation
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+        JOIN ROWS FROM (
+            pg_catalog.unnest(CAST(:schemas AS text[])), pg_catalog.unnest(CAST(:names AS text[]))
+        ) AS given (schema, name)
+        ON given.name = relation.relname AND CASE WHEN given.schema IS NULL
+            THEN space.nspname = ANY (pg_catalog.current_schemas(false)) ELSE given.schema = space.nspname END
+        UNION
+        SELECT relation.oid FROM pg_catalog.pg_class AS relation
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+        WHERE CAST(:is_all AS boolean) AND relation.relkind IN ('r', 'p') AND NOT relation.relispartition
+        AND nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%'
+        AND pg_catalog.has_schema_privilege(space.oid, 'USAGE')
+    ), edge (origin, target, kind) AS MATERIALIZED (
+        SELECT inhparent, inhrelid, 'member' FROM pg_catalog.pg_inherits
+        UNION ALL SELECT inhrelid, inhparent, 'parent' FROM pg_catalog.pg_inherits
+        UNION ALL SELECT confrelid, conrelid, 'table' FROM pg_catalog.pg_constraint
+        WHERE contype = 'f' AND conparentid = 0 AND NOT CAST(:is_all AS boolean)
+    ), reached (oid, kind) AS (
+        SELECT oid, 'table' FROM named
+        UNION SELECT edge.target, edge.kind FROM reached JOIN edge ON edge.origin = reached.oid
+        WHERE 'table' IN (edge.kind, reached.kind) OR edge.kind = reached.kind
+    ), wanted AS MATERIALIZED (
+        SELECT relation.oid, relation.relname, relation.relowner, space.nspname, space.oid AS space
+        FROM pg_catalog.pg_class AS relation
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+        WHERE relation.oid IN (SELECT oid FROM reached WHERE kind = 'table')
+        AND relation.relkind IN ('r', 'p') AND relation.relpersistence <> 't'
+    ), member (root, oid) AS (
+        SELECT oid, oid FROM wanted
+        UNION SELECT member.root, inhrelid FROM pg_catalog.pg_inherits JOIN member ON inhparent = member.oid
+    )"""
 # conparentid: a partition's copy of a key says nothing that the key itself does not say.
 # to_jsonb: confdelsetcols came with PostgreSQL 15.
-_FOREIGN_KEYS = text("""
+_FOREIGN_KEYS = """
     SELECT con.conname, child_space.nspname AS child_schema, child.relname AS child,
            parent_space.nspname AS parent_schema, parent.relname AS parent,
            con.confdeltype::text AS on_delete, con.condeferred,
@@ -41,8 +92,8 @@ _FOREIGN_KEYS = text("""
     JOIN pg_catalog.pg_namespace AS parent_space ON parent_space.oid = parent.relnamespace
     WHERE con.contype = 'f' AND con.conparentid = 0
     ORDER BY child_space.nspname, child.relname, con.conname
-""")
-_LINEAGE = text("""
+"""
+_LINEAGE = """
     SELECT space.nspname AS schema, relation.relname AS name, relation.relkind = 'p' AS is_partitioned,
            relation.relispartition AS is_partition, parent_space.nspname AS parent_schema,
            parent.relname AS parent
@@ -53,108 +104,144 @@ _LINEAGE = text("""
     LEFT JOIN pg_catalog.pg_namespace AS parent_space ON parent_space.oid = parent.relnamespace
     WHERE relation.relkind IN ('r', 'p', 'f') AND relation.relpersistence <> 't'
     AND (relation.relkind = 'p' OR inhparent IS NOT NULL)
-""")
-_WANTED = """
-    wanted AS MATERIALIZED (
-        SELECT relation.oid, relation.relname, relation.relowner, space.nspname, space.oid AS space
-        FROM pg_catalog.pg_class AS relation
-        JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
-        JOIN unnest(CAST(:schemas AS text[]), CAST(:names AS text[])) AS named (schema, name)
-        ON named.schema = space.nspname AND named.name = relation.relname
-    ), member (root, oid) AS (
-        SELECT oid, oid FROM wanted
-        UNION SELECT member.root, inhrelid FROM pg_catalog.pg_inherits JOIN member ON inhparent = member.oid
-    )"""
-_STANDINGS = text(f"""
-    WITH RECURSIVE {_WANTED}
+"""
+# An index that is not valid (yet) serves nothing and holds nothing unique.
+_TABLES = """
     SELECT nspname AS schema, relname AS name, current_user::text AS role,
            pg_catalog.has_schema_privilege(space, 'USAGE') AS may_enter,
            pg_catalog.has_table_privilege(oid, 'DELETE') AS may_delete,
            pg_catalog.row_security_active(oid) AS has_row_security,
            (SELECT pg_catalog.bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')) FROM member
             JOIN pg_catalog.pg_class AS each ON each.oid = member.oid WHERE root = wanted.oid) AS owns,
-           (SELECT pg_catalog.json_agg(attname::text) FROM pg_catalog.pg_attribute WHERE attrelid = oid
-            AND attnum > 0 AND NOT attisdropped
-            AND NOT pg_catalog.has_column_privilege(oid, attnum, 'SELECT')) AS unreadable,
-           (SELECT pg_catalog.json_agg(attname::text) FROM pg_catalog.pg_attribute WHERE attrelid = oid
-            AND attnum > 0 AND NOT attisdropped
-            AND NOT pg_catalog.has_column_privilege(oid, attnum, 'UPDATE')) AS unwritable
+           (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
+                'name', attname, 'type', pg_catalog.format_type(atttypid, atttypmod),
+                'is_nullable', NOT (attnotnull OR (typtype = 'd' AND typnotnull)),
+                'is_readable', pg_catalog.has_column_privilege(attrelid, attnum, 'SELECT'),
+                'is_writable', pg_catalog.has_column_privilege(attrelid, attnum, 'UPDATE')) ORDER BY attnum)
+            FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type ON pg_type.oid = atttypid
+            WHERE attrelid = wanted.oid AND attnum > 0 AND NOT attisdropped) AS columns,
+           (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
+                'name', each.relname, 'is_unique', indisunique, 'is_primary', indisprimary,
+                'is_partial', indpred IS NOT NULL,
+                'definition', pg_catalog.pg_get_indexdef(indexrelid), 'columns', (
+                    SELECT pg_catalog.json_agg(attname ORDER BY at)
+                    FROM pg_catalog.unnest(indkey::smallint[]) WITH ORDINALITY AS part (number, at)
+                    LEFT JOIN pg_catalog.pg_attribute ON attrelid = indrelid AND attnum = number
+                    WHERE at <= indnkeyatts)) ORDER BY each.relname)
+            FROM pg_catalog.pg_index JOIN pg_catalog.pg_class AS each ON each.oid = indexrelid
+            WHERE indrelid = wanted.oid AND indisvalid) AS indexes
     FROM wanted
-""")  # noqa: S608  # no name is put into it
+"""
 # Bits of tgtype: 1 is FOR EACH ROW, 8 is DELETE. A member's own statement trigger does not fire through
 # its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
-_DELETE_TRIGGERS = text(f"""
-    WITH RECURSIVE {_WANTED}, fired (root, relation, name) AS (
-        SELECT root, tgrelid, tgname::text FROM member
+_TRIGGERS = """
+    SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
+           relation.relname AS "table", fired.name
+    FROM (
+        SELECT root, tgrelid AS relation, tgname::text AS name FROM member
         JOIN pg_catalog.pg_trigger ON tgrelid = member.oid
         WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 8 = 8
         AND (tgtype & 1 = 1 OR tgrelid = root)
         UNION ALL
         SELECT wanted.oid, ev_class, rulename::text FROM wanted
         JOIN pg_catalog.pg_rewrite ON ev_class = wanted.oid WHERE ev_type = '4' AND ev_enabled <> 'D'
-    )
-    SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
-           relation.relname AS "table", fired.name
-    FROM fired JOIN wanted ON wanted.oid = fired.root
+    ) AS fired JOIN wanted ON wanted.oid = fired.root
     JOIN pg_catalog.pg_class AS relation ON relation.oid = fired.relation
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
     ORDER BY 3, 4, 5
-""")  # noqa: S608  # no name is put into it
-_OWN_TABLES = text("""
-    SELECT relname::text FROM pg_catalog.pg_class
+"""
+_OWN_TABLES = """
+    SELECT relname AS name FROM pg_catalog.pg_class
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace
-    WHERE nspname = :schema AND relkind IN ('r', 'p')
-    AND (relispartition OR relname = ANY (CAST(:tables AS text[])))
-""")
-_STATE = text("""
-    SELECT pg_catalog.pg_is_in_recovery() AS is_standby, current_user::text AS role,
-           pg_catalog.current_schema()::text AS schema,
-           pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE') AS may_create,
-           pg_catalog.count(relation.oid) AS found,
-           pg_catalog.json_agg(relname::text ORDER BY relname) FILTER (WHERE NOT (
-               pg_catalog.has_table_privilege(relation.oid, 'SELECT')
-               AND pg_catalog.has_table_privilege(relation.oid, 'INSERT')
-               AND pg_catalog.has_table_privilege(relation.oid, 'UPDATE')
-               AND pg_catalog.has_table_privilege(relation.oid, 'DELETE'))) AS closed
-    FROM pg_catalog.unnest(CAST(:tables AS text[])) AS named (name)
-    LEFT JOIN pg_catalog.pg_class AS relation
-    ON relname = named.name AND relkind IN ('r', 'p') AND pg_catalog.pg_table_is_visible(relation.oid)
-""")
+    WHERE nspname = :gandy AND relkind IN ('r', 'p')
+    AND (relispartition OR relname = ANY (CAST(:own_tables AS text[])))
+"""
+_STATE = """
+    SELECT relname AS "table", attname AS "column" FROM pg_catalog.pg_class AS relation
+    JOIN pg_catalog.pg_attribute ON attrelid = relation.oid
+    WHERE relname LIKE 'gandy\\_lifecycle\\_%' AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
+    AND pg_catalog.pg_table_is_visible(relation.oid)
+    AND pg_catalog.has_table_privilege(relation.oid, 'SELECT')
+    AND pg_catalog.has_table_privilege(relation.oid, 'INSERT')
+    AND pg_catalog.has_table_privilege(relation.oid, 'UPDATE')
+    AND pg_catalog.has_table_privilege(relation.oid, 'DELETE')
+"""
 
 
-def read_lineage(connection: Connection) -> Lineage:
+def _rows_of(name: str, query: str) -> str:
+    return (
+        f"(SELECT coalesce(pg_catalog.json_agg(pg_catalog.to_json(found)), '[]') FROM ({query}) AS found)"  # noqa: S608
+        f" AS {name}"
+    )
+
+
+_PARTS = {
+    "keys": _FOREIGN_KEYS,
+    "lineage": _LINEAGE,
+    "tables": _TABLES,
+    "triggers": _TRIGGERS,
+    "own_tables": _OWN_TABLES,
+    "state": _STATE,
+}
+_CATALOGUE = text(
+    f"WITH RECURSIVE {_WANTED} SELECT pg_catalog.current_schema()::text AS default_schema,"
+    " pg_catalog.to_json(pg_catalog.current_schemas(false)) AS search_path, "
+    + ", ".join(_rows_of(name, query) for name, query in _PARTS.items())
+)
+
+
+def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
+    """These tables and all that refer to them, or every application table for None."""
+    given = {
+        "schemas": [schema for schema, _ in wanted or ()],
+        "names": [name for _, name in wanted or ()],
+        "is_all": wanted is None,
+        "gandy": GANDY,
+        "own_tables": sorted(GANDY_TABLES),
+    }
+    found = connection.execute(_CATALOGUE, given).one()
+    lineage = _lineage(found.lineage)
+    return Catalogue(
+        default_schema=found.default_schema,
+        search_path=tuple(found.search_path),
+        tables=_tables(found.tables, _triggers(found.triggers)),
+        foreign_keys=tuple(_foreign_keys(found.keys, lineage)),
+        lineage=lineage,
+        own_tables=frozenset(TableName(GANDY, own["name"]) for own in found.own_tables),
+        state=frozenset((own["table"], own["column"]) for own in found.state),
+    )
+
+
+def _lineage(found: Iterable[Found]) -> Lineage:
     """Partitions and inheritance, of every schema."""
     lineage = Lineage()
-    for row in connection.execute(_LINEAGE):
-        name = TableName(row.schema, row.name)
-        if row.is_partitioned:
+    for row in found:
+        name = TableName(row["schema"], row["name"])
+        if row["is_partitioned"]:
             lineage.partitioned.add(name)
-        if row.is_partition:
+        if row["is_partition"]:
             lineage.partitions.add(name)
-        if row.parent is not None:
-            parent = TableName(row.parent_schema, row.parent)
+        if row["parent"] is not None:
+            parent = TableName(row["parent_schema"], row["parent"])
             lineage.parents.setdefault(name, []).append(parent)
             lineage.members.setdefault(parent, []).append(name)
     return lineage
 
 
-def read_foreign_keys(connection: Connection, lineage: Lineage) -> list[ForeignKey]:
+def _foreign_keys(found: Iterable[Found], lineage: Lineage) -> Iterator[ForeignKey]:
     """Every foreign key of every schema, once for each table whose rows it refers to."""
-    declared = [_foreign_key(row) for row in connection.execute(_FOREIGN_KEYS)]
-    return [each for key in declared for each in _for_each_parent(key, lineage)]
-
-
-def _foreign_key(row: Row[Any]) -> ForeignKey:
-    return ForeignKey(
-        name=row.conname,
-        child=TableName(row.child_schema, row.child),
-        columns=tuple(row.columns),
-        parent=TableName(row.parent_schema, row.parent),
-        parent_columns=tuple(row.parent_columns),
-        on_delete=_ACTIONS[row.on_delete],
-        set_null_columns=tuple(row.set_null_columns or ()),
-        is_deferred=row.condeferred,
-    )
+    for row in found:
+        key = ForeignKey(
+            name=row["conname"],
+            child=TableName(row["child_schema"], row["child"]),
+            columns=tuple(row["columns"]),
+            parent=TableName(row["parent_schema"], row["parent"]),
+            parent_columns=tuple(row["parent_columns"]),
+            on_delete=_ACTIONS[row["on_delete"]],
+            set_null_columns=tuple(row["set_null_columns"] or ()),
+            is_deferred=row["condeferred"],
+        )
+        yield from _for_each_parent(key, lineage)
 
 
 def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
@@ -167,63 +254,50 @@ def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
             yield replace(key, parent=member)
 
 
-def read_standings(connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
-    """What the role may do with each of these tables, and what fires when their rows go."""
-    wanted = sorted(name for name in names if name.schema is not None)
-    if not wanted:
-        return {}
-    named = {"schemas": [name.schema for name in wanted], "names": [name.name for name in wanted]}
-    triggers = _delete_triggers(connection, named)
+def _tables(
+    found: Iterable[Found], triggers: Mapping[TableName, list[Trigger]]
+) -> dict[TableName, Described]:
     return {
-        TableName(row.schema, row.name): Standing(
-            role=row.role,
-            may_enter=row.may_enter,
-            may_delete=row.may_delete,
-            owns=row.owns,
-            unreadable=frozenset(row.unreadable or ()),
-            unwritable=frozenset(row.unwritable or ()),
-            has_row_security=row.has_row_security,
-            delete_triggers=tuple(triggers.get(TableName(row.schema, row.name), ())),
-        )
-        for row in connection.execute(_STANDINGS, named)
+        (name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ())) for row in found
     }
 
 
-def _delete_triggers(
-    connection: Connection, named: Mapping[str, object]
-) -> Mapping[TableName, list[Trigger]]:
-    found: dict[TableName, list[Trigger]] = {}
-    for row in connection.execute(_DELETE_TRIGGERS, named):
-        trigger = Trigger(TableName(row.schema, row.table), row.name)
-        found.setdefault(TableName(row.root_schema, row.root), []).append(trigger)
-    return found
+def _table(row: Found, triggers: Iterable[Trigger]) -> Described:
+    columns, indexes = row["columns"] or [], row["indexes"] or []
+    primary = next((index["columns"] for index in indexes if index["is_primary"]), ())
+    return Described(
+        columns={
+            column["name"]: ColumnFacts(column["name"], column_type(column["type"]), column["is_nullable"])
+            for column in columns
+        },
+        primary_key=tuple(primary),
+        indexes=tuple(_index(index) for index in indexes if not index["is_primary"]),
+        standing=Standing(
+            role=row["role"],
+            may_enter=row["may_enter"],
+            may_delete=row["may_delete"],
+            owns=row["owns"],
+            unreadable=frozenset(column["name"] for column in columns if not column["is_readable"]),
+            unwritable=frozenset(column["name"] for column in columns if not column["is_writable"]),
+            has_row_security=row["has_row_security"],
+            delete_triggers=tuple(triggers),
+        ),
+    )
 
 
-def read_own_tables(connection: Connection) -> frozenset[TableName]:
-    """The tables of Gandy in its own schema; an application may have put others there."""
-    found = connection.execute(_OWN_TABLES, {"schema": GANDY, "tables": sorted(GANDY_TABLES)})
-    return frozenset(TableName(GANDY, name) for name in found.scalars())
+def _index(found: Found) -> IndexFacts:
+    return IndexFacts(
+        name=found["name"],
+        columns=tuple(column or "" for column in found["columns"]),  # an expression has no name
+        is_unique=found["is_unique"],
+        is_partial=found["is_partial"],
+        definition=found["definition"],
+    )
 
 
-def read_state_access(connection: Connection, tables: Sequence[str]) -> StateAccess:
-    """Whether the lifecycle's own tables are there, and what keeps the role from making or writing them."""
-    row = connection.execute(_STATE, {"tables": list(tables)}).one()
-    exists = row.found == len(tables)
-    return StateAccess(exists, _state_obstacle(row, exists=exists))
-
-
-def _state_obstacle(row: Row[Any], *, exists: bool) -> StateObstacle | None:
-    role = quoted(row.role)
-    if row.is_standby:
-        return StateObstacle("the server is a standby, which is read only", "Name the primary")
-    if row.closed:
-        names = ", ".join(row.closed)
-        message = f"the role {row.role} may not read and write {names}, where the lifecycle keeps its state"
-        return StateObstacle(message, f"Run: GRANT SELECT, INSERT, UPDATE, DELETE ON {names} TO {role}")
-    if exists or row.may_create:
-        return None
-    if row.schema is None:
-        message = f"no schema on the search path of the role {row.role} can hold the lifecycle's state"
-        return StateObstacle(message, f"Run: ALTER ROLE {role} SET search_path = ...")
-    message = f"the role {row.role} may not create the tables of the lifecycle's state in {row.schema}"
-    return StateObstacle(message, f"Run: GRANT CREATE ON SCHEMA {quoted(row.schema)} TO {role}")
+def _triggers(found: Iterable[Found]) -> Mapping[TableName, list[Trigger]]:
+    triggers: dict[TableName, list[Trigger]] = {}
+    for row in found:
+        trigger = Trigger(TableName(row["schema"], row["table"]), row["name"])
+        triggers.setdefault(TableName(row["root_schema"], row["root"]), []).append(trigger)
+    return triggers

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Connection, Select, func, literal, select, union_all
 
 from gandy.lifecycle.database.instants import WINDOWS, kind_of_number
+from gandy.lifecycle.database.numbers import as_number
 
 if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import TableFacts
@@ -18,7 +19,14 @@ _SMALL = 10_000
 
 
 def sample(connection: Connection, table: TableFacts, column: str) -> list[object]:
-    """Values that are not NULL; what an index or a small table does not make cheap is not read."""
+    """Values that are not NULL, read once for each reading of the catalogue."""
+    if column not in table.samples:
+        table.samples[column] = _look(connection, table, column)
+    return table.samples[column]
+
+
+def _look(connection: Connection, table: TableFacts, column: str) -> list[object]:
+    """What an index or a small table does not make cheap is not read."""
     values = table.clause.c[column]
     filled = select(values.label("value")).where(values.is_not(None))
     if not table.has_index_on((column,)) and not _is_small(connection, table):
@@ -28,6 +36,8 @@ def sample(connection: Connection, table: TableFacts, column: str) -> list[objec
         return _read(connection, oldest, newest)
     lowest = filled.order_by(values.asc()).limit(_EACH_END)
     ends = _read(connection, lowest, filled.order_by(values.desc()).limit(_EACH_END))
+    if all(isinstance(value, str) and as_number(value) is None for value in ends):
+        return ends  # a number comes before every text, so there is none between
     kinds = {kind_of_number(value) for value in ends}
     if not kinds or (len(kinds) == 1 and None not in kinds):
         return ends  # all that lies between two values of one unit is of that unit

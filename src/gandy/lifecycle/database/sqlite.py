@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sqlite3
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, Select, func, inspect, select, text
+from sqlalchemy import Connection, Select, func, literal, select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import BigInteger, Float, Integer, NullType, Numeric
 from typing_extensions import override
 
-from gandy.lifecycle.contract.names import GANDY_TABLES
 from gandy.lifecycle.database.dialect import (
     Access,
     Dialect,
@@ -28,47 +26,26 @@ from gandy.lifecycle.database.dialect import (
     TableSize,
 )
 from gandy.lifecycle.database.explain import Explain
-from gandy.lifecycle.database.facts import (
-    ColumnFacts,
-    ColumnType,
-    ForeignKey,
-    Lineage,
-    Standing,
-    TableFacts,
-    TableName,
-    Trigger,
-)
+from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
 from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, form_of_texts, kind_of_numbers, kind_of_unit
 from gandy.lifecycle.database.numbers import as_number
 from gandy.lifecycle.database.sampling import sample
+from gandy.lifecycle.database.sqlite_catalogue import read_catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from sqlalchemy import ColumnElement
 
     from gandy.lifecycle.contract.rules import Unit
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
 _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
-_FOREIGN_KEYS = text(
-    'SELECT tables.name AS child, key.id, parents.name AS parent, key."from" AS child_column,'
-    ' key."to" AS parent_column, key.on_delete FROM sqlite_master AS tables'
-    " JOIN pragma_foreign_key_list(tables.name) AS key JOIN sqlite_master AS parents"
-    " ON parents.type = 'table' AND parents.name = key.\"table\" COLLATE NOCASE WHERE tables.type = 'table'"
-    " ORDER BY tables.name, key.id, key.seq"
-)
 _TABLES = text("SELECT name FROM sqlite_master WHERE type = 'table'")
-_TRIGGERS = text(
-    "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY tbl_name, name"
-)
-# SQLite stores a declaration from the trigger's own name on, behind these two words.
-_TRIGGER_EVENT = re.compile(
-    r"""CREATE\s+TRIGGER\s+(?:"(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^]]*\]|[^\s"'`[]+)\s*
-    (?:(?:BEFORE|AFTER|INSTEAD\s+OF)\s+)?(DELETE|INSERT|UPDATE)\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_TELLING = {"schema_version", "manifest_group", "work_queue", "dead_letter"}  # together in Gandy's file only
+_MADE_BY_ITSELF = "sqlite_autoindex_"
 _MACHINE = platform.node()
 
 
@@ -90,16 +67,31 @@ class Sqlite(Dialect):
         """Nothing to set: the transaction holds the only write lock, and waited for it at its start."""
 
     @override
-    def begin_reading(self, connection: Connection) -> None:
+    def read_only(self, connection: Connection) -> AbstractContextManager[None]:
         """Nothing to set: a deferred transaction that only reads takes no lock that hinders a writer."""
+        return nullcontext()
+
+    @override
+    def autocommit(self, connection: Connection) -> AbstractContextManager[None]:
+        """Nothing to set: a statement outside of a transaction is one."""
+        return nullcontext()
+
+    @override
+    def instant_in(self, span: timedelta) -> ColumnElement[Any]:
+        ahead = func.strftime("%Y-%m-%dT%H:%M:%f", "now", f"{span.total_seconds():+.3f} seconds")
+        return ahead.concat("000Z")
 
     @override
     def serialise_setup(self, connection: Connection) -> None:
         """Nothing to take: one writer at a time is what SQLite is."""
 
     @override
-    def session(self, connection: Connection) -> str:
-        return f"{_MACHINE}:{os.getpid()}"
+    def session(self) -> ColumnElement[str]:
+        return literal(f"{_MACHINE}:{os.getpid()}")
+
+    @override
+    def is_direct(self, connection: Connection, session: str) -> bool:
+        return True
 
     @override
     def is_gone(self, connection: Connection, session: str) -> bool:
@@ -124,42 +116,8 @@ class Sqlite(Dialect):
         return Failure.ROW if isinstance(cause, sqlite3.IntegrityError) else Failure.OTHER
 
     @override
-    def user_schemas(self, connection: Connection) -> Sequence[str | None]:
-        return [None]
-
-    @override
-    def search_path(self, connection: Connection) -> Sequence[str | None]:
-        return [None]
-
-    @override
-    def lineage(self, connection: Connection) -> Lineage:
-        return Lineage()
-
-    @override
-    def foreign_keys(self, connection: Connection, lineage: Lineage) -> Sequence[ForeignKey]:
-        """From the pragma: SQLAlchemy overlooks what a key declared beside its column does on delete."""
-        keys: dict[tuple[str, int], list[Row[Any]]] = {}
-        for row in connection.execute(_FOREIGN_KEYS):
-            keys.setdefault((row.child, row.id), []).append(row)
-        return [_foreign_key(connection, child, rows) for (child, _), rows in keys.items()]
-
-    @override
-    def standings(self, connection: Connection, names: Iterable[TableName]) -> Mapping[TableName, Standing]:
-        """Who can open the file may do everything; only triggers are looked up."""
-        by_name = {name.name.casefold(): name for name in names}
-        found: dict[TableName, list[Trigger]] = {}
-        for row in connection.execute(_TRIGGERS):
-            table = by_name.get(row.tbl_name.casefold())
-            if table is not None and _fires_on_delete(row.sql):
-                found.setdefault(table, []).append(Trigger(table, row.name))
-        return {table: Standing(delete_triggers=tuple(triggers)) for table, triggers in found.items()}
-
-    @override
-    def own_tables(self, connection: Connection) -> frozenset[TableName]:
-        """Those of Gandy's file; a table of one such name in another file is the application's."""
-        found = {str(name) for name in connection.execute(_TABLES).scalars()}
-        mine = GANDY_TABLES if found >= _TELLING else frozenset[str]()
-        return frozenset(TableName(None, name) for name in found & mine)
+    def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
+        return read_catalogue(connection, wanted)
 
     @override
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
@@ -199,11 +157,11 @@ class Sqlite(Dialect):
         return form_of_texts(samples, column.name)
 
     @override
-    def access(self, connection: Connection, statement: Select[Any], table: TableName) -> Access:
+    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> Access:
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
-        mine = [step for step in steps if _is_about(step, table.name)]
+        mine = [step for step in steps if _is_about(step, table.name.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
-        return Access(is_search, _index_of(connection, mine, table), ", ".join(mine))
+        return Access(is_search, _index_of(mine, table), ", ".join(mine))
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
@@ -265,39 +223,6 @@ class Sqlite(Dialect):
         return "check" in declaration and column.casefold() in declaration.split("check", 1)[1]
 
 
-def _foreign_key(connection: Connection, child: str, rows: Sequence[Row[Any]]) -> ForeignKey:
-    parent = str(rows[0].parent)
-    named = tuple(str(row.parent_column) for row in rows if row.parent_column is not None)
-    return ForeignKey(
-        name="",
-        child=TableName(None, child),
-        columns=tuple(str(row.child_column) for row in rows),
-        parent=TableName(None, parent),
-        parent_columns=_spelled_as_in(connection, parent, named) or _primary_key(connection, parent),
-        on_delete=str(rows[0].on_delete).upper(),
-    )
-
-
-def _spelled_as_in(connection: Connection, table: str, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """A key may write the columns of its parent in another case than the parent does."""
-    if not columns:
-        return ()
-    found = connection.execute(text("SELECT name FROM pragma_table_info(:name)"), {"name": table}).scalars()
-    spelling = {str(name).casefold(): str(name) for name in found}
-    return tuple(spelling.get(column.casefold(), column) for column in columns)
-
-
-def _primary_key(connection: Connection, table: str) -> tuple[str, ...]:
-    """What a key refers to that names no columns of its parent."""
-    return tuple(inspect(connection).get_pk_constraint(table)["constrained_columns"])
-
-
-def _fires_on_delete(declaration: str) -> bool:
-    """Whether a trigger fires on DELETE; one that cannot be read is taken to."""
-    found = _TRIGGER_EVENT.match(declaration)
-    return found is None or found[1].upper() == "DELETE"
-
-
 def _is_about(step: str, table: str) -> bool:
     """Whether a step of a plan reads the table, whose name may hold spaces."""
     for verb in ("SEARCH ", "SCAN "):
@@ -307,14 +232,14 @@ def _is_about(step: str, table: str) -> bool:
     return False
 
 
-def _index_of(connection: Connection, steps: Sequence[str], table: TableName) -> str | None:
+def _index_of(steps: Sequence[str], table: TableFacts) -> str | None:
     """The index that a step names, by the names that the table's indexes have."""
     used = next((step.split("INDEX ", 1)[1] for step in steps if "INDEX " in step), None)
     if used is None:
         return None
-    found = connection.execute(text("SELECT name FROM pragma_index_list(:name)"), {"name": table.name})
-    names = sorted((str(name) for name in found.scalars()), key=len, reverse=True)
-    return next((name for name in names if used == name or used.startswith(f"{name} (")), None)
+    names = sorted((index.name for index in table.indexes), key=len, reverse=True)
+    of_key = [used.split(" (", 1)[0]] if used.startswith(_MADE_BY_ITSELF) else []
+    return next((name for name in [*names, *of_key] if used == name or used.startswith(f"{name} (")), None)
 
 
 def _bytes(connection: Connection, table: TableName) -> int | None:

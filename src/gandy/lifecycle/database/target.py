@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
 from gandy.lifecycle.database.postgres import Postgres
+from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
 from gandy.lifecycle.database.sqlite import Sqlite
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.dialect import Dialect, Patience
 
 _BUSY_TIMEOUT_SECONDS = 1.0
+_MOST_ENGINES = 32
+# The driver reads instants and spans in these styles only, whatever the role or database has set.
+_STYLES = (
+    "SELECT pg_catalog.set_config('TimeZone', 'UTC', false),"
+    " pg_catalog.set_config('DateStyle', 'ISO', false),"
+    " pg_catalog.set_config('IntervalStyle', 'postgres', false)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +60,19 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads."""
+        """A transaction that only reads; within another one it is a part of that."""
+        if self.connection.in_transaction():
+            yield self.connection
+            return
         self.connection.execution_options(gandy_begin="BEGIN")
-        with self.connection.begin():
-            self.dialect.begin_reading(self.connection)
+        with self.dialect.read_only(self.connection), self.connection.begin():
+            yield self.connection
+
+    @contextmanager
+    def alone(self) -> Iterator[sa.Connection]:
+        """For one statement, which is a transaction of its own: no BEGIN and no COMMIT is sent."""
+        self.connection.execution_options(gandy_begin=None)
+        with self.dialect.autocommit(self.connection), self.connection.begin():
             yield self.connection
 
     @property
@@ -77,7 +95,7 @@ def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]
     """Connect for the length of one call."""
     url = _read(target)
     dialect: Dialect = Sqlite() if url.get_backend_name() == "sqlite" else Postgres()
-    engine = _sqlite_engine(url) if isinstance(dialect, Sqlite) else _postgres_engine(url)
+    engine = _engine(url)
     try:
         connection = engine.connect()
     except DBAPIError as error:
@@ -101,21 +119,27 @@ def _read(target: str) -> URL:
     return url.set(drivername="sqlite+pysqlite")
 
 
+@lru_cache(_MOST_ENGINES)
+def _engine(url: URL) -> sa.Engine:
+    """An engine keeps no connection, but it asks a server about itself the first time only."""
+    return _sqlite_engine(url) if url.get_backend_name() == "sqlite" else _postgres_engine(url)
+
+
 def _postgres_engine(url: URL) -> sa.Engine:
     # Plans are made for the values at hand, and a pooler in between sees no prepared statement.
     # Each statement must see what was committed before it, whatever the database's own default is.
     engine = sa.create_engine(
-        url,
+        url.set(drivername=DRIVER_NAME),
         poolclass=NullPool,
         isolation_level="READ COMMITTED",
+        use_native_hstore=False,
         connect_args={"prepare_threshold": None},
     )
 
     @sa.event.listens_for(engine, "connect")
     def _speak_utc(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
         connection.autocommit = True
-        # The driver reads instants and spans in these styles only, whatever the role or database has set.
-        connection.execute("SET TIME ZONE 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'postgres'")
+        connection.execute(_STYLES)
         connection.autocommit = False
 
     return engine
@@ -132,6 +156,8 @@ def _sqlite_engine(url: URL) -> sa.Engine:
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("gandy_begin", "BEGIN"))
+        begin = connection.get_execution_options().get("gandy_begin", "BEGIN")
+        if begin is not None:
+            connection.exec_driver_sql(begin)
 
     return engine

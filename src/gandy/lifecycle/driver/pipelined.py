@@ -80,7 +80,7 @@ class PipelinedLane(Lane):
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
         with _transaction(connection) as driver:
-            driver.prepare_threshold = 0 if _is_direct(driver) else None
+            driver.prepare_threshold = 0 if shift.lease.is_direct else None
             batches = _Statements(
                 connection, driver, selection, lease=shift.lease, remember=remember(slot("cursor", String))
             )
@@ -212,14 +212,6 @@ def _transaction(connection: Connection) -> Iterator[Driver]:
     finally:
         if not driver.closed:
             driver.rollback()
-
-
-def _is_direct(driver: Driver) -> bool:
-    """Tell whether the backend that answers is the one that was promised: behind a pooler it is another.
-
-    There a bind may reach what another process has prepared under the same name.
-    """
-    return driver.execute("SELECT pg_backend_pid()").fetchall() == [(driver.info.backend_pid,)]
 
 
 def slot(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]]) -> BindParameter[Any]:

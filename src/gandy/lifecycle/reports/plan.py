@@ -32,7 +32,7 @@ from gandy.lifecycle.selection.foresight import (
     taken_by,
 )
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
-from gandy.lifecycle.state.holds import REMEMBERED, with_recorded
+from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
 from gandy.lifecycle.supervisor.confirmation import Confirmation, agreement_of
@@ -93,7 +93,7 @@ def plan(
     for contract in wanted:
         url = contract.target(target)
         with open_target(url, clock=clock) as session:
-            known = with_recorded(session, of_one_database(contract, wanted, target))
+            known = of_one_database(contract, wanted, target)
             seen = survey(session, contract, session.now(), contracts=known)
             planned += _Planner(session, seen, gone.setdefault(url, Gone())).rules()
     return planned

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, delete, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
-from gandy.lifecycle.state.tables import HOLD, has_table
+from gandy.lifecycle.state.tables import HOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from gandy.lifecycle.database.facts import SchemaFacts
     from gandy.lifecycle.database.target import Session
@@ -40,7 +40,7 @@ class Hold:
         return Keep(column=self.column_name, equals=equals)
 
 
-def holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
+def _holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
     """What a contract keeps on this database; a name without a schema means the default one."""
     return {
         Hold(contract.name, found.name.schema or "", found.name.name, rule.column, json.dumps(rule.equals))
@@ -51,16 +51,19 @@ def holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
     }
 
 
-def read_holds(connection: Connection) -> set[Hold]:
-    """All that is recorded, by whichever contract."""
-    if not has_table(connection, HOLD):
-        return set()
-    return {Hold(*row) for row in connection.execute(select(*HOLD.c))}
+def read_holds(connection: Connection, schema: SchemaFacts) -> frozenset[Hold]:
+    """All that is recorded, by whichever contract; an older version has made no table for it."""
+    if not {(HOLD.name, column.name) for column in HOLD.columns} <= schema.state:
+        return frozenset()
+    return frozenset(Hold(*row) for row in connection.execute(select(*HOLD.c)))
 
 
-def record_holds(session: Session, mine: set[Hold], recorded: Iterable[Hold]) -> None:
+def record_holds(
+    session: Session, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
+) -> None:
     """Write down what a contract keeps now, in the place of what it kept before."""
-    before = set(recorded)
+    mine = _holds_of(contract, schema)
+    before = {hold for hold in recorded if hold.scheduler == contract.name}
     if mine == before:
         return
     with session.writing() as connection:
@@ -80,9 +83,3 @@ def declared_elsewhere(recorded: Iterable[Hold], known: Iterable[Contract]) -> I
             for (schema, name), of_table in groupby(holds, attrgetter("schema_name", "table_name"))
         ]
         yield Contract(scheduler, tables, source=REMEMBERED)
-
-
-def with_recorded(session: Session, known: Sequence[Contract]) -> tuple[Contract, ...]:
-    """The known contracts of a database, and the others whose holds it remembers."""
-    with session.reading() as connection:
-        return (*known, *declared_elsewhere(read_holds(connection), known))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Update, literal, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Update, literal, or_, select, update
 
 from gandy.errors import SweepLeaseLostError
 from gandy.lifecycle.state.tables import LEASE, Instant
-from gandy.lifecycle.state.upsert import insert_ignoring
+from gandy.lifecycle.state.upsert import insert_or_set_where
 
 if TYPE_CHECKING:
     from gandy.lifecycle.database.target import Session
 
 LEASE_FOR = timedelta(seconds=15)
+_TOLD = (LEASE.c.token, LEASE.c.session, LEASE.c.expires_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Lease:
     token: int
     taken_at: datetime
     taken_monotonic: float
+    is_direct: bool = False  # no pooler is between: what the session prepares, it finds again
 
     def renew(self, connection: Connection) -> None:
         """Hold on in the batch's own transaction; a batch of a lost lease deletes nothing."""
@@ -49,27 +51,56 @@ class Lease:
 
 def take_lease(session: Session, scheduler: str) -> Lease | None:
     """The lease, or None while another process holds it."""
-    now = session.now()
-    with session.writing() as connection:
-        insert_ignoring(
-            connection, LEASE, {"scheduler": scheduler, "token": 0, "session": "", "expires_at": now}
+    is_free = or_(LEASE.c.session == "", LEASE.c.expires_at <= _in(session, timedelta(0)))
+    mine = {"session": session.dialect.session(), "expires_at": _in(session, LEASE_FOR)}
+    with session.alone() as connection:
+        taken = insert_or_set_where(
+            connection,
+            LEASE,
+            {"scheduler": scheduler, "token": 1, **mine},
+            changes={"token": LEASE.c.token + 1, **mine},
+            where=is_free,
         )
-        held = connection.execute(select(LEASE).where(LEASE.c.scheduler == scheduler).with_for_update()).one()
-        is_live = held.session != "" and held.expires_at > now
-        if is_live and not session.dialect.is_gone(connection, held.session):
+        found = connection.execute(taken.returning(*_TOLD)).one_or_none()
+    return _take_over(session, scheduler) if found is None else _lease(session, scheduler, found)
+
+
+def _take_over(session: Session, scheduler: str) -> Lease | None:
+    """The lease of a session that certainly ended, unless another process is first."""
+    with session.reading() as connection:
+        held = connection.execute(select(LEASE).where(LEASE.c.scheduler == scheduler)).one_or_none()
+        if held is None or not held.session or not session.dialect.is_gone(connection, held.session):
             return None
-        token = held.token + 1
-        connection.execute(
-            update(LEASE)
-            .where(LEASE.c.scheduler == scheduler)
-            .values(token=token, session=session.dialect.session(connection), expires_at=now + LEASE_FOR)
-        )
-    return Lease(scheduler, token, now, time.monotonic())
+    taken = (
+        update(LEASE)
+        .where(LEASE.c.scheduler == scheduler, LEASE.c.token == held.token, LEASE.c.session == held.session)
+        .values(token=held.token + 1, session=session.dialect.session(), expires_at=_in(session, LEASE_FOR))
+    )
+    with session.alone() as connection:
+        found = connection.execute(taken.returning(*_TOLD)).one_or_none()
+    return None if found is None else _lease(session, scheduler, found)
+
+
+def _in(session: Session, span: timedelta) -> ColumnElement[Any]:
+    """So far ahead by the database's clock, or by the one that a test passed."""
+    if session.clock is None:
+        return session.dialect.instant_in(span)
+    return literal(session.clock.now + span, Instant)
+
+
+def _lease(session: Session, scheduler: str, found: Row[Any]) -> Lease:
+    return Lease(
+        scheduler,
+        found.token,
+        found.expires_at - LEASE_FOR,
+        time.monotonic(),
+        is_direct=session.dialect.is_direct(session.connection, found.session),
+    )
 
 
 def give_back(session: Session, lease: Lease) -> None:
     """Let the next one begin at once."""
-    with session.writing() as connection:
+    with session.alone() as connection:
         connection.execute(
             update(LEASE)
             .where(LEASE.c.scheduler == lease.scheduler, LEASE.c.token == lease.token)

@@ -13,6 +13,7 @@ from sqlalchemy import (
     String,
     Update,
     delete,
+    exists,
     literal,
     select,
     text,
@@ -20,7 +21,7 @@ from sqlalchemy import (
 )
 
 from gandy.lifecycle.database.values import decode_values, encode_values
-from gandy.lifecycle.state.tables import RULE, has_table, stored_instant
+from gandy.lifecycle.state.tables import QUARANTINE, RULE, has_table, stored_instant
 from gandy.lifecycle.state.upsert import insert_or_set
 
 if TYPE_CHECKING:
@@ -65,11 +66,17 @@ class RuleState:
 
 
 def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleState]:
-    """Everything remembered about a contract's rules."""
-    if not has_table(connection, RULE):
-        return {}
-    found = connection.execute(_every_column().where(RULE.c.scheduler == scheduler))
-    return {RuleKey(row.scheduler, row.table_name, row.rule): _state(row) for row in found}
+    """Everything remembered about a contract's rules, as far as there are tables for it."""
+    return recall_states(connection, scheduler)[0] if has_table(connection, RULE) else {}
+
+
+def recall_states(connection: Connection, scheduler: str) -> tuple[dict[RuleKey, RuleState], bool]:
+    """Everything remembered about a contract's rules, and whether rows may be in quarantine."""
+    is_quarantined = exists().where(QUARANTINE.c.scheduler == scheduler).label("is_quarantined")
+    mine = _every_column().add_columns(is_quarantined).where(RULE.c.scheduler == scheduler)
+    found = connection.execute(mine).all()
+    states = {RuleKey(row.scheduler, row.table_name, row.rule): _state(row) for row in found}
+    return states, not found or bool(found[0].is_quarantined)
 
 
 def forget_rules(connection: Connection, keys: Iterable[RuleKey]) -> None:

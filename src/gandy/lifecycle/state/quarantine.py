@@ -91,9 +91,14 @@ def put_in_quarantine(connection: Connection, rows: Sequence[Quarantined]) -> No
 def list_quarantine(
     connection: Connection, *, scheduler: str | None = None, table: str | None = None
 ) -> list[QuarantinedRow]:
+    """The rows in quarantine, by table and time, as far as there are tables for it."""
+    return recall_quarantine(connection, scheduler, table) if has_table(connection, QUARANTINE) else []
+
+
+def recall_quarantine(
+    connection: Connection, scheduler: str | None, table: str | None = None
+) -> list[QuarantinedRow]:
     """The rows in quarantine, by table and time."""
-    if not has_table(connection, QUARANTINE):
-        return []
     wanted = select(QUARANTINE).order_by(QUARANTINE.c.table_name, QUARANTINE.c.quarantined_at)
     if scheduler is not None:
         wanted = wanted.where(QUARANTINE.c.scheduler == scheduler)

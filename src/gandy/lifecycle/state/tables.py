@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect as SqlDialect
 
     from gandy.lifecycle.database.dialect import Dialect, StateAccess
+    from gandy.lifecycle.database.facts import SchemaFacts
     from gandy.lifecycle.database.target import Session
 
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -110,6 +111,12 @@ AUDIT = Table(
     Column("bytes", BigInteger),
 )
 OWN_TABLES = tuple(_METADATA.tables)
+
+
+def is_ready(schema: SchemaFacts) -> bool:
+    """Whether the catalogue shows every column of our own tables, open to this role."""
+    own = {(table.name, column.name) for table in _METADATA.sorted_tables for column in table.columns}
+    return own <= schema.state
 
 
 def ensure_tables(session: Session) -> None:

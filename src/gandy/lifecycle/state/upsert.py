@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 from sqlalchemy.dialects import postgresql, sqlite
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import ColumnElement, Connection, Table
 
 Values = Mapping[str, object]
 
 
-def insert_ignoring(connection: Connection, table: Table, values: Values) -> None:
-    """Insert a row unless its key is there."""
+def insert_or_set_where(
+    connection: Connection, table: Table, values: Values, *, changes: Values, where: ColumnElement[bool]
+) -> postgresql.Insert | sqlite.Insert:
+    """The statement that inserts a row, or changes the one with its key where that may be."""
+    keys = [column.name for column in table.primary_key]
+    given = dict(changes)
     if connection.dialect.name == "postgresql":
-        connection.execute(postgresql.insert(table).values(**values).on_conflict_do_nothing())
-    else:
-        connection.execute(sqlite.insert(table).values(**values).on_conflict_do_nothing())
+        mine = postgresql.insert(table).values(**values)
+        return mine.on_conflict_do_update(index_elements=keys, set_=given, where=where)
+    theirs = sqlite.insert(table).values(**values)
+    return theirs.on_conflict_do_update(index_elements=keys, set_=given, where=where)
 
 
 def insert_or_set(connection: Connection, table: Table, values: Values, *, changes: Values) -> None:

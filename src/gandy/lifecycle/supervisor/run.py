@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -24,7 +24,7 @@ from gandy.lifecycle.selection.resolved import Resolved
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
 from gandy.lifecycle.supervisor import announce
-from gandy.lifecycle.supervisor.confirmation import Confirm, Confirmation, agreement_of
+from gandy.lifecycle.supervisor.confirmation import Agreement, Confirm, Confirmation, agreement_of, is_new
 from gandy.lifecycle.supervisor.health import HealthCheck
 from gandy.lifecycle.supervisor.report import ContractReport, Held, Overdue, RuleFailure
 from gandy.sweep import Budget, Ending
@@ -58,6 +58,7 @@ class ContractRun:
     metrics: Metrics
     confirm: Confirm
     pages: int | None
+    is_limited: bool
     finished: Callable[[RuleOutcome], None]
     outcomes: dict[RuleKey, RuleOutcome] = field(default_factory=dict)
 
@@ -137,8 +138,7 @@ class ContractRun:
         poison = self.quarantine.get(walk.key.table, [])
         if len(poison) >= _MOST_IN_QUARANTINE:
             raise RuleRefusedError(walk.key.table, walk.label, _FULL)
-        with self.shift.session.reading() as connection:
-            state = Progress(walk.key, walk.shape).read(connection)
+        state = self._state(walk)
         match walk:
             case AgeWalk():
                 ages = AgeSweep(
@@ -160,6 +160,13 @@ class ContractRun:
             case _:
                 assert_never(walk)
 
+    def _state(self, walk: Walk) -> RuleState | None:
+        """As it was read at the start, or as an earlier round of this run left it."""
+        if walk.key not in self.outcomes:
+            return self.states.get(walk.key)
+        with self.shift.session.reading() as connection:
+            return Progress(walk.key, walk.shape).read(connection)
+
     def _is_agreed(self, walk: Walk) -> bool:
         """Ask a person where it is needed; what was agreed to is remembered."""
         progress = Progress(walk.key, walk.shape)
@@ -169,17 +176,27 @@ class ContractRun:
         if is_reshaped:  # its cursor is void
             with self.shift.session.writing() as connection:
                 progress.forget(connection)
-        with self.shift.session.reading() as connection:
-            advisor = IndexAdvisor(connection, self.shift.session.dialect, self.survey.schema, self.shift.now)
-            needed = Confirmation(advisor).needed(walk, agreement, state)
+        needed = self._question(walk, agreement, state)
         if needed is not None and not self.confirm(needed):
             self._hold(progress, needed)
             return False
         is_known = state is not None and state.agreed == agreement.written and state.held_rows is None
         if is_reshaped or not is_known:
-            with self.shift.session.writing() as connection:
+            with self.shift.session.alone() as connection:
                 progress.accept(connection, walk.retention, agreement.written)
+            kept = RuleState(walk.shape) if is_reshaped or state is None else state
+            self.states[walk.key] = replace(
+                kept, accepted=walk.retention, agreed=agreement.written, held_rows=None
+            )
         return True
+
+    def _question(self, walk: Walk, agreement: Agreement, state: RuleState | None) -> Held | None:
+        """What a person has to agree to; a run that a limit bounds asks nothing."""
+        if self.is_limited or not is_new(agreement, state):
+            return None
+        with self.shift.session.reading() as connection:
+            advisor = IndexAdvisor(connection, self.shift.session.dialect, self.survey.schema, self.shift.now)
+            return Confirmation(advisor).needed(walk, agreement, state)
 
     def _hold(self, progress: Progress, needed: Held) -> None:
         with self.shift.session.writing() as connection:
@@ -195,7 +212,7 @@ class ContractRun:
             return False
         self.report.rules.append(outcome)
         self.finished(outcome)
-        if isinstance(walk, AgeWalk):
+        if isinstance(walk, AgeWalk) and not self.is_limited:
             self._measure(walk, outcome)
         return True
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import psycopg
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gandy.errors import (
     ContractRefusedError,
@@ -24,18 +24,17 @@ from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
-from gandy.lifecycle.state.holds import declared_elsewhere, holds_of, read_holds, record_holds
+from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
-from gandy.lifecycle.state.tables import ensure_tables
+from gandy.lifecycle.state.tables import ensure_tables, is_ready
 from gandy.lifecycle.supervisor import announce
 from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
 from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
 from gandy.lifecycle.supervisor.run import ContractRun
-from gandy.lifecycle.supervisor.upkeep import remembered
+from gandy.lifecycle.supervisor.upkeep import Memory, recall, tidied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
@@ -78,6 +77,7 @@ class Attendance:
     pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
     beside: Sequence[Contract] = ()  # contracts that are not kept now, but whose holds count
     is_strict: bool = False  # refuse a contract that does not fit before anything of it is deleted
+    is_limited: bool = False  # a limit bounds one run: no question is asked, and no pace is measured
 
 
 def run_contracts(
@@ -111,7 +111,6 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
     report = ContractReport(scheduler=contract.name)
     try:
         with open_target(url, clock=by.clock) as session:
-            ensure_tables(session)
             lease = _wait_for_lease(session, contract.name, by)
             if lease is None:
                 report.is_skipped = True
@@ -149,8 +148,14 @@ class _Tick:
 
 def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
     by, session = tick.by, tick.session
-    report.started_at = session.now()
-    seen = _survey(tick, report.started_at)
+    report.started_at = tick.lease.taken_at
+    with session.reading():
+        seen = survey(session, tick.contract, report.started_at, contracts=tick.kept.contracts)
+        recalled = recall(session, seen) if is_ready(seen.schema) else None
+    if recalled is None:
+        ensure_tables(session)
+        recalled = recall(session, seen)
+    record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
     if by.is_strict and seen.wrong:
         raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
     counts: Counter[str] = Counter()
@@ -162,31 +167,19 @@ def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
         by.pruned(tick.contract.name, rows)
 
     try:
-        _contract_run(tick, seen, report, committed=committed).run(table)
+        memory = tidied(session, seen, recalled)
+        _contract_run(tick, seen, report, memory=memory, committed=committed).run(table)
     finally:
         report.counts = {name: count for name, count in counts.items() if count}
         if report.counts:
             announce.pruned(tick.contract.name, report.counts)
 
 
-def _survey(tick: _Tick, now: datetime) -> Survey:
-    """Judge the contract beside the holds that others have recorded, and record its own."""
-    contract, known = tick.contract, tick.kept.contracts
-    with tick.session.reading() as connection:
-        recorded = read_holds(connection)
-    everyone = (*known, *declared_elsewhere(recorded, known))
-    seen = survey(tick.session, contract, now, contracts=everyone)
-    mine = {hold for hold in recorded if hold.scheduler == contract.name}
-    record_holds(tick.session, holds_of(contract, seen.schema), mine)
-    return seen
-
-
 def _contract_run(
-    tick: _Tick, seen: Survey, report: ContractReport, *, committed: Callable[[Counts], None]
+    tick: _Tick, seen: Survey, report: ContractReport, *, memory: Memory, committed: Callable[[Counts], None]
 ) -> ContractRun:
     by, session = tick.by, tick.session
     assert report.started_at is not None  # noqa: S101  # set by the caller
-    memory = remembered(session, seen)
     return ContractRun(
         shift=Shift(
             session=session,
@@ -205,19 +198,31 @@ def _contract_run(
         metrics=by.metrics,
         confirm=by.confirm,
         pages=by.pages,
+        is_limited=by.is_limited,
         finished=lambda outcome: by.finished(tick.contract.name, outcome),
     )
 
 
 def _wait_for_lease(session: Session, scheduler: str, by: Attendance) -> Lease | None:
     """The lease of a process that was killed falls free at once, or when it runs out."""
-    lease = take_lease(session, scheduler)
+    lease = _first_lease(session, scheduler)
     waited = timedelta(0)
     while lease is None and waited < by.wait_for_lease and not by.is_stopping():
         by.rest(_LEASE_POLL)
         waited += _LEASE_POLL
         lease = take_lease(session, scheduler)
     return lease
+
+
+def _first_lease(session: Session, scheduler: str) -> Lease | None:
+    """Our own tables are made, or what is in their way is told, where the lease cannot be asked for."""
+    try:
+        return take_lease(session, scheduler)
+    except DBAPIError:
+        if session.is_lost:
+            raise
+        ensure_tables(session)
+        return take_lease(session, scheduler)
 
 
 def _failed_whole(report: ContractReport, by: Attendance, error: str) -> None:

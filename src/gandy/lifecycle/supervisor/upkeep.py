@@ -13,8 +13,8 @@ from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.consistency import keys_of
 from gandy.lifecycle.selection.statements import among, operand
-from gandy.lifecycle.state.progress import RuleKey, RuleState, forget_rules, read_states
-from gandy.lifecycle.state.quarantine import KeyText, QuarantinedRow, list_quarantine, release_rows
+from gandy.lifecycle.state.progress import RuleKey, RuleState, forget_rules, recall_states
+from gandy.lifecycle.state.quarantine import KeyText, QuarantinedRow, recall_quarantine, release_rows
 from gandy.lifecycle.state.tables import QUARANTINE
 from gandy.lifecycle.supervisor import announce
 
@@ -37,30 +37,43 @@ class Memory:
     quarantine: dict[str, list[Values]]
 
 
-def remembered(session: Session, survey: Survey) -> Memory:
-    """Read what is remembered, and forget what no longer means anything."""
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """All that is remembered about a contract, and what of it means nothing any more."""
+
+    states: dict[RuleKey, RuleState]
+    quarantine: list[QuarantinedRow]
+    vanished: list[QuarantinedRow]
+
+
+def recall(session: Session, survey: Survey) -> Recalled:
+    """Read what is remembered."""
     scheduler = survey.contract.name
+    with session.reading() as connection:
+        states, has_quarantine = recall_states(connection, scheduler)
+        rows = recall_quarantine(connection, scheduler) if has_quarantine else []
+        return Recalled(states, rows, list(_vanished(connection, survey, rows)))
+
+
+def tidied(session: Session, survey: Survey, recalled: Recalled) -> Memory:
+    """Forget what no longer means anything."""
     declared = {
-        RuleKey(scheduler, table.label, key)
+        RuleKey(survey.contract.name, table.label, key)
         for table in survey.contract.tables
         for rule in table.rules
         for key in keys_of(rule)
     }
-    with session.reading() as connection:
-        states = read_states(connection, scheduler)
-        rows = list_quarantine(connection, scheduler=scheduler)
-        vanished = list(_vanished(connection, survey, rows))
-    undeclared = set(states) - declared
-    if undeclared or vanished:
+    undeclared = set(recalled.states) - declared
+    if undeclared or recalled.vanished:
         with session.writing() as connection:
             forget_rules(connection, undeclared)
-            release_rows(connection, vanished)
-    gone = {(row.table, row.stored) for row in vanished}
+            release_rows(connection, recalled.vanished)
+    gone = {(row.table, row.stored) for row in recalled.vanished}
     quarantine: dict[str, list[Values]] = {}
-    for row in rows:
+    for row in recalled.quarantine:
         if (row.table, row.stored) not in gone:
             quarantine.setdefault(row.table, []).append(row.key)
-    return Memory({key: state for key, state in states.items() if key in declared}, quarantine)
+    return Memory({key: state for key, state in recalled.states.items() if key in declared}, quarantine)
 
 
 def _vanished(connection: Connection, survey: Survey, rows: list[QuarantinedRow]) -> Iterator[QuarantinedRow]:

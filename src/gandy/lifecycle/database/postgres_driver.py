@@ -1,0 +1,49 @@
+"""SQLAlchemy's dialect of PostgreSQL, told by the driver what it would ask the server for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import psycopg
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+DRIVER_NAME = "postgresql+gandy_psycopg"
+_MAJOR = 10_000
+
+
+class InformedDialect(PGDialect_psycopg):
+    """Asks nothing on the first connection: the server says as much when it accepts one."""
+
+    supports_statement_cache = True
+
+    @override
+    def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        return divmod(_driver(connection).info.server_version, _MAJOR)
+
+    @override
+    def _get_default_schema_name(self, connection: Connection) -> str:
+        """Each reading of the catalogue says which it is: it may change from connection to connection."""
+        raise NotImplementedError
+
+    @override
+    def get_default_isolation_level(self, dbapi_conn: object) -> Literal["READ COMMITTED"]:
+        return "READ COMMITTED"
+
+    @override
+    def _set_backslash_escapes(self, connection: Connection) -> None:
+        strings = _driver(connection).info.parameter_status("standard_conforming_strings")
+        self._backslash_escapes = strings == "off"
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)  # noqa: S101  # the only driver
+    return driver
+
+
+registry.register("postgresql.gandy_psycopg", __name__, InformedDialect.__name__)

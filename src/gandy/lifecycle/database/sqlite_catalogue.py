@@ -1,0 +1,229 @@
+"""SQLite's catalogue: the texts of all declarations, and what its pragmas make of them.
+
+The texts say everything, so they are read each time; what the pragmas say is kept until a text changes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, bindparam, text
+from sqlalchemy.dialects.sqlite.base import ischema_names
+from sqlalchemy.types import Integer, NullType, Numeric, Text
+
+from gandy.lifecycle.contract.names import GANDY_TABLES
+from gandy.lifecycle.database.facts import (
+    Catalogue,
+    ColumnFacts,
+    Described,
+    ForeignKey,
+    IndexFacts,
+    Standing,
+    TableName,
+    Trigger,
+)
+from gandy.lifecycle.database.learned import learned_about
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gandy.lifecycle.database.facts import ColumnType, Wanted
+
+_DECLARATIONS = text("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, tbl_name, name")
+_FOREIGN_KEYS = text(
+    'SELECT tables.name AS child, key.id, parents.name AS parent, key."from" AS child_column,'
+    ' key."to" AS parent_column, key.on_delete FROM sqlite_master AS tables'
+    " JOIN pragma_foreign_key_list(tables.name) AS key JOIN sqlite_master AS parents"
+    " ON parents.type = 'table' AND parents.name = key.\"table\" COLLATE NOCASE WHERE tables.type = 'table'"
+    " ORDER BY tables.name, key.id, key.seq"
+)
+_COLUMNS = text(
+    'SELECT tables.name AS "table", field.name, field.type, field."notnull" AS is_filled, field.pk'
+    " FROM sqlite_master AS tables JOIN pragma_table_xinfo(tables.name) AS field"
+    " WHERE tables.type = 'table' AND tables.name IN :names AND field.hidden <> 1"
+    " ORDER BY tables.name, field.cid"
+).bindparams(bindparam("names", expanding=True))
+_INDEXES = text(
+    'SELECT tables.name AS "table", listed.name, listed."unique" AS is_unique, listed.origin,'
+    " listed.partial, part.name AS column_name FROM sqlite_master AS tables"
+    " JOIN pragma_index_list(tables.name) AS listed JOIN pragma_index_info(listed.name) AS part"
+    " WHERE tables.type = 'table' AND tables.name IN :names ORDER BY tables.name, listed.name, part.seqno"
+).bindparams(bindparam("names", expanding=True))
+# SQLite stores a declaration from the trigger's own name on, behind these two words.
+_TRIGGER_EVENT = re.compile(
+    r"""CREATE\s+TRIGGER\s+(?:"(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^]]*\]|[^\s"'`[]+)\s*
+    (?:(?:BEFORE|AFTER|INSTEAD\s+OF)\s+)?(DELETE|INSERT|UPDATE)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TELLING = {"schema_version", "manifest_group", "work_queue", "dead_letter"}  # together in Gandy's file only
+_STATE = "gandy_lifecycle_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """One thing that the file declares."""
+
+    type: str
+    name: str
+    table: str
+    sql: str | None
+
+
+_Declarations = tuple[_Declared, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    facts: IndexFacts
+    is_of_key: bool  # it holds the primary key; the key of rows that are stored by it needs none
+
+
+def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
+    """These tables and all that refer to them, or every application table for None."""
+    declared = tuple(_Declared(*row) for row in connection.execute(_DECLARATIONS))
+    digest = sha256(repr(declared).encode(errors="surrogatepass")).digest()
+    question = ("catalogue", digest, None if wanted is None else tuple(wanted))
+    known = learned_about(connection).recall(question)
+    if isinstance(known, Catalogue):
+        return known
+    found = _read(connection, declared, wanted)
+    learned_about(connection).keep(question, found)
+    return found
+
+
+def _read(connection: Connection, declared: _Declarations, wanted: Sequence[Wanted] | None) -> Catalogue:
+    tables = {each.name for each in declared if each.type == "table" and not each.name.startswith("sqlite_")}
+    whole = Catalogue(
+        default_schema=None,
+        search_path=(None,),
+        tables={},
+        foreign_keys=_foreign_keys(connection),
+        own_tables=_own_tables(tables),
+    )
+    names = tables if wanted is None else {name.name for name in whole.with_referring(wanted)} & tables
+    own = {name for name in tables if name.startswith(_STATE)}
+    described = _described(connection, names | own, declared)
+    return replace(
+        whole,
+        tables={name: facts for name, facts in described.items() if name.name in names},
+        foreign_keys=tuple(_spelled_out(key, described.get(key.parent)) for key in whole.foreign_keys),
+        state=frozenset(
+            (name, column) for name in own for column in described[TableName(None, name)].columns
+        ),
+    )
+
+
+def _foreign_keys(connection: Connection) -> tuple[ForeignKey, ...]:
+    """From the pragma: SQLAlchemy overlooks what a key declared beside its column does on delete."""
+    keys: dict[tuple[str, int], list[Row[Any]]] = {}
+    for row in connection.execute(_FOREIGN_KEYS):
+        keys.setdefault((row.child, row.id), []).append(row)
+    return tuple(_foreign_key(child, rows) for (child, _), rows in keys.items())
+
+
+def _foreign_key(child: str, rows: Sequence[Row[Any]]) -> ForeignKey:
+    return ForeignKey(
+        name="",
+        child=TableName(None, child),
+        columns=tuple(str(row.child_column) for row in rows),
+        parent=TableName(None, str(rows[0].parent)),
+        parent_columns=tuple(str(row.parent_column) for row in rows if row.parent_column is not None),
+        on_delete=str(rows[0].on_delete).upper(),
+    )
+
+
+def _spelled_out(key: ForeignKey, parent: Described | None) -> ForeignKey:
+    """A key may write the columns of its parent in another case than the parent does, or not at all."""
+    if parent is None:
+        return key
+    spelling = {name.casefold(): name for name in parent.columns}
+    named = tuple(spelling.get(column.casefold(), column) for column in key.parent_columns)
+    return replace(key, parent_columns=named or parent.primary_key)
+
+
+def _own_tables(tables: set[str]) -> frozenset[TableName]:
+    """Those of Gandy's file; a table of one such name in another file is the application's."""
+    mine = GANDY_TABLES if tables >= _TELLING else frozenset[str]()
+    return frozenset(TableName(None, name) for name in tables & mine)
+
+
+def _described(
+    connection: Connection, names: Iterable[str], declared: _Declarations
+) -> dict[TableName, Described]:
+    columns: dict[str, list[Row[Any]]] = {}
+    for row in connection.execute(_COLUMNS, {"names": sorted(names)}):
+        columns.setdefault(row.table, []).append(row)
+    indexes: dict[str, dict[str, list[Row[Any]]]] = {}
+    for row in connection.execute(_INDEXES, {"names": sorted(names)}):
+        indexes.setdefault(row.table, {}).setdefault(row.name, []).append(row)
+    texts = {each.name: each.sql or "" for each in declared if each.type == "index"}
+    return {
+        TableName(None, name): _table(
+            rows,
+            indexes=[_index(parts, texts.get(parts[0].name, "")) for parts in indexes.get(name, {}).values()],
+            standing=_standing(name, declared),
+        )
+        for name, rows in columns.items()
+    }
+
+
+def _table(columns: Sequence[Row[Any]], *, indexes: Sequence[_Index], standing: Standing) -> Described:
+    key = sorted((row for row in columns if row.pk), key=lambda row: int(row.pk))
+    has_key_index = any(index.is_of_key for index in indexes)
+    is_rowid = len(key) == 1 and str(key[0].type).upper() == "INTEGER" and not has_key_index
+    filled = {row.name for row in columns if row.is_filled} | ({key[0].name} if is_rowid else set())
+    return Described(
+        columns={
+            row.name: ColumnFacts(row.name, _type(str(row.type or "")), row.name not in filled)
+            for row in columns
+        },
+        primary_key=tuple(row.name for row in key),
+        indexes=tuple(index.facts for index in indexes if not index.is_of_key),
+        standing=standing,
+    )
+
+
+def _index(parts: Sequence[Row[Any]], definition: str) -> _Index:
+    first = parts[0]
+    facts = IndexFacts(
+        name=first.name,
+        columns=tuple(part.column_name or "" for part in parts),  # an expression has no name
+        is_unique=bool(first.is_unique),
+        is_partial=bool(first.partial),
+        definition=definition,
+    )
+    return _Index(facts, is_of_key=first.origin == "pk")
+
+
+def _type(declared: str) -> ColumnType:
+    """The type by its name, or else by the rules of SQLite's affinity."""
+    name = declared.partition("(")[0].strip().upper()
+    known: type[ColumnType] | None = ischema_names.get(name)
+    if known is not None:
+        return known()
+    if "INT" in name:
+        return Integer()
+    if any(part in name for part in ("CHAR", "CLOB", "TEXT")):
+        return Text()
+    return NullType() if "BLOB" in name or not name else Numeric()
+
+
+def _standing(table: str, declared: _Declarations) -> Standing:
+    """Who can open the file may do everything; only triggers are looked up."""
+    fired = [
+        Trigger(TableName(None, table), each.name)
+        for each in declared
+        if each.type == "trigger"
+        and each.table.casefold() == table.casefold()
+        and _fires_on_delete(each.sql or "")
+    ]
+    return Standing(delete_triggers=tuple(fired))
+
+
+def _fires_on_delete(declaration: str) -> bool:
+    """Whether a trigger fires on DELETE; one that cannot be read is taken to."""
+    found = _TRIGGER_EVENT.match(declaration)
+    return found is None or found[1].upper() == "DELETE"
