@@ -13,12 +13,14 @@ from click.testing import CliRunner, Result
 
 import gandy.store.migrations
 from gandy.cli.main import main
+from gandy.clock import ManualClock
 from gandy.errors import ContractInvalidError
 from gandy.lifecycle import (
     Contract,
     Table,
     check,
     drop_partition,
+    keep,
     loads,
     older_than,
     plan,
@@ -26,7 +28,7 @@ from gandy.lifecycle import (
     sweep,
 )
 from gandy.store.drivers.opening import migrate
-from tests.lifecycle.ground import Ground, ago, ahead
+from tests.lifecycle.ground import NOW, Ground, ago, ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -485,3 +487,16 @@ def test_a_duration_beyond_all_calendars_is_refused_with_the_range(
         arguments = ["lifecycle", command, "--contract", str(file), "--target", family.url]
         result = CliRunner().invoke(main, arguments, prog_name="gandy")
         assert (result.exit_code, "between 0 and 36500d" in result.stderr) == (2, True)
+
+
+def test_a_role_that_may_only_read_plans_with_holds_that_are_recorded(postgres: Ground, role: str) -> None:
+    postgres.run("CREATE TABLE note (id {key}, at {instant}, held {flag})", "CREATE INDEX ON note (at)")
+    postgres.fill("note", [(1, ago(days=9), False), (2, ago(days=9), True)])
+    postgres.sweep(Table("note", [keep("held", equals=True)]))
+    postgres.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}", f"GRANT DELETE ON note TO {role}")
+
+    rule = older_than("at", keep_for="7d")
+    contract = Contract("another", [Table("note", [rule])])
+    [planned] = plan([contract], as_role(postgres, role).url, clock=ManualClock(NOW))
+
+    assert (planned.rows, planned.refused) == (1, None)

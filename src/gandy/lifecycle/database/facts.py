@@ -146,6 +146,7 @@ class Catalogue:
     lineage: Lineage = field(default_factory=Lineage)
     own_tables: frozenset[TableName] = frozenset()
     state: frozenset[tuple[str, str]] = frozenset()
+    may_write_state: bool = True
 
     def meant(self, wanted: Wanted) -> Iterator[TableName]:
         """A name without a schema may mean a table of any schema on the search path."""
@@ -209,7 +210,8 @@ class SchemaFacts:
     foreign_keys: tuple[ForeignKey, ...]
     search_path: tuple[str | None, ...] = ()
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
-    state: frozenset[tuple[str, str]] = frozenset()  # the lifecycle's own tables and columns, if open
+    state: frozenset[tuple[str, str]] = frozenset()  # columns of the lifecycle's own tables, if readable
+    may_write_state: bool = True
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
         """The table of this name, without a schema the first on the search path; None where there is none."""

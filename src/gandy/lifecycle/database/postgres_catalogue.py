@@ -157,14 +157,15 @@ _OWN_TABLES = """
     AND (relispartition OR relname = ANY (CAST(:own_tables AS text[])))
 """
 _STATE = """
-    SELECT relname AS "table", attname AS "column" FROM pg_catalog.pg_class AS relation
+    SELECT relname AS "table", attname AS "column",
+    pg_catalog.has_table_privilege(relation.oid, 'INSERT')
+    AND pg_catalog.has_table_privilege(relation.oid, 'UPDATE')
+    AND pg_catalog.has_table_privilege(relation.oid, 'DELETE') AS is_writable
+    FROM pg_catalog.pg_class AS relation
     JOIN pg_catalog.pg_attribute ON attrelid = relation.oid
     WHERE relname LIKE 'gandy\\_lifecycle\\_%' AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
     AND pg_catalog.pg_table_is_visible(relation.oid)
     AND pg_catalog.has_table_privilege(relation.oid, 'SELECT')
-    AND pg_catalog.has_table_privilege(relation.oid, 'INSERT')
-    AND pg_catalog.has_table_privilege(relation.oid, 'UPDATE')
-    AND pg_catalog.has_table_privilege(relation.oid, 'DELETE')
 """
 
 
@@ -209,6 +210,7 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         lineage=lineage,
         own_tables=frozenset(TableName(GANDY, own["name"]) for own in found.own_tables),
         state=frozenset((own["table"], own["column"]) for own in found.state),
+        may_write_state=all(own["is_writable"] for own in found.state),
     )
 
 

@@ -45,6 +45,7 @@ def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> Sc
         catalogue.search_path,
         catalogue.own_tables,
         catalogue.state,
+        catalogue.may_write_state,
     )
 
 

@@ -116,7 +116,7 @@ OWN_TABLES = tuple(_METADATA.tables)
 def is_ready(schema: SchemaFacts) -> bool:
     """Whether the catalogue shows every column of our own tables, open to this role."""
     own = {(table.name, column.name) for table in _METADATA.sorted_tables for column in table.columns}
-    return own <= schema.state
+    return own <= schema.state and schema.may_write_state
 
 
 def ensure_tables(session: Session) -> None:
