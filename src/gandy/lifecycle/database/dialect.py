@@ -49,6 +49,7 @@ class Access:
     is_search: bool
     index: str | None
     detail: str
+    is_in_order: bool = True  # the index alone leads to any place in the statement's order
 
 
 @dataclass(frozen=True, slots=True)

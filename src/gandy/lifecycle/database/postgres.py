@@ -185,11 +185,13 @@ class Postgres(PostgresPartitions, Dialect):
         _set_local(connection, **_INDEX_WALK)
         [plan] = connection.execute(Explain(statement)).scalar_one()
         members = {table, *self.members(connection, table)}
-        scans = [node for node in _nodes(plan["Plan"]) if _relation(node) in members]
+        nodes = list(_nodes(plan["Plan"]))
+        scans = [node for node in nodes if _relation(node) in members]
         searches = [node for node in scans if "Index Cond" in node]
         detail = ", ".join(f"{node['Node Type']} {node.get('Index Name', '')}".strip() for node in scans)
         index = next((str(node["Index Name"]) for node in searches), None)
-        return Access(bool(scans) and len(searches) == len(scans), index, detail)
+        is_in_order = not any("Sort" in node["Node Type"] for node in nodes)
+        return Access(bool(scans) and len(searches) == len(scans), index, detail, is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:

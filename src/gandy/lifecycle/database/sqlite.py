@@ -69,6 +69,7 @@ _TRIGGER_EVENT = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _TELLING = {"schema_version", "manifest_group", "work_queue", "dead_letter"}  # together in Gandy's file only
+_ROW_COMPARISON = ")>(?"
 _MACHINE = platform.node()
 
 
@@ -203,7 +204,9 @@ class Sqlite(Dialect):
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
         mine = [step for step in steps if _is_about(step, table.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
-        return Access(is_search, _index_of(connection, mine, table), ", ".join(mine))
+        # A table's own row number takes no part in the comparison of several columns with a place.
+        is_in_order = is_search and all(_ROW_COMPARISON in step for step in mine)
+        return Access(is_search, _index_of(connection, mine, table), ", ".join(mine), is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:

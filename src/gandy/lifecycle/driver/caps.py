@@ -12,6 +12,7 @@ from gandy.lifecycle.driver.careful import CarefulLane
 from gandy.lifecycle.driver.guarded import Guard, GuardedLane
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.rows import RowDriver
+from gandy.lifecycle.driver.ties import Ties
 from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
 from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
 from gandy.lifecycle.state.progress import Progress, RuleState
@@ -183,10 +184,13 @@ class CapSweep:
             return self._selection(key.values, bound, order).dead
 
         guard = Guard(selection, self.shift.session.dialect.has_row_locks, again)
+        ties = Ties(self.shift.session, selection)
         driver = RowDriver(
             shift=self.shift,
-            lane=GuardedLane(self.shift, guard, remember),
-            careful=CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember),
+            lane=GuardedLane(self.shift, guard, remember, ties=ties),
+            careful=CarefulLane(
+                shift=self.shift, guard=guard, rule=self.walk.key, remember=remember, ties=ties
+            ),
             throttles=self.throttles,
         )
         pace = pace_for(selection, self.pace)
