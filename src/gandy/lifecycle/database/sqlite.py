@@ -23,6 +23,7 @@ from gandy.lifecycle.database.dialect import (
     Failure,
     Partition,
     Patience,
+    ReplicationLag,
     StateAccess,
     StateObstacle,
     TableSize,
@@ -239,8 +240,8 @@ class Sqlite(Dialect):
         return None
 
     @override
-    def replication_lag(self, connection: Connection) -> timedelta:
-        return timedelta(0)
+    def replication_lag(self, connection: Connection) -> ReplicationLag:
+        return ReplicationLag()
 
     @override
     def lock_waiters(self, connection: Connection, table: TableName) -> int:
