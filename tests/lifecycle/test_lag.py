@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("lag")  # a role and a standby belong to the whole server
 ROLE = 'the "sweeper"'
 QUOTED = '"the ""sweeper"""'
 GRANT = f"GRANT pg_monitor TO {QUOTED}"

@@ -160,7 +160,7 @@ def test_a_row_that_moves_after_it_was_read_ahead_goes_in_the_same_sweep(
         batches.append(1)
         if len(batches) == 5:
             ground.run("UPDATE event SET note = 'moved' WHERE id % 3 = 0")
-            ground.run(f"UPDATE event SET at = '{ground.value(NOW)}' WHERE id = 2999")
+            ground.run(f"UPDATE event SET at = '{ground.value(NOW)}' WHERE id = 2999")  # noqa: S608
 
     by = Attendance(clock=ManualClock(NOW), pruned=touch)
     children = {"holder.event_id": "delete_first"} if is_guarded else {}

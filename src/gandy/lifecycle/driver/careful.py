@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, select, text
 
 from gandy.lifecycle.driver.lanes import Advanced, Remember
-from gandy.lifecycle.driver.singly import remove_singly
+from gandy.lifecycle.driver.singly import TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import equal
 from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
 
@@ -35,6 +35,14 @@ class CarefulLane:
 
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         """Delete what can go of the next batch and quarantine the rest, in one transaction."""
+        trials = Trials()
+        while True:
+            try:
+                return self._advance(after, limit, trials)
+            except TransactionEndedError:
+                continue  # without the row that ended it
+
+    def _advance(self, after: Values | None, limit: int, trials: Trials) -> Advanced | None:
         batch = self.ties.listed(after, limit)
         with self.shift.session.batch(self.shift.patience) as connection:
             batch = batch or self.ties.found(connection, after, limit)
@@ -44,7 +52,7 @@ class CarefulLane:
             if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             doomed = self.guard.doomed(connection, batch)
-            removed = remove_singly(connection, doomed, self.shift)
+            removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
             self._quarantine(connection, doomed.rows, removed.refused)
             self.remember(connection, batch.end)
         self.ties.settled(batch, removed.rows + len(removed.refused))
