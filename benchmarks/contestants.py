@@ -28,6 +28,10 @@ CONTESTANTS = {
     "pages on PostgreSQL": Launch("benchmarks.gandy_pages"),
     "pages on SQLite": Launch("benchmarks.gandy_pages", arguments=("sqlite",)),
     "lifecycle": Launch("benchmarks.lifecycle.sweep"),
+    "one instant": Launch("benchmarks.lifecycle.ties", arguments=("create_index",)),
+    "one instant, key in the index": Launch(
+        "benchmarks.lifecycle.ties", arguments=("create_index_with_key",)
+    ),
     "limited loop": Launch("benchmarks.lifecycle.limited_loop"),
     "writer alone": Launch("benchmarks.lifecycle.writer", arguments=("nothing",)),
     "writer beside the sweep": Launch("benchmarks.lifecycle.writer", arguments=("sweep",)),

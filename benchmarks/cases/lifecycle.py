@@ -75,4 +75,19 @@ WRITER = Case(
     goals=(Goal(contestant="writer beside the sweep", metric="p99 ms", at_most=2, than="writer alone"),),
 )
 
-CASES = (*DELETIONS, WRITER)
+TIES = Case(
+    name="lifecycle-ties",
+    title="Deleting old rows that all have one instant, in batches of 500",
+    unit="rows",
+    contestants=("lifecycle", "one instant", "one instant, key in the index"),
+    base="lifecycle",
+    measure=partial(deletion, batch=BATCHES[0], is_held=False),
+    full=Scale(rounds=3, size=300_000),
+    quick=Scale(rounds=1, size=20_000),
+    goals=tuple(
+        Goal(contestant=name, metric="per second", at_least=0.5, than="lifecycle")
+        for name in ("one instant", "one instant, key in the index")
+    ),
+)
+
+CASES = (*DELETIONS, TIES, WRITER)

@@ -20,6 +20,8 @@ SQL = load_statements(__file__)
 class Events(Contestant):
     """A table whose old half is to go."""
 
+    filling = "fill"
+
     def setup(self, url: str) -> None:
         """Make the table."""
         with self.connected(url) as connection:
@@ -46,7 +48,7 @@ class Events(Contestant):
         """As many old rows as kept ones."""
         self._other.rollback()
         self.connection.execute("TRUNCATE event")
-        self.connection.execute(SQL["fill"], {"rows": rows})
+        self.connection.execute(SQL[self.filling], {"rows": rows})
         self.connection.execute("VACUUM ANALYZE event")
 
     def hold(self) -> None:

@@ -4,6 +4,16 @@ CREATE TABLE event (id bigint PRIMARY KEY, at timestamptz NOT NULL, payload text
 -- name: create_index
 CREATE INDEX event_at ON event (at)
 
+-- name: create_index_with_key
+CREATE INDEX event_at_id ON event (at, id)
+
+-- name: fill_tied
+-- The old half has one instant, as a bulk load or an update of all rows leaves it.
+INSERT INTO event SELECT n, now() - make_interval(days => 2), repeat('x', 60)
+FROM generate_series(1, %(rows)s::bigint) n
+UNION ALL
+SELECT n, now(), repeat('x', 60) FROM generate_series(%(rows)s::bigint + 1, 2 * %(rows)s::bigint) n
+
 -- name: fill
 -- The old half lies days back, the kept half is of this minute.
 INSERT INTO event SELECT n, now() - make_interval(days => 2) + n * interval '1 ms', repeat('x', 60)

@@ -323,6 +323,97 @@ def test_a_thousand_poison_rows_cost_few_statements(
     assert with_poison - clean <= 20 * STATEMENTS_OF_A_BATCH
 
 
+@contextmanager
+def work_of_sqlite() -> Iterator[list[int]]:
+    """Counts the tens of steps of SQLite's virtual machine, and the statements it is given."""
+    work = [0, 0]
+
+    def step() -> int:
+        work[0] += 1
+        return 0
+
+    def trace(statement: str) -> None:
+        work[1] += not statement.startswith("--")  # what a trigger does
+
+    def begin(connection: Any, _record: object) -> None:  # noqa: ANN401
+        connection.set_progress_handler(step, 10)
+        connection.set_trace_callback(trace)
+
+    event.listen(Engine, "connect", begin)
+    try:
+        yield work
+    finally:
+        event.remove(Engine, "connect", begin)
+
+
+@pytest.mark.parametrize("is_guarded", [False, True], ids=["quick", "guarded"])
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_thousand_poison_rows_cost_sqlite_little(sqlite: Ground, every: int, *, is_guarded: bool) -> None:
+    make(sqlite)
+    children = {"note.thing_id": "delete_first"} if is_guarded else {}
+    if is_guarded:
+        sqlite.run(
+            "CREATE TABLE note (id INTEGER PRIMARY KEY, thing_id INTEGER REFERENCES thing (id))",
+            "CREATE INDEX by_thing ON note (thing_id)",
+        )
+    rows, batch = 1_000 * every, 500
+    table = Table("thing", [OLD], triggers=["guard"], children=children)
+    contract = Contract("app", [table], batch=steps_of(batch))
+
+    def sweep() -> list[int]:
+        if is_guarded:
+            sqlite.fill("note", [(n, n) for n in range(1, rows + 1)])
+        with work_of_sqlite() as work:
+            [report] = run_contracts([contract], sqlite.url, attendance=Attendance(clock=ManualClock(NOW)))
+        assert report.failures == []
+        return work
+
+    run_contracts([contract], sqlite.url)  # the first one makes the tables
+    sqlite.fill("thing", [(n, ago(days=9, seconds=n), False) for n in range(1, rows + 1)])
+    clean = sweep()[0]
+    guard(sqlite)
+    sqlite.fill("thing", [(n, ago(days=9, seconds=n), n % every == 0) for n in range(1, rows + 1)])
+
+    steps, sent = sweep()
+
+    assert sqlite.ids("thing") == list(range(every, rows + 1, every))
+    assert len(quarantine(sqlite.url)) == 1_000
+    assert steps - clean < 20 * clean * batch / rows
+    assert sent < rows * (6 if is_guarded else 5)  # each row is tried once, savepoint and trigger included
+
+
+@pytest.mark.parametrize("mode", ["delete_first", "cascade", "set_null"])
+@pytest.mark.parametrize("means", ["ABORT", "FAIL", "ROLLBACK"])
+@pytest.mark.parametrize("moment", ["BEFORE", "AFTER"])
+def test_a_trigger_may_refuse_a_row_by_any_means_of_sqlite(
+    sqlite: Ground, means: str, moment: str, mode: str
+) -> None:
+    action = {"delete_first": "NO ACTION", "cascade": "CASCADE", "set_null": "SET NULL"}[mode]
+    make(sqlite)
+    sqlite.run(
+        "CREATE TABLE note (id INTEGER PRIMARY KEY,"
+        f" thing_id INTEGER REFERENCES thing (id) ON DELETE {action})",
+        "CREATE INDEX by_thing ON note (thing_id)",
+        f"CREATE TRIGGER guard {moment} DELETE ON thing WHEN OLD.is_poison"
+        f" BEGIN SELECT RAISE({means}, 'this row is sacred'); END",
+    )
+    poison = {3, 4, 17}
+    sqlite.fill("thing", [(n, ago(days=9), n in poison) for n in range(1, 21)])
+    sqlite.fill("note", [(n, n) for n in range(1, 21)])
+    table = Table("thing", [OLD], triggers=["guard"], children={"note.thing_id": mode})
+
+    report = sqlite.sweep(table, OTHERS)
+
+    assert report.failures == []
+    assert (sqlite.ids("thing"), sqlite.ids("other")) == (sorted(poison), [])
+    assert sorted(row.key for row in quarantine(sqlite.url)) == [(n,) for n in sorted(poison)]
+    assert {row.error for row in quarantine(sqlite.url)} == {"this row is sacred"}
+    referring = sqlite.rows("SELECT id FROM note WHERE thing_id IS NOT NULL ORDER BY id")
+    assert referring == [(n,) for n in sorted(poison)]
+    notes = {} if mode == "set_null" else {"note": 17}
+    assert report.counts == {"thing": 17, "other": 20, **notes}
+
+
 def test_the_hundred_and_first_poison_row_stops_nothing(ground: Ground) -> None:
     make(ground)
     guard(ground)

@@ -132,7 +132,7 @@ def test_every_batch_of_a_rule_uses_the_index_made_for_its_state_alone(postgres:
         "CREATE TABLE job (id bigint PRIMARY KEY, state text, at timestamptz)",
         "CREATE INDEX failed_jobs ON job (at) WHERE state = 'failed'",
     )
-    postgres.fill("job", [(n, "failed" if n % 2 else "queued", ago(days=2)) for n in range(2_000)])
+    postgres.fill("job", [(n, "failed" if n % 2 else "queued", ago(days=2, seconds=n)) for n in range(2_000)])
     failed = Table("job", [terminal("state", states=["failed"], at="at", keep_for="1d")])
     contract = Contract("app", [failed], batch=steps_of(50))
 

@@ -71,7 +71,7 @@ class IndexAdvisor:
 
     def _advise_age(self, resolved: Resolved, walk: AgeWalk) -> None:
         if not self._is_served(walk):
-            self._missing(resolved, walk.table, (*walk.equals, walk.instant))
+            self._missing(resolved, walk.table, _with_key(walk.table, (*walk.equals, walk.instant)))
         if isinstance(walk.rule, StaleCursor):
             log = self.schema.find(walk.rule.log, walk.table.name.schema)
             if log is not None and not log.has_index_on((walk.rule.log_at,)):
@@ -110,7 +110,7 @@ class IndexAdvisor:
 
     def _advise_cap(self, resolved: Resolved, walk: CapWalk) -> None:
         if _cap_index(walk) is None:
-            self._missing(resolved, walk.table, (*walk.rule.per, walk.rule.order_by))
+            self._missing(resolved, walk.table, _with_key(walk.table, (*walk.rule.per, walk.rule.order_by)))
 
     def _advise_children(self, resolved: Resolved, walk: AgeWalk | CapWalk) -> None:
         for table, columns in self._beside(walk):
@@ -160,6 +160,12 @@ def _is_for_all_rows(table: TableFacts, index: str | None) -> bool:
     """Whether an index of the table itself serves every value; a partial one may not at the next cutoff."""
     listed = any(each.name == index and not each.is_partial for each in table.indexes)
     return listed and not table.is_partitioned and not table.inheritors
+
+
+def _with_key(table: TableFacts, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The key behind the instant: the rows of one instant then have an order too."""
+    key = (column.name for column in table.key if column.name in table.columns)
+    return tuple(dict.fromkeys((*columns, *key)))
 
 
 def _leads_to(columns: tuple[str, ...], instant: str, *, pinned: tuple[str, ...]) -> bool:

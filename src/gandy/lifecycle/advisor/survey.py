@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts
     from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.selection.resolved import Resolved
@@ -72,6 +73,7 @@ def survey(
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
         for rule in rules:
             _judge(connection, advisor, rule)
+            _judge_throttle(connection, session.dialect, rule)
     return Survey(contract, schema, tuple(rules), everyone, recorded)
 
 
@@ -96,6 +98,15 @@ def _place(contract: Contract, target: str | None) -> tuple[object, ...] | None:
     if url.get_backend_name() == "sqlite":
         return ("sqlite", str(Path(url.database or "").resolve()))
     return ("postgresql", url.host, url.port or _POSTGRES_PORT, url.database, url.query)
+
+
+def _judge_throttle(connection: Connection, dialect: Dialect, rule: Resolved) -> None:
+    """A throttle that sees nothing would never hold."""
+    if rule.declared.throttle.replication_lag is None or not rule.walks:
+        return
+    lag = dialect.replication_lag(connection)
+    if lag.hidden:
+        rule.note(Severity.REFUSED, str(lag), field="throttle", remedy=lag.remedy)
 
 
 def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> None:

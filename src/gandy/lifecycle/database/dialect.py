@@ -48,6 +48,7 @@ class Access:
     is_search: bool
     index: str | None
     detail: str
+    is_in_order: bool = True  # the index alone leads to any place in the statement's order
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,19 @@ class StateAccess:
 
     exists: bool
     obstacle: StateObstacle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationLag:
+    """How far the slowest standby is behind, as far as the role may see it."""
+
+    slowest: timedelta = timedelta(0)
+    hidden: int = 0  # standbys whose lag the role may not see
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        standbys = "a standby" if self.hidden == 1 else f"{self.hidden} standbys"
+        return f"the role may not see the replication lag of {standbys}, which the throttle asks for"
 
 
 class Dialect(Protocol):
@@ -176,7 +190,7 @@ class Dialect(Protocol):
         """A counter of the pages that this transaction read of the table; None where nobody counts."""
         ...
 
-    def replication_lag(self, connection: Connection) -> timedelta:
+    def replication_lag(self, connection: Connection) -> ReplicationLag:
         """How far the slowest standby is behind."""
         ...
 

@@ -27,6 +27,7 @@ from gandy.lifecycle.database.dialect import (
     Dialect,
     Failure,
     Patience,
+    ReplicationLag,
     StateAccess,
     TableSize,
 )
@@ -57,6 +58,12 @@ NOT_OF_A_ROW = frozenset(
 _MISSING_STATISTICS = text(
     "SELECT count(*) > 0 FROM pg_class WHERE relkind = 'r' AND reltuples < 0 AND (oid = :name ::regclass"
     " OR oid IN (SELECT relid FROM pg_partition_tree(:name ::regclass)))"
+)
+# Of a standby that a role may not look at, everything is NULL but its process. To others its lag is NULL
+# while it has nothing to repeat.
+_REPLICATION_LAG = text(
+    "SELECT coalesce(max(replay_lag), '0') AS slowest, count(*) FILTER (WHERE state IS NULL) AS hidden,"
+    " quote_ident(current_user) AS role FROM pg_stat_replication"
 )
 # An index in its own order; never a scan of the table, nor a sort of all that is dead.
 _INDEX_WALK = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
@@ -185,11 +192,13 @@ class Postgres(PostgresPartitions, Dialect):
         members = {table.name}
         if table.is_partitioned or table.inheritors:
             members.update(self.members(connection, table.name))
-        scans = [node for node in _nodes(plan["Plan"]) if _relation(node) in members]
+        nodes = list(_nodes(plan["Plan"]))
+        scans = [node for node in nodes if _relation(node) in members]
         searches = [node for node in scans if "Index Cond" in node]
         detail = ", ".join(f"{node['Node Type']} {node.get('Index Name', '')}".strip() for node in scans)
         index = next((str(node["Index Name"]) for node in searches), None)
-        return Access(bool(scans) and len(searches) == len(scans), index, detail)
+        is_in_order = not any("Sort" in node["Node Type"] for node in nodes)
+        return Access(bool(scans) and len(searches) == len(scans), index, detail, is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
@@ -242,10 +251,10 @@ class Postgres(PostgresPartitions, Dialect):
         return int(found.scalar_one())
 
     @override
-    def replication_lag(self, connection: Connection) -> timedelta:
-        found = connection.execute(text("SELECT coalesce(max(replay_lag), '0') FROM pg_stat_replication"))
-        lag = found.scalar_one()
-        return lag if isinstance(lag, timedelta) else timedelta(0)
+    def replication_lag(self, connection: Connection) -> ReplicationLag:
+        row = connection.execute(_REPLICATION_LAG).one()
+        remedy = f"Run as a superuser: GRANT pg_monitor TO {row.role}"
+        return ReplicationLag(row.slowest, row.hidden, remedy if row.hidden else "")
 
     @override
     def lock_waiters(self, connection: Connection, table: TableName) -> int:

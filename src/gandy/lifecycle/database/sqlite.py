@@ -21,6 +21,7 @@ from gandy.lifecycle.database.dialect import (
     Failure,
     Partition,
     Patience,
+    ReplicationLag,
     StateAccess,
     StateObstacle,
     TableSize,
@@ -46,6 +47,7 @@ _PRIMARY_CODE = 0xFF
 _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
 _TABLES = text("SELECT name FROM sqlite_master WHERE type = 'table'")
 _MADE_BY_ITSELF = "sqlite_autoindex_"
+_ROW_COMPARISON = ")>(?"
 _MACHINE = platform.node()
 
 
@@ -161,7 +163,9 @@ class Sqlite(Dialect):
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
         mine = [step for step in steps if _is_about(step, table.name.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
-        return Access(is_search, _index_of(mine, table), ", ".join(mine))
+        # A table's own row number takes no part in the comparison of several columns with a place.
+        is_in_order = is_search and all(_ROW_COMPARISON in step for step in mine)
+        return Access(is_search, _index_of(mine, table), ", ".join(mine), is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
@@ -194,8 +198,8 @@ class Sqlite(Dialect):
         return None
 
     @override
-    def replication_lag(self, connection: Connection) -> timedelta:
-        return timedelta(0)
+    def replication_lag(self, connection: Connection) -> ReplicationLag:
+        return ReplicationLag()
 
     @override
     def lock_waiters(self, connection: Connection, table: TableName) -> int:

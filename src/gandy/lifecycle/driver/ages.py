@@ -15,6 +15,7 @@ from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.pipelined import PipelinedLane
 from gandy.lifecycle.driver.rows import RowDriver
+from gandy.lifecycle.driver.ties import Ties
 from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
 from gandy.lifecycle.state.quarantine import not_in_quarantine
 from gandy.sweep import Budget, Ending, Pace, Patience, Throttle, drive, walk
@@ -68,7 +69,13 @@ class AgeSweep:
         )
 
     def _pass(
-        self, outcome: RuleOutcome, budget: Budget, *, since: datetime, after: Values | None
+        self,
+        outcome: RuleOutcome,
+        budget: Budget,
+        *,
+        since: datetime,
+        after: Values | None,
+        is_again: bool = False,
     ) -> RuleOutcome:
         selection = without(
             self.walk.frozen_at(since), self.walk.key, if_any=bool(self.quarantined or outcome.set_aside)
@@ -80,10 +87,11 @@ class AgeSweep:
 
         fitting = Fitting(self.pace.largest)
         guard = Guard(selection, self.shift.session.dialect.has_row_locks, fitting)
-        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember)
+        ties = Ties(self.shift.session, selection)
+        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember, ties=ties)
         driver = RowDriver(
             shift=self.shift,
-            lane=self._lane(guard, progress, since=since, remember=remember),
+            lane=self._lane(guard, ties, progress, since=since, remember=remember),
             careful=careful,
             heavy=HeavyLane(guard, careful, is_final=may_go_in_parts(self.walk)),
             throttles=self.throttles,
@@ -93,15 +101,21 @@ class AgeSweep:
         if result.ending is Ending.EXHAUSTED and (after is not None or result.cursor is not None):
             with self.shift.session.writing() as connection:
                 progress.finish_pass(connection)
-        return outcome.plus(result)
+        outcome = outcome.plus(result)
+        if ties.has_missed and outcome.is_done and not is_again:
+            return self._pass(outcome, _left(budget, outcome), since=since, after=None, is_again=True)
+        return outcome
 
-    def _lane(self, guard: Guard, progress: Progress, *, since: datetime, remember: Remember) -> Lane:
+    def _lane(
+        self, guard: Guard, ties: Ties, progress: Progress, *, since: datetime, remember: Remember
+    ) -> Lane:
         """Two round trips a batch where the database allows it and the row alone decides."""
         if guard.selection.is_guarded:
-            return GuardedLane(self.shift, guard, remember)
+            return GuardedLane(self.shift, guard, remember, ties=ties)
         if self.shift.session.dialect.has_pipeline:
-            return PipelinedLane(self.shift, guard.selection, partial(progress.advancing, since))
-        return OrdinaryLane(self.shift, guard.selection, remember)
+            remembering = partial(progress.advancing, since)
+            return PipelinedLane(self.shift, guard.selection, remembering, ties=ties)
+        return OrdinaryLane(self.shift, guard.selection, remember, ties=ties)
 
 
 def pace_for(children: Sequence[Child], pace: Pace) -> Pace:

@@ -13,6 +13,7 @@ from gandy.lifecycle.driver.guarded import Fitting, Guard, GuardedLane
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.rows import RowDriver
+from gandy.lifecycle.driver.ties import Ties
 from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
 from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
 from gandy.lifecycle.state.progress import Progress, RuleState
@@ -185,10 +186,11 @@ class CapSweep:
 
         fitting = Fitting(self.pace.largest)
         guard = Guard(selection, self.shift.session.dialect.has_row_locks, fitting, again)
-        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember)
+        ties = Ties(self.shift.session, selection)
+        careful = CarefulLane(shift=self.shift, guard=guard, rule=self.walk.key, remember=remember, ties=ties)
         driver = RowDriver(
             shift=self.shift,
-            lane=GuardedLane(self.shift, guard, remember),
+            lane=GuardedLane(self.shift, guard, remember, ties=ties),
             careful=careful,
             heavy=HeavyLane(guard, careful, is_final=may_go_in_parts(self.walk)),
             throttles=self.throttles,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select, text
 
-from gandy.lifecycle.driver.lanes import Advanced, Remember, find_end
-from gandy.lifecycle.driver.singly import remove_singly
+from gandy.lifecycle.driver.lanes import Advanced, Remember
+from gandy.lifecycle.driver.singly import TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import equal
 from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.driver.guarded import Guard
     from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.driver.ties import Ties
     from gandy.lifecycle.selection.addresses import Rows
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.state.progress import RuleKey
@@ -30,25 +31,36 @@ class CarefulLane:
     guard: Guard
     rule: RuleKey
     remember: Remember
+    ties: Ties
 
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         """Delete what can go of the next batch and quarantine the rest, in one transaction."""
-        return self.guard.fitting.fit(limit, lambda rows: self._advance(after, rows))
+        return self.guard.fitting.fit(limit, lambda rows: self._tried(after, rows))
 
-    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def _tried(self, after: Values | None, limit: int) -> Advanced | None:
+        trials = Trials()
+        while True:
+            try:
+                return self._advance(after, limit, trials)
+            except TransactionEndedError:
+                continue  # without the row that ended it
+
+    def _advance(self, after: Values | None, limit: int, trials: Trials) -> Advanced | None:
+        batch = self.ties.listed(after, limit)
         with self.shift.session.batch(self.shift.patience) as connection:
-            end, is_full = find_end(connection, self.guard.selection, after=after, limit=limit)
-            if end is None:
+            batch = batch or self.ties.found(connection, after, limit)
+            if batch is None:
                 return None
             self.shift.lease.renew(connection)
             if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
-            doomed = self.guard.doomed(connection, after, end)
-            removed = remove_singly(connection, doomed, self.shift)
+            doomed = self.guard.doomed(connection, batch)
+            removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
             self.quarantine(connection, doomed.rows, removed.refused)
-            self.remember(connection, end)
+            self.remember(connection, batch.end)
+        self.ties.settled(batch, removed.rows + len(removed.refused))
         reason = next(iter(removed.refused.values()), None)
-        return Advanced(end, is_full, removed.rows, removed.gone, len(removed.refused), reason)
+        return Advanced(batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason)
 
     def set_aside(self, end: Values, reason: str) -> None:
         """Quarantine the one row that a batch consisted of."""

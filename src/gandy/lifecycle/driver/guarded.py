@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import ColumnElement, Connection, select
 from typing_extensions import override
 
-from gandy.lifecycle.driver.lanes import Advanced, Lane, Remember, find_end
+from gandy.lifecycle.driver.lanes import Advanced, Lane, Remember
 from gandy.lifecycle.driver.levels import (
     BeyondBoundError,
     Level,
@@ -23,11 +23,12 @@ from gandy.lifecycle.driver.levels import (
     lock_levels,
     narrow_levels,
 )
+from gandy.lifecycle.driver.ties import Stretch, Ties, find_end
 from gandy.lifecycle.selection.addresses import Rows, found, rows_of
-from gandy.lifecycle.selection.statements import Values, in_range
 
 if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import Selection
 
 Again = Callable[[Connection], ColumnElement[bool] | None]
@@ -76,9 +77,9 @@ class Guard:
     fitting: Fitting
     again: Again | None = None  # what is asked after the locks; it answers None where no row may go any more
 
-    def doomed(self, connection: Connection, after: Values | None, end: Values) -> Doomed:
-        """The rows of the range that may go, as of a statement after their locks."""
-        locked = self._lock(connection, after, end)
+    def doomed(self, connection: Connection, batch: Stretch) -> Doomed:
+        """The rows of the batch that may go, as of a statement after their locks."""
+        locked = self._lock(connection, batch)
         room = Room(max(0, self.fitting.bound - len(locked)))
         try:
             levels = lock_levels(connection, locked, self.selection.children, room=room)
@@ -90,20 +91,17 @@ class Guard:
             levels = narrow_levels(connection, rows, levels)
         return Doomed(rows, levels)
 
-    def lock_one(self, connection: Connection, after: Values | None, end: Values) -> Rows:
-        """The one row of the range, locked; none where it is not dead any more."""
-        rows = self._lock(connection, after, end)
+    def lock_one(self, connection: Connection, batch: Stretch) -> Rows:
+        """The one row of the batch, locked; none where it is not dead any more."""
+        rows = self._lock(connection, batch)
         return rows.only(rows.addresses[:1])
 
-    def _lock(self, connection: Connection, after: Values | None, end: Values) -> Rows:
+    def _lock(self, connection: Connection, batch: Stretch) -> Rows:
         rows = rows_of(self.selection.table, has_locks=self.has_locks)
-        statement = (
-            select(*rows.columns())
-            .where(in_range(self.selection, after, end))
-            .order_by(*self.selection.order)
-            .with_for_update(of=self.selection.table.clause)
-        )
-        return rows.only(found(connection, statement))
+        statement = select(*rows.columns()).where(batch.are_dead)
+        if batch.listed is None:  # a list has an order of its own, and an index in another must not be read
+            statement = statement.order_by(*self.selection.order)
+        return rows.only(found(connection, statement.with_for_update(of=self.selection.table.clause)))
 
     def still_dead(self, connection: Connection, locked: Rows) -> list[Values]:
         """Those of the locked rows that may go, as of this statement."""
@@ -120,9 +118,10 @@ class Guard:
 class GuardedLane(Lane):
     """Statement after statement, on any database, with children and with what waits for other rows."""
 
-    def __init__(self, shift: Shift, guard: Guard, remember: Remember) -> None:
+    def __init__(self, shift: Shift, guard: Guard, remember: Remember, *, ties: Ties) -> None:
         self.end: Values | None = None
         self._shift = shift
+        self._ties = ties
         self._guard = guard
         self._remember = remember
 
@@ -132,17 +131,19 @@ class GuardedLane(Lane):
 
     def _advance(self, after: Values | None, limit: int) -> Advanced | None:
         self.end = None
+        batch = self._ties.listed(after, limit)
         with self._shift.session.batch(self._shift.patience) as connection:
-            end, is_full = find_end(connection, self._guard.selection, after=after, limit=limit)
-            if end is None:
+            batch = batch or self._ties.found(connection, after, limit)
+            if batch is None:
                 return None
-            self.end = end
+            self.end = batch.end
             self._shift.lease.renew(connection)
-            doomed = self._guard.doomed(connection, after, end)
+            doomed = self._guard.doomed(connection, batch)
             removal = Removal.on(connection, self._shift.label)
             rows = removal.remove(doomed.rows, doomed.levels) if doomed.rows.addresses else 0
-            self._remember(connection, end)
-        return Advanced(end, is_full, rows, removal.gone)
+            self._remember(connection, batch.end)
+        self._ties.settled(batch, rows)
+        return Advanced(batch.end, batch.is_full, rows, removal.gone)
 
     @override
     def peek(self, after: Values | None) -> Values | None:

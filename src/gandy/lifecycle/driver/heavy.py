@@ -18,8 +18,9 @@ from gandy.lifecycle.contract.rules import OlderThan, Terminal
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.lanes import Advanced, find_end
+from gandy.lifecycle.driver.lanes import Advanced
 from gandy.lifecycle.driver.levels import BeyondBoundError, Level, Removal, Room, lock_levels, lock_some
+from gandy.lifecycle.driver.ties import Stretch, find_end
 from gandy.lifecycle.selection.addresses import Rows, parents_of, refers, rows_of
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ class HeavyLane:
             self._shift.lease.renew(connection)
             if self._guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
-            row = self._guard.lock_one(connection, after, end)
+            one = Stretch(self._guard.selection, after, end, is_full)
+            row = self._guard.lock_one(connection, one)
             part = gather(connection, row, self._guard.selection.children, room=self._room(limit))
             done = Advanced(end, is_full, 0, {})
             if self._guard.still_dead(connection, row):

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Connection
 from typing_extensions import override
 
-from gandy.lifecycle.selection.statements import Values, delete_range, last_row, nth_row
+from gandy.lifecycle.driver.ties import find_end
+from gandy.lifecycle.selection.statements import Values
 
 if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Counts, Shift
+    from gandy.lifecycle.driver.ties import Ties
     from gandy.lifecycle.selection.walks import Selection
 
 Remember = Callable[[Connection, Values], None]
@@ -49,37 +51,29 @@ class Lane(Protocol):
 class OrdinaryLane(Lane):
     """Statement after statement, on any database, where the row alone decides."""
 
-    def __init__(self, shift: Shift, selection: Selection, remember: Remember) -> None:
+    def __init__(self, shift: Shift, selection: Selection, remember: Remember, *, ties: Ties) -> None:
         self.end: Values | None = None
         self._shift = shift
+        self._ties = ties
         self._selection = selection
         self._remember = remember
 
     @override
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         self.end = None
+        batch = self._ties.listed(after, limit)
         with self._shift.session.batch(self._shift.patience) as connection:
-            end, is_full = find_end(connection, self._selection, after=after, limit=limit)
-            if end is None:
+            batch = batch or self._ties.found(connection, after, limit)
+            if batch is None:
                 return None
-            self.end = end
+            self.end = batch.end
             self._shift.lease.renew(connection)
-            rows = connection.execute(delete_range(self._selection, after, end)).rowcount
-            self._remember(connection, end)
-        return Advanced(end, is_full, rows, {self._shift.label(self._selection.table.name): rows})
+            rows = connection.execute(batch.deletion()).rowcount
+            self._remember(connection, batch.end)
+        self._ties.settled(batch, rows)
+        return Advanced(batch.end, batch.is_full, rows, {self._shift.label(self._selection.table.name): rows})
 
     @override
     def peek(self, after: Values | None) -> Values | None:
         with self._shift.session.batch(self._shift.patience) as connection:
             return find_end(connection, self._selection, after=after, limit=1)[0]
-
-
-def find_end(
-    connection: Connection, selection: Selection, *, after: Values | None, limit: int
-) -> tuple[Values | None, bool]:
-    """Where a batch ends, and whether it is full."""
-    found = connection.execute(nth_row(selection, after, limit)).one_or_none()
-    if found is not None:
-        return tuple(found), True
-    found = connection.execute(last_row(selection, after)).one_or_none()
-    return (None if found is None else tuple(found)), False

@@ -8,14 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.sql import Literal
-from sqlalchemy import BigInteger, Connection, String, Update, bindparam, exists, literal, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    String,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    literal,
+    select,
+)
 from sqlalchemy.sql.compiler import SQLCompiler
 from typing_extensions import override
 
 from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.values import encode_values
 from gandy.lifecycle.driver.lanes import Advanced, Lane
-from gandy.lifecycle.selection.statements import Values, delete_range, last_row, row_after, type_to_bind
+from gandy.lifecycle.selection.addresses import places, stored_at
+from gandy.lifecycle.selection.statements import (
+    UNTYPED,
+    Values,
+    in_range,
+    last_row,
+    row_after,
+    type_to_bind,
+)
 from gandy.lifecycle.state.tables import Instant
 
 if TYPE_CHECKING:
@@ -26,6 +45,7 @@ if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
     from gandy.lifecycle.driver.shift import Shift
+    from gandy.lifecycle.driver.ties import Stretch, Ties
     from gandy.lifecycle.selection.walks import Selection
     from gandy.lifecycle.state.lease import Lease
 
@@ -73,15 +93,22 @@ class PipelinedLane(Lane):
     """Batches in which the row alone decides, on PostgreSQL: one transaction and two round trips each."""
 
     def __init__(
-        self, shift: Shift, selection: Selection, remember: Callable[[ColumnElement[str]], Update]
+        self,
+        shift: Shift,
+        selection: Selection,
+        remember: Callable[[ColumnElement[str]], Update],
+        *,
+        ties: Ties,
     ) -> None:
         self.end: Values | None = None
         self._shift = shift
+        self._ties = ties
+        self._of_a_list: Prepared | None = None
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
         with _transaction(connection) as driver:
             driver.prepare_threshold = 0 if shift.lease.is_direct else None
-            batches = _Statements(
+            self._batches = batches = _Statements(
                 connection, driver, selection, lease=shift.lease, remember=remember(slot("cursor", String))
             )
             self._limits = batches.prepare(batch_limits(shift.patience))
@@ -90,9 +117,10 @@ class PipelinedLane(Lane):
 
     @override
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
+        listed = self._ties.listed(after, limit)
         try:
             with _transaction(self._shift.session.connection) as driver, _pipeline(driver):
-                batch = self._advance(driver, after, limit)
+                batch = self._advance(driver, after, limit) if listed is None else self._take(driver, listed)
         except _LOST_STATEMENT:
             with _transaction(self._shift.session.connection) as driver:
                 driver.prepare_threshold = None
@@ -103,6 +131,8 @@ class PipelinedLane(Lane):
         if not rows:  # every row of it came back to life, or the lease is lost
             with self._shift.session.batch(self._shift.patience) as connection:
                 self._shift.lease.renew(connection)
+        if listed is not None:
+            self._ties.settled(listed, rows)
         return Advanced(batch.end, batch.is_full, rows, {self._mine: rows})
 
     def _advance(self, driver: Driver, after: Values | None, limit: int) -> _Batch | None:
@@ -113,11 +143,26 @@ class PipelinedLane(Lane):
         if end is None:
             return None
         self.end = end
+        self._ties.learn(after, end, is_full=is_full)
         deletion = span.delete(driver, after, end, until=self._shift.lease.expiry())
-        driver.execute(
-            "COMMIT", prepare=False
-        )  # sent with the delete; commit() would cost another round trip
+        _send_commit(driver)
         return _Batch(end, is_full, deletion)
+
+    def _take(self, driver: Driver, listed: Stretch) -> _Batch:
+        """A batch that was read ahead."""
+        assert listed.listed is not None  # noqa: S101  # else there is nothing to take
+        self.end = listed.end
+        if self._of_a_list is None:
+            self._of_a_list = self._batches.of_a_list()
+        self._limits.run(driver)
+        deletion = self._of_a_list.run(
+            driver,
+            until=self._shift.lease.expiry(),
+            cursor=encode_values(listed.end),
+            places=places(listed.listed.addresses),
+        )
+        _send_commit(driver)
+        return _Batch(listed.end, listed.is_full, deletion)
 
     @override
     def peek(self, after: Values | None) -> Values | None:
@@ -151,21 +196,28 @@ class _Statements:
         return Prepared(self.connection, self.driver, statement)
 
     def after(self, cursor: Values | None) -> _Range:
-        """From the head of the index, or after a cursor.
+        """From the head of the index, or after a cursor."""
+        return _Range(
+            nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),
+            last=self.prepare(last_row(self.selection, cursor)),
+            deletion=self._deletion(in_range(self.selection, cursor, _slots(self.selection, "end"))),
+        )
 
-        The delete carries the rest along: the lease is renewed and the cursor written in the same
-        statement, and neither a row goes nor the cursor moves unless the lease is still held.
+    def of_a_list(self) -> Prepared:
+        """The delete of rows that were read ahead; at the same place of another partition it may go too."""
+        clause = self.selection.table.clause
+        return self._deletion(and_(stored_at(clause, slot("places", UNTYPED)), self.selection.dead))
+
+    def _deletion(self, which: ColumnElement[bool]) -> Prepared:
+        """The delete renews the lease and writes the cursor in the same statement.
+
+        Neither a row goes nor the cursor moves unless the lease is still held.
         """
         until = slot("until", Instant)
         renewed = self.lease.renewing(until).returning(literal(1)).cte("renewed")
         is_held = exists(select(1).select_from(renewed))
         remembered = self.remember.where(is_held).returning(literal(1)).cte("remembered")
-        delete = delete_range(self.selection, cursor, _slots(self.selection, "end")).where(is_held)
-        return _Range(
-            nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),
-            last=self.prepare(last_row(self.selection, cursor)),
-            deletion=self.prepare(delete.add_cte(remembered)),
-        )
+        return self.prepare(delete(self.selection.table.clause).where(which, is_held).add_cte(remembered))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +264,11 @@ def _transaction(connection: Connection) -> Iterator[Driver]:
     finally:
         if not driver.closed:
             driver.rollback()
+
+
+def _send_commit(driver: Driver) -> None:
+    """Sent with the delete; commit() would cost another round trip."""
+    driver.execute("COMMIT", prepare=False)
 
 
 def slot(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]]) -> BindParameter[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gandy.errors import RuleRefusedError
 from gandy.sweep import Throttle as Holds
 from gandy.sweep import Verdict, verdict
 
@@ -47,14 +48,18 @@ class Shift:
         holds: list[Holds] = [] if declared.ask is None else [declared.ask]
         lag, waiters = declared.replication_lag, declared.lock_waiters
         if lag is not None:
-            holds.append(lambda: self._lag() > lag)
+            holds.append(lambda: self._lag(table) > lag)
         if waiters is not None:
             holds.append(lambda: self._waiters(table) >= waiters)
         return holds
 
-    def _lag(self) -> timedelta:
+    def _lag(self, table: TableName) -> timedelta:
+        """A standby may come while the sweep runs: one that cannot be seen stops it then."""
         with self.session.reading() as connection:
-            return self.session.dialect.replication_lag(connection)
+            lag = self.session.dialect.replication_lag(connection)
+        if lag.hidden:
+            raise RuleRefusedError(self.label(table), "throttle", f"{lag}. {lag.remedy}")
+        return lag.slowest
 
     def _waiters(self, table: TableName) -> int:
         with self.session.reading() as connection:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, literal_column, select
+from sqlalchemy import Connection, Select, and_, bindparam, delete, func, literal_column, select
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
-from gandy.lifecycle.driver.levels import Level, Removal, cut_last, narrow_levels, set_null
-from gandy.lifecycle.selection.addresses import Rows, refers
+from gandy.lifecycle.driver.levels import Level, cut_last, set_null
+from gandy.lifecycle.selection.addresses import refers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import Child
 
+_SAVE, _UNDO, _RELEASE = "SAVEPOINT gandy_row", "ROLLBACK TO gandy_row", "RELEASE gandy_row"
+_KEY = "gandy_key_"
+
 
 @dataclass(slots=True)
 class Removed:
@@ -40,45 +45,119 @@ class Removed:
     refused: dict[Values, str] = field(default_factory=dict)
 
 
-def remove_singly(connection: Connection, doomed: Doomed, shift: Shift) -> Removed:
+class TransactionEndedError(Exception):
+    """A trigger of one row rolled the whole transaction back; SQLite's RAISE(ROLLBACK) does."""
+
+
+@dataclass(slots=True)
+class Trials:
+    """What is known of the rows of a batch from transactions that a row of it has ended."""
+
+    harmless: set[Values] = field(default_factory=set)
+    refused: dict[Values, str] = field(default_factory=dict)
+
+    def order(self, addresses: Iterable[Values]) -> list[Values]:
+        """Those that are left, with what is not yet known first: no row is tried more than twice."""
+        left = [address for address in addresses if address not in self.refused]
+        return sorted(left, key=lambda address: address in self.harmless)
+
+
+def remove_singly(connection: Connection, doomed: Doomed, *, shift: Shift, trials: Trials) -> Removed:
     """Delete all rows that the database lets go."""
     if not doomed.rows.addresses:
         return Removed()
     if shift.session.dialect.has_row_locks:
         return _Block(connection, shift, doomed).run()
-    halves = _Halves(connection, shift, doomed.levels)
-    halves.remove(doomed.rows)
-    return halves.removed
+    return _OneByOne(connection, shift, doomed).run(trials)
 
 
-@dataclass(slots=True)
-class _Halves:
-    """Halves the rows around those that cannot go, in savepoints of one transaction."""
+@dataclass(frozen=True, slots=True)
+class _OneByOne:
+    """Each row in a savepoint, on the driver's own connection: layers above cost more than the deletes."""
 
     connection: Connection
     shift: Shift
-    levels: tuple[Level, ...]
-    removed: Removed = field(default_factory=Removed)
+    doomed: Doomed
 
-    def remove(self, rows: Rows) -> None:
-        try:
-            self._try(rows)
-        except DBAPIError as error:
-            if self.shift.session.dialect.failure(error) is not Failure.ROW:
-                raise
-            if len(rows) == 1:
-                self.removed.refused[rows.addresses[0]] = said(error)
-                return
-            middle = len(rows) // 2
-            self.remove(rows.only(rows.addresses[:middle]))
-            self.remove(rows.only(rows.addresses[middle:]))
+    def run(self, trials: Trials) -> Removed:
+        driver = self.connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)  # noqa: S101  # the only database without row locks
+        steps = [_Compiled.of(self.connection, step) for step in self._steps()]
+        rows = self.doomed.rows.addresses
+        removed = Removed(refused={row: trials.refused[row] for row in rows if row in trials.refused})
+        driver.execute(_SAVE)
+        for address in trials.order(rows):
+            try:
+                counts = [step.run(driver, address) for step in steps]
+            except sqlite3.Error as error:
+                removed.refused[address] = self._refusal(driver, error, address=address, trials=trials)
+            else:
+                driver.execute(_RELEASE)
+                driver.execute(_SAVE)
+                trials.harmless.add(address)
+                self._count(removed, steps, counts)
+        driver.execute(_RELEASE)
+        return removed
 
-    def _try(self, rows: Rows) -> None:
-        removal = Removal.on(self.connection, self.shift.label)
-        with self.connection.begin_nested():
-            gone = removal.remove(rows, narrow_levels(self.connection, rows, self.levels))
-        self.removed.rows += gone
-        self.removed.gone += removal.gone
+    def _refusal(
+        self, driver: sqlite3.Connection, error: sqlite3.Error, *, address: Values, trials: Trials
+    ) -> str:
+        if self.shift.session.dialect.failure(error) is not Failure.ROW:
+            raise DBAPIError(None, None, error) from error
+        if not driver.in_transaction:
+            trials.refused[address] = said(error)
+            raise TransactionEndedError from error
+        driver.execute(_UNDO)
+        return said(error)
+
+    def _count(self, removed: Removed, steps: list[_Compiled], counts: list[int]) -> None:
+        removed.rows += counts[-1]
+        for step, count in zip(steps, counts, strict=True):
+            if step.table is not None:
+                removed.gone[self.shift.label(step.table)] += count
+
+    def _steps(self) -> Iterator[_Step]:
+        for level in cut_last(self.doomed.levels):
+            yield from _settling(level, self._root)
+        table = self.doomed.rows.table
+        yield _Step(delete(table.clause).where(self._is_the_row(table.clause)), table.name)
+
+    def _root(self, child: Child) -> Select[Any]:
+        alias = self.doomed.rows.table.clause.alias()
+        return select(*(alias.c[name] for name in child.parent_columns)).where(self._is_the_row(alias))
+
+    def _is_the_row(self, clause: FromClause) -> ColumnElement[bool]:
+        columns = self.doomed.rows.columns(clause)
+        return and_(*(column == bindparam(f"{_KEY}{place}") for place, column in enumerate(columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A step as SQLite reads it; each row fills in its key."""
+
+    text: str
+    values: tuple[object, ...]
+    places: tuple[tuple[int, int], ...]  # which of the values are which of the key
+    table: TableName | None
+    is_count: bool
+
+    @classmethod
+    def of(cls, connection: Connection, step: _Step) -> _Compiled:
+        compiled = step.statement.compile(dialect=connection.dialect)
+        assert isinstance(compiled, SQLCompiler)  # noqa: S101  # statements compile to SQL
+        names = compiled.positiontup or []
+        keys = {f"{_KEY}{place}": place for place in range(len(names))}
+        places = tuple((place, keys[name]) for place, name in enumerate(names) if name in keys)
+        values = tuple(compiled.params[name] for name in names)
+        return cls(str(compiled), values, places, table=step.table, is_count=step.is_count)
+
+    def run(self, driver: sqlite3.Connection, key: Values) -> int:
+        """How many rows it counted or changed."""
+        values = list(self.values)
+        for place, part in self.places:
+            values[place] = key[part]
+        cursor = driver.execute(self.text, values)
+        return int(cursor.fetchone()[0]) if self.is_count else cursor.rowcount
 
 
 # What is no fault of a row (a lock timeout, a lack of memory) is passed on.
@@ -181,14 +260,16 @@ def _settling(level: Level, above: Callable[[Child], Select[Any]]) -> Iterator[_
     """What becomes of the children of one row, which `above` selects."""
     child, clause = level.child, level.rows.table.clause
     if child.mode is ChildMode.SET_NULL:
-        # A row that refers to itself would move, and be missed by its address.
-        yield _Step(set_null(child, above(child)).where(~_is_the_row(clause)))
+        letting_go = set_null(child, above(child))
+        if level.rows.has_locks:  # a row that refers to itself would move, and be missed by its address
+            letting_go = letting_go.where(~_is_the_row(clause))
+        yield _Step(letting_go)
     elif level.rows.addresses:
         for below in cut_last(level.below):
             yield from _settling(below, partial(_of_level, level, above))
         is_count = child.mode is ChildMode.CASCADE
         mine = refers(child, above(child))
-        if not is_count:  # what is cascaded to is counted wherever an update has moved it
+        if not is_count and level.rows.has_locks:  # what is cascaded to is counted wherever it was moved to
             mine = and_(level.rows.are(clause), mine)
         counted = select(func.count()).select_from(clause).where(mine)
         yield _Step(counted if is_count else delete(clause).where(mine), level.rows.table.name, is_count)
@@ -196,7 +277,9 @@ def _settling(level: Level, above: Callable[[Child], Select[Any]]) -> Iterator[_
 
 def _of_level(level: Level, above: Callable[[Child], Select[Any]], child: Child) -> Select[Any]:
     alias = level.rows.table.clause.alias()
-    mine = and_(level.rows.are(alias), refers(level.child, above(level.child), alias))
+    mine = refers(level.child, above(level.child), alias)
+    if level.rows.has_locks:
+        mine = and_(level.rows.are(alias), mine)
     return select(*(alias.c[name] for name in child.parent_columns)).where(mine)
 
 

@@ -56,13 +56,18 @@ class Rows:
             return tuple(clause.c[key.name] for key in self.table.key)
         return (cast(clause.c["tableoid"], Text), cast(clause.c["ctid"], Text))
 
+    @property
+    def most_in_one_statement(self) -> int:
+        """How many rows of the table one statement can name on any database."""
+        return max(1, _VALUES_IN_ONE_STATEMENT // len(self.table.key))
+
     def parts(self) -> Iterator[Rows]:
         """The same rows in parts that one statement can name."""
         if self.has_locks:
             if self.addresses:
                 yield self
             return
-        size = max(1, _VALUES_IN_ONE_STATEMENT // len(self.table.key))
+        size = self.most_in_one_statement
         for start in range(0, len(self.addresses), size):
             yield self.only(self.addresses[start : start + size])
 
@@ -106,7 +111,16 @@ def _table(address: Values) -> str:
     return str(address[0])
 
 
+def places(addresses: Sequence[Values]) -> str:
+    """Where rows are within their table, as PostgreSQL writes an array."""
+    return "{" + ",".join(f'"{row[1]}"' for row in addresses) + "}"
+
+
+def stored_at(clause: FromClause, listed: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The row is at one of these places."""
+    return clause.c["ctid"] == func.any(cast(listed, _Addresses()))
+
+
 def _stored_in(clause: FromClause, table: str, addresses: Sequence[Values]) -> ColumnElement[bool]:
-    listed = "{" + ",".join(f'"{row[1]}"' for row in addresses) + "}"
-    places = func.any(cast(literal(listed, UNTYPED), _Addresses()))
-    return and_(clause.c["tableoid"] == literal(table, UNTYPED), clause.c["ctid"] == places)
+    is_there = stored_at(clause, literal(places(addresses), UNTYPED))
+    return and_(clause.c["tableoid"] == literal(table, UNTYPED), is_there)

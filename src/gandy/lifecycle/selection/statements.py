@@ -136,12 +136,24 @@ def count_up_to(selection: Selection, most: int) -> Select[Any]:
 
 def in_range(selection: Selection, cursor: Values | None, end: Values) -> ColumnElement[bool]:
     """The dead rows of a batch."""
+    # The bounds of the batch come first: SQLite searches its index by the first that it can use.
     order = selection.order
-    return and_(selection.dead, after(order, cursor), up_to(order, end))
+    return and_(after(order, cursor), up_to(order, end), selection.dead)
+
+
+def of_one_instant(selection: Selection, cursor: Values, more: Columns) -> Select[Any]:
+    """The dead rows after the cursor that have its instant; two bounds keep the walk on the index by it."""
+    instant, value = selection.order[:1], cursor[:1]
+    is_of_it = and_(operand(instant[0]) >= _typed(instant, value)[0], up_to(instant, value))
+    return (
+        select(*readable(selection.order), *more)
+        .where(is_of_it, after(selection.order, cursor), selection.dead)
+        .order_by(*selection.order)
+    )
 
 
 def _ahead(selection: Selection, cursor: Values | None) -> Select[Any]:
-    return select(*readable(selection.order)).where(selection.dead, after(selection.order, cursor))
+    return select(*readable(selection.order)).where(after(selection.order, cursor), selection.dead)
 
 
 def operand(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -1,0 +1,176 @@
+"""Many rows of one instant, where no index holds them in the order of their key.
+
+Each batch of such a walk would read the whole instant again, the rows that are gone included. Its rows are
+read ahead instead, many batches at once, and each batch names its own by their addresses. An address says
+only where to look: what is found there is asked whether it is dead like any other row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import and_, delete, func, select
+
+from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.selection.addresses import Rows, rows_of
+from gandy.lifecycle.selection.statements import Values, in_range, last_row, nth_row, of_one_instant
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Connection, Delete, Row, Select
+
+    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.selection.walks import Selection
+
+# PostgreSQL hands over the addresses in blocks: a tuple for each would cost more than the deletes.
+READ_AHEAD = {True: 200_000, False: 20_000}
+_BLOCK = {True: 50, False: 1}
+# Nothing is locked by reading: a large instant may take its time.
+_TO_READ = Patience(statement=timedelta(minutes=5))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The rows of one batch: from its order, or by their addresses where they were read ahead."""
+
+    selection: Selection
+    after: Values | None
+    end: Values
+    is_full: bool
+    listed: Rows | None = None
+
+    @property
+    def are_dead(self) -> ColumnElement[bool]:
+        """The condition that a row is one of them and dead."""
+        if self.listed is None:
+            return in_range(self.selection, self.after, self.end)
+        return and_(self.listed.are(self.selection.table.clause), self.selection.dead)
+
+    def deletion(self) -> Delete:
+        """Delete them; every row is asked again, so that a renewed one survives."""
+        return delete(self.selection.table.clause).where(self.are_dead)
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """Blocks of rows of one instant that were read ahead, in their order."""
+
+    blocks: list[Row[Any]]  # each: the order's values of its last row, then the addresses
+    passed: dict[Values, int]  # how many blocks come no later
+    is_full: bool
+
+
+class Ties:
+    """Tells what the next batch of a walk consists of."""
+
+    def __init__(self, session: Session, selection: Selection) -> None:
+        self.has_missed = False  # rows moved or came back to life after they were read ahead
+        self._session = session
+        self._selection = selection
+        self._has_locks = session.dialect.has_row_locks
+        self._is_inside = False
+        self._is_helpful: bool | None = None
+        self._list: _List | None = None
+
+    def listed(self, after: Values | None, limit: int) -> Stretch | None:
+        """The next batch, if it is known from reading ahead; asked before its transaction begins."""
+        blocks = limit // _BLOCK[self._has_locks]
+        if not self._is_inside or after is None or not blocks or not self._would_help(after):
+            return None
+        ahead = self._ahead(after)
+        if ahead is None:
+            self._is_inside, self._list = False, None
+            return None
+        known, start = ahead
+        return self._stretch(after, known.blocks[start : start + blocks])
+
+    def found(self, connection: Connection, after: Values | None, limit: int) -> Stretch | None:
+        """The next batch by the order of the walk."""
+        end, is_full = find_end(connection, self._selection, after=after, limit=limit)
+        if end is None:
+            return None
+        self.learn(after, end, is_full=is_full)
+        return Stretch(self._selection, after, end, is_full)
+
+    def learn(self, after: Values | None, end: Values, *, is_full: bool) -> None:
+        """A full batch within one instant shows that more of it may follow."""
+        self._is_inside = is_full and len(end) > 1 and after is not None and after[0] == end[0]
+
+    def settled(self, stretch: Stretch, rows: int) -> None:
+        """So many of the rows are gone or in quarantine."""
+        if stretch.listed is not None and rows < len(stretch.listed):
+            self.has_missed = True
+
+    def _would_help(self, after: Values) -> bool:
+        if self._is_helpful is None:
+            statement = nth_row(self._selection, after, 1)
+            with self._session.reading() as connection:
+                access = self._session.dialect.access(connection, statement, self._selection.table)
+            self._is_helpful = not access.is_in_order
+        return self._is_helpful
+
+    def _ahead(self, after: Values) -> tuple[_List, int] | None:
+        """A list with rows behind the cursor, and how many blocks of it are passed."""
+        known = self._list
+        start = None if known is None else known.passed.get(after)
+        if known is not None and start is not None:
+            if start < len(known.blocks):
+                return known, start
+            if not known.is_full:
+                return None
+        self._list = known = self._read(after)
+        return (known, 0) if known.blocks else None
+
+    def _read(self, after: Values) -> _List:
+        read = _blocks_ahead if self._has_locks else _rows_ahead
+        with self._session.reading() as connection:
+            self._session.dialect.begin_batch(connection, _TO_READ)
+            blocks = list(connection.execute(read(self._selection, after)))
+        width = len(self._selection.order)
+        passed = {tuple(block[:width]): place for place, block in enumerate(blocks, start=1)}
+        is_full = len(blocks) * _BLOCK[self._has_locks] == READ_AHEAD[self._has_locks]
+        return _List(blocks, {after: 0, **passed}, is_full)
+
+    def _stretch(self, after: Values, blocks: list[Row[Any]]) -> Stretch:
+        width = len(self._selection.order)
+        rows = rows_of(self._selection.table, has_locks=self._has_locks)
+        if self._has_locks:
+            listed = rows.only([_address(text) for block in blocks for text in block[width].split(";")])
+        else:
+            listed = rows.only([tuple(block[width:]) for block in blocks])
+        return Stretch(self._selection, after, tuple(blocks[-1][:width]), is_full=True, listed=listed)
+
+
+def find_end(
+    connection: Connection, selection: Selection, *, after: Values | None, limit: int
+) -> tuple[Values | None, bool]:
+    """Where a batch ends, and whether it is full."""
+    found = connection.execute(nth_row(selection, after, limit)).one_or_none()
+    if found is not None:
+        return tuple(found), True
+    found = connection.execute(last_row(selection, after)).one_or_none()
+    return (None if found is None else tuple(found)), False
+
+
+def _rows_ahead(selection: Selection, after: Values) -> Select[Any]:
+    rows = rows_of(selection.table, has_locks=False)
+    return of_one_instant(selection, after, rows.columns()).limit(READ_AHEAD[False])
+
+
+def _blocks_ahead(selection: Selection, after: Values) -> Select[Any]:
+    """Whole blocks; the rest of an instant is left to the order of the walk."""
+    size = _BLOCK[True]
+    table, place = rows_of(selection.table, has_locks=True).columns()
+    ahead = of_one_instant(selection, after, (table.concat(place),)).limit(READ_AHEAD[True]).subquery()
+    numbered = select(*ahead.c, (func.row_number().over() - 1).label("gandy_number")).subquery()
+    *order, address, number = numbered.c
+    last = (func.max(column).filter(number % size == size - 1) for column in order)
+    block = number.op("/")(size)
+    whole = select(*last, func.string_agg(address, ";")).group_by(block).having(func.count() == size)
+    return whole.order_by(block)
+
+
+def _address(text: str) -> Values:
+    table, parenthesis, place = text.partition("(")
+    return table, parenthesis + place
