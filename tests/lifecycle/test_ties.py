@@ -30,8 +30,8 @@ KEYS = {"sqlite": ("INTEGER PRIMARY KEY", "TEXT PRIMARY KEY NOT NULL"), "postgre
 @pytest.fixture(autouse=True)
 def _short_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several lists for one instant."""
-    for has_locks in (True, False):
-        monkeypatch.setitem(ties.READ_AHEAD, has_locks, 1_000)
+    for has_locks, blocks in ((True, 20), (False, 1_000)):
+        monkeypatch.setitem(ties.BLOCKS_AHEAD, has_locks, blocks)
 
 
 def make(ground: Ground, *, key: str = "{key}", index: str = "at", is_tied: bool = True) -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import Selection
 
 # PostgreSQL hands over the addresses in blocks: a tuple for each would cost more than the deletes.
-READ_AHEAD = {True: 200_000, False: 20_000}
-_BLOCK = {True: 50, False: 1}
+BLOCKS_AHEAD = {True: 4_000, False: 20_000}
+_LARGEST_BLOCK = {True: 50, False: 1}
 # Nothing is locked by reading: a large instant may take its time.
 _TO_READ = Patience(statement=timedelta(minutes=5))
 
@@ -59,6 +59,7 @@ class _List:
     blocks: list[Row[Any]]  # each: the order's values of its last row, then the addresses
     passed: dict[Values, int]  # how many blocks come no later
     is_full: bool
+    size: int  # of a block, in rows
 
 
 class Ties:
@@ -75,15 +76,15 @@ class Ties:
 
     def listed(self, after: Values | None, limit: int) -> Stretch | None:
         """The next batch, if it is known from reading ahead; asked before its transaction begins."""
-        blocks = limit // _BLOCK[self._has_locks]
-        if not self._is_inside or after is None or not blocks or not self._would_help(after):
+        if not self._is_inside or after is None or not self._would_help(after):
             return None
-        ahead = self._ahead(after)
+        limit = min(limit, rows_of(self._selection.table, has_locks=self._has_locks).most_in_one_statement)
+        ahead = self._ahead(after, limit)
         if ahead is None:
             self._is_inside, self._list = False, None
             return None
         known, start = ahead
-        return self._stretch(after, known.blocks[start : start + blocks])
+        return self._stretch(after, known.blocks[start : start + limit // known.size])
 
     def found(self, connection: Connection, after: Values | None, limit: int) -> Stretch | None:
         """The next batch by the order of the walk."""
@@ -110,27 +111,32 @@ class Ties:
             self._is_helpful = not access.is_in_order
         return self._is_helpful
 
-    def _ahead(self, after: Values) -> tuple[_List, int] | None:
+    def _ahead(self, after: Values, limit: int) -> tuple[_List, int] | None:
         """A list with rows behind the cursor, and how many blocks of it are passed."""
         known = self._list
         start = None if known is None else known.passed.get(after)
-        if known is not None and start is not None:
+        if known is not None and start is not None and known.size <= limit:
             if start < len(known.blocks):
                 return known, start
             if not known.is_full:
                 return None
-        self._list = known = self._read(after)
+        self._list = known = self._read(after, min(limit, _LARGEST_BLOCK[self._has_locks]))
         return (known, 0) if known.blocks else None
 
-    def _read(self, after: Values) -> _List:
-        read = _blocks_ahead if self._has_locks else _rows_ahead
+    def _read(self, after: Values, size: int) -> _List:
+        most = BLOCKS_AHEAD[self._has_locks]
+        selection = self._selection
+        if self._has_locks:
+            statement = _blocks_ahead(selection, after, size=size, most=most)
+        else:
+            rows = rows_of(selection.table, has_locks=False)
+            statement = of_one_instant(selection, after, rows.columns()).limit(most)
         with self._session.reading() as connection:
             self._session.dialect.begin_batch(connection, _TO_READ)
-            blocks = list(connection.execute(read(self._selection, after)))
+            blocks = list(connection.execute(statement))
         width = len(self._selection.order)
         passed = {tuple(block[:width]): place for place, block in enumerate(blocks, start=1)}
-        is_full = len(blocks) * _BLOCK[self._has_locks] == READ_AHEAD[self._has_locks]
-        return _List(blocks, {after: 0, **passed}, is_full)
+        return _List(blocks, {after: 0, **passed}, is_full=len(blocks) == most, size=size)
 
     def _stretch(self, after: Values, blocks: list[Row[Any]]) -> Stretch:
         width = len(self._selection.order)
@@ -153,16 +159,10 @@ def find_end(
     return (None if found is None else tuple(found)), False
 
 
-def _rows_ahead(selection: Selection, after: Values) -> Select[Any]:
-    rows = rows_of(selection.table, has_locks=False)
-    return of_one_instant(selection, after, rows.columns()).limit(READ_AHEAD[False])
-
-
-def _blocks_ahead(selection: Selection, after: Values) -> Select[Any]:
+def _blocks_ahead(selection: Selection, after: Values, *, size: int, most: int) -> Select[Any]:
     """Whole blocks; the rest of an instant is left to the order of the walk."""
-    size = _BLOCK[True]
     table, place = rows_of(selection.table, has_locks=True).columns()
-    ahead = of_one_instant(selection, after, (table.concat(place),)).limit(READ_AHEAD[True]).subquery()
+    ahead = of_one_instant(selection, after, (table.concat(place),)).limit(size * most).subquery()
     numbered = select(*ahead.c, (func.row_number().over() - 1).label("gandy_number")).subquery()
     *order, address, number = numbered.c
     last = (func.max(column).filter(number % size == size - 1) for column in order)
