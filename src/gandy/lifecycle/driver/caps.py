@@ -65,8 +65,9 @@ class CapSweep:
                 reached = began_at = None  # to the end: also the keys before the cursor of an earlier run
                 continue
             if key is None:
-                if state is not None and (state.cursor is not None or outcome.batches):
-                    self._write(None)  # a batch writes the key that it reached
+                has_written = outcome.batches or outcome.set_aside  # a batch writes the key that it reached
+                if state is not None and (state.cursor is not None or has_written):
+                    self._write(None)
                 return outcome
             spent += key.pages
             for order in self._zones(key.bound):
