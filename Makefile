@@ -84,6 +84,10 @@ faults-quick: setup ## The short form of the same, in two minutes
 zoo: setup ## 2,000 jobs, a tenth of them hostile, on both databases; SEED= replays, ZOO=alive or deadly for one
 	$(BIN)/python -m tests.journeys.zoo $(if $(SEED),--seed $(SEED)) $(if $(ZOO),--zoo $(ZOO)) $(if $(JOBS),--jobs $(JOBS))
 
+.PHONY: mutants
+mutants: setup ## Every guard of the lifecycle broken once, and the test that notices; ONLY= picks some
+	$(BIN)/python -m tests.lifecycle.mutants $(if $(ONLY),--only "$(ONLY)")
+
 .PHONY: fuzz
 fuzz: setup ## Random databases and contracts against a judge; CASES=20000 DATABASE=postgres START=, SEED= replays one
 	$(BIN)/python -m tests.lifecycle.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \

@@ -1,0 +1,193 @@
+"""Mutants of the driver: what locks, asks again, deletes and sets aside."""
+
+from __future__ import annotations
+
+from tests.lifecycle.mutants.mutant import Mutant
+
+CAPS = [
+    Mutant(
+        breaks="the second look at a cap's bound",
+        file="driver/caps.py",
+        old="            bound = self._bound(connection, key.values)\n            if bound is None:\n"
+        "                return None\n            if len(order)",
+        new="            bound = key.bound\n            if bound is None:\n"
+        "                return None\n            if len(order)",
+        tests=["test_writers.py", "test_races.py"],
+    ),
+    Mutant(
+        breaks="what waits and what is held, in caps",
+        file="driver/caps.py",
+        old="return and_(equal(walk.per, key), oldest, *walk.conditions, *walk.guards)",
+        new="return and_(equal(walk.per, key), oldest, *walk.conditions)",
+        tests=["test_holds.py"],
+    ),
+    Mutant(
+        breaks="the number of rows that a cap keeps",
+        file="driver/caps.py",
+        old="found = connection.execute(dated.offset(kept).limit(1)).one_or_none()",
+        new="found = connection.execute(dated.offset(kept - 1).limit(1)).one_or_none()",
+        tests=["test_rules.py"],
+    ),
+]
+
+LEASES = [
+    Mutant(
+        breaks="the token of a lease",
+        file="state/lease.py",
+        old="return LEASE.c.scheduler == self.scheduler, LEASE.c.token == self.token",
+        new="return (LEASE.c.scheduler == self.scheduler,)",
+        tests=["test_races.py"],
+    ),
+]
+
+LOCKS = [
+    Mutant(
+        breaks="the lock on the rows of a batch",
+        file="driver/guarded.py",
+        old="return rows.only(found(connection, statement.with_for_update(of=self.selection.table.clause)))",
+        new="return rows.only(found(connection, statement))",
+        tests=["test_writers.py"],
+    ),
+    Mutant(
+        breaks="the lock on what goes along",
+        file="driver/levels.py",
+        old="mine = mine.with_for_update(of=clause) if is_locking else mine",
+        new="del is_locking",
+        tests=["test_writers.py"],
+    ),
+    Mutant(
+        breaks="the second question, after the locks",
+        file="driver/guarded.py",
+        old="rows = locked.only(self.still_dead(connection, locked))",
+        new="rows = locked",
+        tests=["test_writers.py"],
+    ),
+    Mutant(
+        breaks="the narrowing to what hangs on fewer parents",
+        file="driver/guarded.py",
+        old="if len(rows) < len(locked):",
+        new="if False:",
+        tests=["test_writers.py", "test_holds.py"],
+    ),
+    Mutant(
+        breaks="the rule that only locked rows go",
+        file="driver/levels.py",
+        old="if row in locked]",
+        new="if row in locked or True]",
+        tests=["test_writers.py"],
+        may_survive="a lock on the parent keeps new children out, so there is none that is not locked",
+    ),
+    Mutant(
+        breaks="what hangs on a child",
+        file="driver/levels.py",
+        old="return Level(child, locked, lock_levels(connection, locked, child.children, room=room))",
+        new="return Level(child, locked)",
+        tests=["test_children.py"],
+    ),
+    Mutant(
+        breaks="the order in which references are cut",
+        file="driver/levels.py",
+        old="return sorted(levels, key=lambda level: level.child.mode is ChildMode.SET_NULL)",
+        new="return list(levels)",
+        tests=["test_children.py"],
+    ),
+    Mutant(
+        breaks="the way to rows that an update has moved",
+        file="driver/levels.py",
+        old="        if not self.moved:\n            return rows",
+        new="        if True:\n            return rows",
+        tests=["test_children.py"],
+    ),
+    Mutant(
+        breaks="the guarded lane",
+        file="driver/ages.py",
+        old="if guard.selection.is_guarded:",
+        new="if False:",
+        tests=["test_writers.py"],
+    ),
+    Mutant(
+        breaks="the predicate in the delete of a batch",
+        file="selection/statements.py",
+        old="return and_(after(order, cursor), up_to(order, end), selection.dead)",
+        new="return and_(after(order, cursor), up_to(order, end))",
+        tests=["test_races.py"],
+    ),
+    Mutant(
+        breaks="the predicate in the delete of rows that were read ahead",
+        file="driver/ties.py",
+        old="return and_(self.listed.are(self.selection.table.clause), self.selection.dead)",
+        new="return self.listed.are(self.selection.table.clause)",
+        tests=["test_ties.py"],
+    ),
+    Mutant(
+        breaks="the same on PostgreSQL",
+        file="driver/pipelined.py",
+        old='return self._deletion(and_(stored_at(clause, slot("places", UNTYPED)), self.selection.dead))',
+        new='return self._deletion(stored_at(clause, slot("places", UNTYPED)))',
+        tests=["test_ties.py"],
+    ),
+    Mutant(
+        breaks="the lease in the delete on PostgreSQL",
+        file="driver/pipelined.py",
+        old="where(which, is_held)",
+        new="where(which)",
+        tests=["test_races.py"],
+    ),
+    Mutant(
+        breaks="the end of a batch",
+        file="selection/statements.py",
+        old="return tuple_(*columns) <= tuple_(*_typed(columns, values))",
+        new="return tuple_(*columns) >= tuple_(*_typed(columns, values))",
+        tests=["test_rules.py"],
+    ),
+]
+
+PARTS = [
+    Mutant(
+        breaks="the bound of a batch",
+        file="driver/levels.py",
+        old="        if self.left < 0:\n            raise BeyondBoundError(parents)",
+        new="",
+        tests=["test_many_children.py"],
+    ),
+    Mutant(
+        breaks="the refusal of parts where the row may come back to life",
+        file="driver/heavy.py",
+        old="return isinstance(walk.rule, OlderThan | Terminal) and not walk.rule.wait_for",
+        new="return True",
+        tests=["test_many_children.py"],
+    ),
+    Mutant(
+        breaks="the question before each part",
+        file="driver/heavy.py",
+        old="if self._guard.still_dead(connection, row):",
+        new="if True:",
+        tests=["test_many_children.py"],
+    ),
+]
+
+QUARANTINE = [
+    Mutant(
+        breaks="the quarantine of rows that cannot go",
+        file="driver/careful.py",
+        old="self.quarantine(connection, doomed.rows, removed.refused)",
+        new="del doomed",
+        tests=["test_stubborn_rows.py"],
+    ),
+    Mutant(
+        breaks="the checks at once, where they wait for the commit",
+        file="driver/careful.py",
+        old="if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch",
+        new="if False:",
+        tests=["test_stubborn_rows.py", "test_children.py"],
+    ),
+    Mutant(
+        breaks="the passing over of rows in quarantine",
+        file="driver/ages.py",
+        old="    is_free = not_in_quarantine(selection.key, rule.scheduler, rule.table)\n",
+        new="    is_free = not_in_quarantine(selection.key, rule.scheduler, '')\n",
+        tests=["test_stubborn_rows.py", "test_poison.py"],
+    ),
+]
+
+DRIVING = (*CAPS, *LEASES, *LOCKS, *PARTS, *QUARANTINE)
