@@ -114,6 +114,16 @@ def test_a_keep_of_another_contract_holds_rows_of_the_same_table(ground: Ground)
     assert ground.ids("note") == [2]
 
 
+def test_a_held_row_stays_although_it_is_beyond_a_cap(ground: Ground) -> None:
+    ground.run("CREATE TABLE note (id {key}, at {instant}, held {flag})", "CREATE INDEX by_age ON note (at)")
+    ground.fill("note", [(n, ago(days=10 - n), n == 2) for n in range(1, 6)])
+
+    report = ground.sweep(Table("note", [cap(2, order_by="at"), keep("held", equals=True)]))
+
+    assert (report.failures, report.counts) == ([], {"note": 2})
+    assert ground.ids("note") == [2, 4, 5]
+
+
 FILE = """
 version = 1
 [lifecycle.sweeps]

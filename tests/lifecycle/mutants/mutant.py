@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "gandy"
+_NOTICED = ("FAILED tests", "ERROR tests")
 FAILED = 1  # what pytest says where a test failed; anything else is a fault of the trial itself
 
 
@@ -88,7 +89,7 @@ class Bench:
         )
         if ended.returncode == 0:
             return ""
-        found = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+        found = [line for line in ended.stdout.splitlines() if line.startswith(_NOTICED)]
         if ended.returncode != FAILED or not found:
             raise TrialError(ended.stdout[-2000:] + ended.stderr[-2000:])
         return found[0].split(" - ")[0].removeprefix("FAILED ").removeprefix("ERROR ")
