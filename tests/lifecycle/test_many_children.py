@@ -152,6 +152,22 @@ def test_references_that_are_cut_count_too(ground: Ground) -> None:
     assert sum(sizes) == 915
 
 
+def test_references_of_rows_with_a_key_of_several_columns_are_cut_part_by_part(ground: Ground) -> None:
+    make(ground, grandchildren=0, children=10)
+    ground.run(
+        "DROP TABLE link",
+        "CREATE TABLE link (id bigint, name text, parent_id bigint REFERENCES parent (id),"
+        " PRIMARY KEY (id, name))",
+        "CREATE INDEX by_link ON link (parent_id)",
+    )
+    ground.fill("link", [(n, "x", 2) for n in range(900)])
+
+    report = sweep(ground, contract_of())
+
+    assert report.counts == {"parent": 3, "child": 12}
+    assert ground.rows("SELECT count(*), count(parent_id) FROM link") == [(900, 0)]
+
+
 def test_several_parents_share_the_bound(ground: Ground) -> None:
     make(ground, grandchildren=0, children=3)
     ground.fill("parent", [(n, ago(days=9), "done") for n in range(100, 200)])

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Select,
     Text,
     Update,
-    and_,
     cast,
     delete,
     func,
@@ -24,6 +23,7 @@ from sqlalchemy import (
 
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
+from gandy.lifecycle.selection.statements import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -168,10 +168,11 @@ class Removal:
     def cut(self, child: Child, rows: Rows) -> int:
         """Cut the references of these rows alone; how many of them refer to nothing any more."""
         clause, let_go = child.table.clause, 0
-        is_null = and_(*(clause.c[name].is_(None) for name in child.nulled))  # a trigger may have its way
+        cut = readable(tuple(clause.c[name] for name in child.nulled))
         for part in self._where_now(rows).parts():
             cutting = update(clause).where(part.are(clause)).values(dict.fromkeys(child.nulled))
-            let_go += sum(self.connection.execute(cutting.returning(is_null)).scalars())
+            now = self.connection.execute(cutting.returning(*cut))
+            let_go += sum(set(row) == {None} for row in now)  # a trigger may have its way
         return let_go
 
     def _settle(self, parents: Rows, level: Level) -> None:
