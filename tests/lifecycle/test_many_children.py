@@ -156,7 +156,7 @@ def test_references_of_rows_with_a_key_of_several_columns_are_cut_part_by_part(g
     make(ground, grandchildren=0, children=10)
     ground.run(
         "DROP TABLE link",
-        "CREATE TABLE link (id bigint, name text, parent_id bigint REFERENCES parent (id),"
+        "CREATE TABLE link (id bigint NOT NULL, name text NOT NULL, parent_id bigint REFERENCES parent (id),"
         " PRIMARY KEY (id, name))",
         "CREATE INDEX by_link ON link (parent_id)",
     )
