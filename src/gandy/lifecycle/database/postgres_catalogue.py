@@ -23,6 +23,7 @@ from gandy.lifecycle.database.facts import (
     TableName,
     Trigger,
 )
+from gandy.lifecycle.database.postgres_equality import DOUBTS, TYPES, comparison, doubt_of_key
 from gandy.lifecycle.database.postgres_types import column_type
 
 if TYPE_CHECKING:
@@ -71,11 +72,14 @@ _WANTED = """
         UNION SELECT member.root, inhrelid FROM pg_catalog.pg_inherits JOIN member ON inhparent = member.oid
     )"""
 # conparentid: a partition's copy of a key says nothing that the key itself does not say.
-# to_jsonb: confdelsetcols came with PostgreSQL 15.
-_FOREIGN_KEYS = """
+# to_jsonb: confdelsetcols came with PostgreSQL 15, conenforced and conperiod with 18.
+_FOREIGN_KEYS = f"""
     SELECT con.conname, child_space.nspname AS child_schema, child.relname AS child,
            parent_space.nspname AS parent_schema, parent.relname AS parent,
            con.confdeltype::text AS on_delete, con.condeferred,
+           coalesce((pg_catalog.to_jsonb(con) ->> 'conenforced')::boolean, true) AS is_enforced,
+           coalesce((pg_catalog.to_jsonb(con) ->> 'conperiod')::boolean, false) AS is_period,
+           ({DOUBTS}) AS doubts,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY at) FROM pg_catalog.unnest(con.conkey)
             WITH ORDINALITY AS named (number, at) JOIN pg_catalog.pg_attribute
             ON attrelid = con.conrelid AND attnum = number) AS columns,
@@ -92,7 +96,7 @@ _FOREIGN_KEYS = """
     JOIN pg_catalog.pg_namespace AS parent_space ON parent_space.oid = parent.relnamespace
     WHERE con.contype = 'f' AND con.conparentid = 0
     ORDER BY child_space.nspname, child.relname, con.conname
-"""
+"""  # noqa: S608  # a constant
 _LINEAGE = """
     SELECT space.nspname AS schema, relation.relname AS name, relation.relkind = 'p' AS is_partitioned,
            relation.relispartition AS is_partition, parent_space.nspname AS parent_schema,
@@ -114,11 +118,15 @@ _TABLES = """
            (SELECT pg_catalog.bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')) FROM member
             JOIN pg_catalog.pg_class AS each ON each.oid = member.oid WHERE root = wanted.oid) AS owns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
-                'name', attname, 'type', pg_catalog.format_type(atttypid, atttypmod),
-                'is_nullable', NOT (attnotnull OR (typtype = 'd' AND typnotnull)),
+                'name', attname, 'type', pg_catalog.format_type(base, coalesce(modifier, atttypmod)),
+                'base', pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype
+                    THEN 'pg_catalog.text'::regtype ELSE base END, NULL),
+                'collation', attcollation::regcollation, 'is_found', is_found, 'elsewhere', elsewhere,
+                'is_composite', is_composite, 'is_generated', attgenerated <> '',
+                'is_nullable', NOT (attnotnull OR is_filled),
                 'is_readable', pg_catalog.has_column_privilege(attrelid, attnum, 'SELECT'),
                 'is_writable', pg_catalog.has_column_privilege(attrelid, attnum, 'UPDATE')) ORDER BY attnum)
-            FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type ON pg_type.oid = atttypid
+            FROM pg_catalog.pg_attribute JOIN kind ON kind.oid = atttypid
             WHERE attrelid = wanted.oid AND attnum > 0 AND NOT attisdropped) AS columns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
                 'name', each.relname, 'is_unique', indisunique, 'is_primary', indisprimary,
@@ -185,7 +193,7 @@ _PARTS = {
     "state": _STATE,
 }
 _CATALOGUE = text(
-    f"WITH RECURSIVE {_WANTED} SELECT pg_catalog.current_schema()::text AS default_schema,"
+    f"WITH RECURSIVE {_WANTED}, {TYPES} SELECT pg_catalog.current_schema()::text AS default_schema,"
     " pg_catalog.to_json(pg_catalog.current_schemas(false)) AS search_path, "
     + ", ".join(_rows_of(name, query) for name, query in _PARTS.items())
 )
@@ -201,12 +209,14 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         "own_tables": sorted(GANDY_TABLES),
     }
     found = connection.execute(_CATALOGUE, given).one()
-    lineage = _lineage(found.lineage)
+    lineage, path = _lineage(found.lineage), tuple(found.search_path)
     return Catalogue(
         default_schema=found.default_schema,
-        search_path=tuple(found.search_path),
-        tables=_tables(found.tables, _triggers(found.triggers)),
-        foreign_keys=tuple(_foreign_keys(found.keys, lineage)),
+        search_path=path,
+        tables=_tables(found.tables, _triggers(found.triggers), path),
+        foreign_keys=tuple(
+            copy for row in found.keys for copy in _for_each_parent(_foreign_key(row, path), lineage)
+        ),
         lineage=lineage,
         own_tables=frozenset(TableName(GANDY, own["name"]) for own in found.own_tables),
         state=frozenset((own["table"], own["column"]) for own in found.state),
@@ -230,20 +240,19 @@ def _lineage(found: Iterable[Found]) -> Lineage:
     return lineage
 
 
-def _foreign_keys(found: Iterable[Found], lineage: Lineage) -> Iterator[ForeignKey]:
-    """Every foreign key of every schema, once for each table whose rows it refers to."""
-    for row in found:
-        key = ForeignKey(
-            name=row["conname"],
-            child=TableName(row["child_schema"], row["child"]),
-            columns=tuple(row["columns"]),
-            parent=TableName(row["parent_schema"], row["parent"]),
-            parent_columns=tuple(row["parent_columns"]),
-            on_delete=_ACTIONS[row["on_delete"]],
-            set_null_columns=tuple(row["set_null_columns"] or ()),
-            is_deferred=row["condeferred"],
-        )
-        yield from _for_each_parent(key, lineage)
+def _foreign_key(row: Found, path: Sequence[str]) -> ForeignKey:
+    return ForeignKey(
+        name=row["conname"],
+        child=TableName(row["child_schema"], row["child"]),
+        columns=tuple(row["columns"]),
+        parent=TableName(row["parent_schema"], row["parent"]),
+        parent_columns=tuple(row["parent_columns"]),
+        on_delete=_ACTIONS[row["on_delete"]],
+        set_null_columns=tuple(row["set_null_columns"] or ()),
+        is_deferred=row["condeferred"],
+        is_enforced=row["is_enforced"],
+        doubt=doubt_of_key(row, path),
+    )
 
 
 def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
@@ -257,21 +266,19 @@ def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
 
 
 def _tables(
-    found: Iterable[Found], triggers: Mapping[TableName, list[Trigger]]
+    found: Iterable[Found], triggers: Mapping[TableName, list[Trigger]], path: Sequence[str]
 ) -> dict[TableName, Described]:
     return {
-        (name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ())) for row in found
+        (name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ()), path)
+        for row in found
     }
 
 
-def _table(row: Found, triggers: Iterable[Trigger]) -> Described:
+def _table(row: Found, triggers: Iterable[Trigger], path: Sequence[str]) -> Described:
     columns, indexes = row["columns"] or [], row["indexes"] or []
     primary = next((index["columns"] for index in indexes if index["is_primary"]), ())
     return Described(
-        columns={
-            column["name"]: ColumnFacts(column["name"], column_type(column["type"]), column["is_nullable"])
-            for column in columns
-        },
+        columns={column["name"]: _column(column, path) for column in columns},
         primary_key=tuple(primary),
         indexes=tuple(_index(index) for index in indexes if not index["is_primary"]),
         standing=Standing(
@@ -284,6 +291,16 @@ def _table(row: Found, triggers: Iterable[Trigger]) -> Described:
             has_row_security=row["has_row_security"],
             delete_triggers=tuple(triggers),
         ),
+    )
+
+
+def _column(found: Found, path: Sequence[str]) -> ColumnFacts:
+    return ColumnFacts(
+        found["name"],
+        column_type(found["type"]),
+        found["is_nullable"],
+        is_generated=found["is_generated"],
+        comparison=comparison(found, path),
     )
 
 
