@@ -23,11 +23,11 @@ from gandy.lifecycle.database.facts import (
     TableName,
     Trigger,
 )
-from gandy.lifecycle.database.postgres_equality import DOUBTS, TYPES, comparison, doubt_of_key
+from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
 from gandy.lifecycle.database.postgres_types import column_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gandy.lifecycle.database.facts import Wanted
 
@@ -77,8 +77,8 @@ _FOREIGN_KEYS = f"""
     SELECT con.conname, child_space.nspname AS child_schema, child.relname AS child,
            parent_space.nspname AS parent_schema, parent.relname AS parent,
            con.confdeltype::text AS on_delete, con.condeferred,
-           coalesce((pg_catalog.to_jsonb(con) ->> 'conenforced')::boolean, true) AS is_enforced,
-           coalesce((pg_catalog.to_jsonb(con) ->> 'conperiod')::boolean, false) AS is_period,
+           coalesce((stored ->> 'conenforced')::boolean, true) AS is_enforced,
+           coalesce((stored ->> 'conperiod')::boolean, false) AS is_period,
            ({DOUBTS}) AS doubts,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY at) FROM pg_catalog.unnest(con.conkey)
             WITH ORDINALITY AS named (number, at) JOIN pg_catalog.pg_attribute
@@ -87,9 +87,10 @@ _FOREIGN_KEYS = f"""
             WITH ORDINALITY AS named (number, at) JOIN pg_catalog.pg_attribute
             ON attrelid = con.confrelid AND attnum = number) AS parent_columns,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY attnum) FROM pg_catalog.pg_attribute
-            WHERE attrelid = con.conrelid AND pg_catalog.to_jsonb(con) -> 'confdelsetcols'
-            @> pg_catalog.to_jsonb(attnum)) AS set_null_columns
+            WHERE con.confdeltype IN ('n', 'd') AND attrelid = con.conrelid
+            AND stored -> 'confdelsetcols' @> pg_catalog.to_jsonb(attnum)) AS set_null_columns
     FROM pg_catalog.pg_constraint AS con
+    CROSS JOIN LATERAL (SELECT pg_catalog.to_jsonb(con) OFFSET 0) AS whole (stored)
     JOIN pg_catalog.pg_class AS child ON child.oid = con.conrelid
     JOIN pg_catalog.pg_namespace AS child_space ON child_space.oid = child.relnamespace
     JOIN pg_catalog.pg_class AS parent ON parent.oid = con.confrelid
@@ -118,15 +119,12 @@ _TABLES = """
            (SELECT pg_catalog.bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')) FROM member
             JOIN pg_catalog.pg_class AS each ON each.oid = member.oid WHERE root = wanted.oid) AS owns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
-                'name', attname, 'type', pg_catalog.format_type(base, coalesce(modifier, atttypmod)),
-                'base', pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype
-                    THEN 'pg_catalog.text'::regtype ELSE base END, NULL),
-                'collation', attcollation::regcollation, 'is_found', is_found, 'elsewhere', elsewhere,
-                'is_composite', is_composite, 'is_generated', attgenerated <> '',
-                'is_nullable', NOT (attnotnull OR is_filled),
+                'name', attname, 'type', pg_catalog.format_type(atttypid, atttypmod),
+                'type_number', atttypid::bigint, 'collation', attcollation::regcollation,
+                'is_generated', attgenerated <> '', 'is_nullable', NOT attnotnull,
                 'is_readable', pg_catalog.has_column_privilege(attrelid, attnum, 'SELECT'),
                 'is_writable', pg_catalog.has_column_privilege(attrelid, attnum, 'UPDATE')) ORDER BY attnum)
-            FROM pg_catalog.pg_attribute JOIN kind ON kind.oid = atttypid
+            FROM pg_catalog.pg_attribute
             WHERE attrelid = wanted.oid AND attnum > 0 AND NOT attisdropped) AS columns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
                 'name', each.relname, 'is_unique', indisunique, 'is_primary', indisprimary,
@@ -188,6 +186,7 @@ _PARTS = {
     "keys": _FOREIGN_KEYS,
     "lineage": _LINEAGE,
     "tables": _TABLES,
+    "types": DECLARED_TYPES,
     "triggers": _TRIGGERS,
     "own_tables": _OWN_TABLES,
     "state": _STATE,
@@ -208,19 +207,19 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         "gandy": GANDY,
         "own_tables": sorted(GANDY_TABLES),
     }
-    found = connection.execute(_CATALOGUE, given).one()
-    lineage, path = _lineage(found.lineage), tuple(found.search_path)
+    found = connection.execute(_CATALOGUE, given).mappings().one()
+    lineage, path = _lineage(found["lineage"]), tuple(found["search_path"])
     return Catalogue(
-        default_schema=found.default_schema,
+        default_schema=found["default_schema"],
         search_path=path,
-        tables=_tables(found.tables, _triggers(found.triggers), path),
+        tables=_tables(found, path),
         foreign_keys=tuple(
-            copy for row in found.keys for copy in _for_each_parent(_foreign_key(row, path), lineage)
+            copy for row in found["keys"] for copy in _for_each_parent(_foreign_key(row, path), lineage)
         ),
         lineage=lineage,
-        own_tables=frozenset(TableName(GANDY, own["name"]) for own in found.own_tables),
-        state=frozenset((own["table"], own["column"]) for own in found.state),
-        may_write_state=all(own["is_writable"] for own in found.state),
+        own_tables=frozenset(TableName(GANDY, own["name"]) for own in found["own_tables"]),
+        state=frozenset((own["table"], own["column"]) for own in found["state"]),
+        may_write_state=all(own["is_writable"] for own in found["state"]),
     )
 
 
@@ -265,20 +264,22 @@ def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
             yield replace(key, parent=member)
 
 
-def _tables(
-    found: Iterable[Found], triggers: Mapping[TableName, list[Trigger]], path: Sequence[str]
-) -> dict[TableName, Described]:
+def _tables(found: Mapping[str, Any], path: Sequence[str]) -> dict[TableName, Described]:
+    triggers = _triggers(found["triggers"])
+    declared = {each["number"]: each for each in found["types"]}
     return {
-        (name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ()), path)
-        for row in found
+        (name := TableName(row["schema"], row["name"])): _table(
+            row, triggers.get(name, ()), lambda column: _column(column, declared[column["type_number"]], path)
+        )
+        for row in found["tables"]
     }
 
 
-def _table(row: Found, triggers: Iterable[Trigger], path: Sequence[str]) -> Described:
+def _table(row: Found, triggers: Iterable[Trigger], described: Callable[[Found], ColumnFacts]) -> Described:
     columns, indexes = row["columns"] or [], row["indexes"] or []
     primary = next((index["columns"] for index in indexes if index["is_primary"]), ())
     return Described(
-        columns={column["name"]: _column(column, path) for column in columns},
+        columns={column["name"]: described(column) for column in columns},
         primary_key=tuple(primary),
         indexes=tuple(_index(index) for index in indexes if not index["is_primary"]),
         standing=Standing(
@@ -294,13 +295,14 @@ def _table(row: Found, triggers: Iterable[Trigger], path: Sequence[str]) -> Desc
     )
 
 
-def _column(found: Found, path: Sequence[str]) -> ColumnFacts:
+def _column(found: Found, declared: Found, path: Sequence[str]) -> ColumnFacts:
+    """A domain counts as what it is made of."""
     return ColumnFacts(
         found["name"],
-        column_type(found["type"]),
-        found["is_nullable"],
+        column_type(declared["pure"] or found["type"]),
+        found["is_nullable"] and not declared["is_filled"],
         is_generated=found["is_generated"],
-        comparison=comparison(found, path),
+        comparison=comparison(declared, found["collation"], path),
     )
 
 

@@ -40,15 +40,23 @@ TYPES = """
         LEFT JOIN domain ON domain.oid = found.oid
         JOIN pg_catalog.pg_type AS below ON below.oid = coalesce(domain.base, found.oid)
     ), equality AS MATERIALIZED (
-        SELECT opcintype AS type, pg_operator.oid, oprnamespace,
+        SELECT opcintype AS type, oprnamespace,
             oprname = '=' AND pg_catalog.pg_operator_is_visible(pg_operator.oid) AS is_found
         FROM pg_catalog.pg_opclass JOIN pg_catalog.pg_amop ON amopfamily = opcfamily
         AND amoplefttype = opcintype AND amoprighttype = opcintype
         JOIN pg_catalog.pg_am ON pg_am.oid = opcmethod
         JOIN pg_catalog.pg_operator ON pg_operator.oid = amopopr
-        WHERE opcdefault AND (amname, amopstrategy) IN (('btree', 3), ('hash', 1))
-    ), kind AS MATERIALIZED (
-        SELECT declared.*, (SELECT min(nspname) FROM equality
+        WHERE opcdefault AND opcintype IN (SELECT compared FROM declared UNION ALL SELECT casttarget
+            FROM pg_catalog.pg_cast JOIN declared ON castsource = compared)
+        AND (amname, amopstrategy) IN (('btree', 3), ('hash', 1))
+    )"""
+# pure: what a domain is made of, as a column of that type would be declared
+DECLARED_TYPES = """
+    SELECT declared.oid::bigint AS number, is_filled, is_composite,
+        CASE WHEN base <> declared.oid THEN pg_catalog.format_type(base, modifier) END AS pure,
+        pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype
+            THEN 'pg_catalog.text'::regtype ELSE base END, NULL) AS base,
+        (SELECT min(nspname) FROM equality
             JOIN pg_catalog.pg_namespace AS space ON space.oid = oprnamespace
             WHERE type = compared AND NOT is_found) AS elsewhere,
         coalesce((SELECT bool_and(is_found) FROM equality WHERE type = compared),
@@ -57,8 +65,8 @@ TYPES = """
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oprname = '='
             AND oprleft IN (declared.oid, base) AND oprright IN (declared.oid, base)
             AND oprleft <> compared AND pg_catalog.pg_operator_is_visible(pg_operator.oid)) AS is_found
-        FROM declared
-    )"""
+    FROM declared
+"""
 # Pairs of a key's columns that a bare `=` may compare otherwise than the key does. A statement writes the
 # child's column first, so where the types differ it uses the commutator.
 DOUBTS = """
@@ -122,16 +130,16 @@ def _doubt(pair: dict[str, Any], path: Sequence[str]) -> Doubt:
     )
 
 
-def comparison(column: dict[str, Any], path: Sequence[str]) -> Comparison:
-    """How a bare `=` compares a column."""
-    base = str(column["base"])
-    hidden = None if column["is_found"] else _hidden(base, column["elsewhere"], path)
+def comparison(declared: dict[str, Any], collation: str, path: Sequence[str]) -> Comparison:
+    """How a bare `=` compares a column of this type."""
+    base = str(declared["base"])
+    hidden = None if declared["is_found"] else _hidden(base, declared["elsewhere"], path)
     return Comparison(
         kind=base,
         takes=_NUMBERS if base in _NUMBERS else frozenset(),
-        collation="" if column["collation"] == "-" else column["collation"],
+        collation="" if collation == "-" else collation,
         hidden=hidden,
-        is_composite=column["is_composite"],
+        is_composite=declared["is_composite"],
     )
 
 
