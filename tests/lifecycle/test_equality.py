@@ -240,7 +240,7 @@ def test_an_operator_that_is_nearer_than_the_key_s_stops_the_rule(postgres: Grou
         ("TEXT", "", ["1"], ["2"], 1),
     ],
 )
-def test_sqlite_columns_that_are_unlike_stop_the_rule(  # noqa: PLR0913
+def test_sqlite_columns_that_are_unlike_stop_the_rule(
     sqlite: Ground, mode: str, parent: str, child: str, dead: list[object], live: list[object], value: object
 ) -> None:
     family(sqlite, parent, child)

@@ -212,7 +212,7 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
     return Catalogue(
         default_schema=found["default_schema"],
         search_path=path,
-        tables=_tables(found, path),
+        tables=_tables(dict(found), path),
         foreign_keys=tuple(
             copy for row in found["keys"] for copy in _for_each_parent(_foreign_key(row, path), lineage)
         ),
@@ -264,7 +264,7 @@ def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
             yield replace(key, parent=member)
 
 
-def _tables(found: Mapping[str, Any], path: Sequence[str]) -> dict[TableName, Described]:
+def _tables(found: Found, path: Sequence[str]) -> dict[TableName, Described]:
     triggers = _triggers(found["triggers"])
     declared = {each["number"]: each for each in found["types"]}
     return {

@@ -44,11 +44,10 @@ TYPES = """
             oprname = '=' AND pg_catalog.pg_operator_is_visible(pg_operator.oid) AS is_found
         FROM pg_catalog.pg_opclass JOIN pg_catalog.pg_amop ON amopfamily = opcfamily
         AND amoplefttype = opcintype AND amoprighttype = opcintype
-        JOIN pg_catalog.pg_am ON pg_am.oid = opcmethod
         JOIN pg_catalog.pg_operator ON pg_operator.oid = amopopr
         WHERE opcdefault AND opcintype IN (SELECT compared FROM declared UNION ALL SELECT casttarget
             FROM pg_catalog.pg_cast JOIN declared ON castsource = compared)
-        AND (amname, amopstrategy) IN (('btree', 3), ('hash', 1))
+        AND (opcmethod, amopstrategy) IN ((403, 3), (405, 1))  -- of btree and of hash
     )"""
 # pure: what a domain is made of, as a column of that type would be declared
 DECLARED_TYPES = """
@@ -56,9 +55,8 @@ DECLARED_TYPES = """
         CASE WHEN base <> declared.oid THEN pg_catalog.format_type(base, modifier) END AS pure,
         pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype
             THEN 'pg_catalog.text'::regtype ELSE base END, NULL) AS base,
-        (SELECT min(nspname) FROM equality
-            JOIN pg_catalog.pg_namespace AS space ON space.oid = oprnamespace
-            WHERE type = compared AND NOT is_found) AS elsewhere,
+        (SELECT nspname FROM pg_catalog.pg_namespace AS space WHERE space.oid = (
+            SELECT oprnamespace FROM equality WHERE type = compared AND NOT is_found LIMIT 1)) AS elsewhere,
         coalesce((SELECT bool_and(is_found) FROM equality WHERE type = compared),
             (SELECT bool_or(is_found) FROM pg_catalog.pg_cast JOIN equality ON type = casttarget
             WHERE castsource = compared AND castmethod = 'b' AND castcontext = 'i'), false)
@@ -76,17 +74,17 @@ DOUBTS = """
             pg_catalog.format_type(theirs.atttypid, NULL)),
         'collations', pg_catalog.json_build_array(mine.attcollation::regcollation,
             theirs.attcollation::regcollation),
-        'operator', pair.operator::regoperator, 'schema', space.nspname, 'is_visible', is_visible))
+        'operator', pair.operator::regoperator, 'schema', (SELECT nspname FROM pg_catalog.pg_namespace
+            WHERE oid = used.oprnamespace), 'is_visible', is_visible))
     FROM ROWS FROM (pg_catalog.unnest(con.conkey), pg_catalog.unnest(con.confkey),
         pg_catalog.unnest(con.conpfeqop)) AS pair (child, parent, operator)
     JOIN pg_catalog.pg_attribute AS mine ON mine.attrelid = con.conrelid AND mine.attnum = pair.child
     JOIN pg_catalog.pg_attribute AS theirs ON theirs.attrelid = con.confrelid AND theirs.attnum = pair.parent
     JOIN pg_catalog.pg_operator AS used ON used.oid = pair.operator
-    JOIN pg_catalog.pg_namespace AS space ON space.oid = used.oprnamespace
-    LEFT JOIN domain AS my_domain ON my_domain.oid = mine.atttypid
-    LEFT JOIN domain AS their_domain ON their_domain.oid = theirs.atttypid
-    CROSS JOIN LATERAL (SELECT coalesce(my_domain.base, mine.atttypid),
-        coalesce(their_domain.base, theirs.atttypid)) AS plain (mine, theirs)
+    CROSS JOIN LATERAL (SELECT
+        coalesce((SELECT base FROM domain WHERE domain.oid = mine.atttypid), mine.atttypid),
+        coalesce((SELECT base FROM domain WHERE domain.oid = theirs.atttypid), theirs.atttypid)
+    ) AS plain (mine, theirs)
     CROSS JOIN LATERAL (SELECT
         CASE plain.mine WHEN 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
             ELSE plain.mine END::oid,
@@ -94,10 +92,10 @@ DOUBTS = """
             ELSE plain.theirs END::oid,
         pg_catalog.pg_operator_is_visible(used.oid)) AS base (mine, theirs, is_visible)
     WHERE NOT (is_visible AND used.oprname = '=' AND mine.attcollation = theirs.attcollation AND (
-        (base.mine = base.theirs AND (used.oprleft = base.mine OR space.nspname = 'pg_catalog'))
+        (base.mine = base.theirs AND (used.oprleft = base.mine OR used.oprnamespace = 'pg_catalog'::regnamespace))
         OR (used.oprleft = base.theirs AND used.oprright = base.mine
             AND coalesce(pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0)), false))
-        OR (space.nspname = 'pg_catalog' AND used.oprleft = base.theirs AND used.oprright = base.theirs
+        OR (used.oprnamespace = 'pg_catalog'::regnamespace AND used.oprleft = base.theirs AND used.oprright = base.theirs
             AND ARRAY[base.mine, base.theirs] <@ ARRAY['int2'::regtype, 'int4'::regtype, 'int8'::regtype,
                 'float4'::regtype, 'float8'::regtype, 'numeric'::regtype]::oid[])))
     OR EXISTS (SELECT FROM pg_catalog.pg_operator AS other WHERE other.oprname = '='
