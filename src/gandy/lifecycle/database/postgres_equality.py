@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
 
 # What each type that a column is declared with is made of: domains at every depth, and the type whose
-# equality is its own (any enum is compared as anyenum, varchar as text).
+# equality is its own (any enum is compared as anyenum, varchar as text). The third operator of a btree
+# (method 403) and the first of a hash (405) are their equality.
 TYPES = """
     derived (oid, base, modifier, is_filled) AS (
         SELECT oid, typbasetype, typtypmod, typnotnull FROM pg_catalog.pg_type WHERE typtype = 'd'
@@ -47,7 +48,7 @@ TYPES = """
         JOIN pg_catalog.pg_operator ON pg_operator.oid = amopopr
         WHERE opcdefault AND opcintype IN (SELECT compared FROM declared UNION ALL SELECT casttarget
             FROM pg_catalog.pg_cast JOIN declared ON castsource = compared)
-        AND (opcmethod, amopstrategy) IN ((403, 3), (405, 1))  -- of btree and of hash
+        AND (opcmethod, amopstrategy) IN ((403, 3), (405, 1))
     )"""
 # pure: what a domain is made of, as a column of that type would be declared
 DECLARED_TYPES = """
@@ -80,7 +81,7 @@ DOUBTS = """
         pg_catalog.unnest(con.conpfeqop)) AS pair (child, parent, operator)
     JOIN pg_catalog.pg_attribute AS mine ON mine.attrelid = con.conrelid AND mine.attnum = pair.child
     JOIN pg_catalog.pg_attribute AS theirs ON theirs.attrelid = con.confrelid AND theirs.attnum = pair.parent
-    JOIN pg_catalog.pg_operator AS used ON used.oid = pair.operator
+    LEFT JOIN pg_catalog.pg_operator AS used ON used.oid = pair.operator
     CROSS JOIN LATERAL (SELECT
         coalesce((SELECT base FROM domain WHERE domain.oid = mine.atttypid), mine.atttypid),
         coalesce((SELECT base FROM domain WHERE domain.oid = theirs.atttypid), theirs.atttypid)
@@ -90,14 +91,16 @@ DOUBTS = """
             ELSE plain.mine END::oid,
         CASE plain.theirs WHEN 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
             ELSE plain.theirs END::oid,
-        pg_catalog.pg_operator_is_visible(used.oid)) AS base (mine, theirs, is_visible)
-    WHERE NOT (is_visible AND used.oprname = '=' AND mine.attcollation = theirs.attcollation AND (
-        (base.mine = base.theirs AND (used.oprleft = base.mine OR used.oprnamespace = 'pg_catalog'::regnamespace))
+        pg_catalog.pg_operator_is_visible(used.oid),
+        used.oprnamespace = 'pg_catalog'::regnamespace) AS base (mine, theirs, is_visible, is_built_in)
+    WHERE (is_visible AND used.oprname = '=' AND mine.attcollation = theirs.attcollation AND (
+        (base.mine = base.theirs AND (used.oprleft = base.mine OR is_built_in))
         OR (used.oprleft = base.theirs AND used.oprright = base.mine
-            AND coalesce(pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0)), false))
-        OR (used.oprnamespace = 'pg_catalog'::regnamespace AND used.oprleft = base.theirs AND used.oprright = base.theirs
-            AND ARRAY[base.mine, base.theirs] <@ ARRAY['int2'::regtype, 'int4'::regtype, 'int8'::regtype,
-                'float4'::regtype, 'float8'::regtype, 'numeric'::regtype]::oid[])))
+            AND pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0)))
+        OR (is_built_in AND used.oprleft = base.theirs AND used.oprright = base.theirs
+            AND ARRAY[base.mine, base.theirs] <@ ARRAY['pg_catalog.int2', 'pg_catalog.int4',
+                'pg_catalog.int8', 'pg_catalog.float4', 'pg_catalog.float8', 'pg_catalog.numeric']::regtype[]::oid[]))
+    ) IS NOT TRUE
     OR EXISTS (SELECT FROM pg_catalog.pg_operator AS other WHERE other.oprname = '='
         AND other.oprleft IN (mine.atttypid, plain.mine) AND other.oprright IN (theirs.atttypid, plain.theirs)
         AND other.oid NOT IN (used.oid, used.oprcom) AND pg_catalog.pg_operator_is_visible(other.oid))
