@@ -47,10 +47,15 @@ def refusals(ground: Ground, *tables: Table) -> list[Finding]:
     return [each for each in found if each.severity is Severity.REFUSED]
 
 
+def refused(ground: Ground, *tables: Table) -> str:
+    found = refusals(ground, *tables)
+    assert len(found) == 1, found
+    return str(found[0])
+
+
 def stays_as_it_is(ground: Ground, table: Table, *more: Table) -> str:
     """Nothing goes, and what is refused is the rule alone; the message."""
     before = ground.rows("SELECT * FROM p ORDER BY 1"), ground.rows("SELECT * FROM c ORDER BY 1")
-    [finding, *_] = refusals(ground, table, *more)
     ground.run("CREATE TABLE apart (id {key}, at {instant})", "CREATE INDEX apart_at ON apart (at)")
     ground.fill("apart", [(1, ago(days=2))])
 
@@ -58,7 +63,7 @@ def stays_as_it_is(ground: Ground, table: Table, *more: Table) -> str:
 
     assert (ground.rows("SELECT * FROM p ORDER BY 1"), ground.rows("SELECT * FROM c ORDER BY 1")) == before
     assert ground.ids("apart") == []
-    return str(finding)
+    return refused(ground, table, *more)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -102,9 +107,9 @@ def test_a_key_below_that_is_in_doubt_stops_the_rule_above(postgres: Ground) -> 
     )
     children = {"middle.top_id": "delete_first", "below.code": "delete_first"}
 
-    [finding] = refusals(postgres, Table("top", [older_than("at", keep_for="1d")], children=children))
+    message = refused(postgres, Table("top", [older_than("at", keep_for="1d")], children=children))
 
-    assert "below_code_fkey" in str(finding)
+    assert "below_code_fkey" in message
     nulled = Table("top", [older_than("at", keep_for="1d")], children={"middle.top_id": "set_null"})
     assert refusals(postgres, nulled) == []
 
@@ -155,7 +160,6 @@ SURE = {
 }
 MADE = (
     "CREATE TYPE mood AS ENUM ('sad', 'glad')",
-    "CREATE TYPE both_of AS (a int, b text)",
     "CREATE DOMAIN deep AS int CHECK (value > 0)",
     "CREATE DOMAIN deeper AS deep",
     "CREATE DOMAIN word AS text",
@@ -185,8 +189,7 @@ def test_keys_of_more_columns_and_of_partitions_are_allowed(postgres: Ground) ->
         "CREATE TABLE c (id int PRIMARY KEY, a bigint, b varchar, FOREIGN KEY (a, b) REFERENCES p)",
     )
 
-    for table in (Table("p", [older_than("at", keep_for="1d", wait_for=["c.a,b"])]),):
-        assert refusals(postgres, table) == []
+    assert refusals(postgres, Table("p", [older_than("at", keep_for="1d", wait_for=["c.a,b"])])) == []
     part = Table("p_1", [older_than("at", keep_for="1d")], children={"c.a,b": "delete_first"})
     assert refusals(postgres, part) == []
 
@@ -211,8 +214,8 @@ def test_columns_that_are_unlike_stop_the_rule_with_a_key_or_without(
     assert reason in stays_as_it_is(postgres, MODES["delete_first"])
 
     postgres.run("ALTER TABLE c DROP CONSTRAINT c_pid_fkey")
-    assert len(refusals(postgres, WAITING)) == 1
-    assert len(refusals(postgres, MODES["delete_first"])) == 1
+    assert "c.pid" in refused(postgres, WAITING)
+    assert "c.pid" in refused(postgres, MODES["delete_first"])
 
 
 def test_an_operator_that_is_nearer_than_the_key_s_stops_the_rule(postgres: Ground) -> None:
@@ -285,6 +288,4 @@ def test_a_collation_that_only_the_application_has_stops_the_rule(sqlite: Ground
         connection.execute("CREATE TABLE p (id TEXT COLLATE house PRIMARY KEY, at TEXT)")
         connection.execute("CREATE TABLE c (id INTEGER PRIMARY KEY, pid TEXT COLLATE house REFERENCES p)")
 
-    [finding] = refusals(sqlite, WAITING)
-
-    assert "c.pid" in str(finding)
+    assert "c.pid" in refused(sqlite, WAITING)

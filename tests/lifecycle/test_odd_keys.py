@@ -21,6 +21,12 @@ def messages(ground: Ground, *tables: Table) -> list[str]:
     return [str(each) for each in found if each.severity is Severity.REFUSED]
 
 
+def refused(ground: Ground, table: Table) -> str:
+    found = messages(ground, table)
+    assert len(found) == 1, found
+    return found[0]
+
+
 def needs(ground: Ground, version: int) -> None:
     [(number,)] = ground.rows("SELECT current_setting('server_version_num')::int / 10000")
     if number < version:
@@ -44,7 +50,7 @@ def test_a_period_key_stops_the_rule(postgres: Ground, mode: str) -> None:
     rule = older_than("at", keep_for="1d", wait_for=["c.pid,v"] if mode == "wait_for" else [])
     table = Table("p", [rule], children={} if mode == "wait_for" else {"c.pid,v": mode})
 
-    [message] = messages(postgres, table)
+    message = refused(postgres, table)
 
     assert "PERIOD" in message
     assert "c_pid_v_fkey" in message
@@ -64,8 +70,8 @@ def test_nothing_cascades_through_a_key_that_is_not_enforced(postgres: Ground) -
     needs(postgres, 18)
     postgres.run(*NOT_ENFORCED)
 
-    [cascading] = messages(postgres, Table("p", [AGED], children={"c.code": "cascade"}))
-    [uncovered] = messages(postgres, Table("p", [AGED]))
+    cascading = refused(postgres, Table("p", [AGED], children={"c.code": "cascade"}))
+    uncovered = refused(postgres, Table("p", [AGED]))
 
     assert "nothing would cascade" in cascading
     assert "NOT ENFORCED" in uncovered
@@ -123,7 +129,7 @@ def test_a_key_of_a_composite_type_is_refused_at_the_check(postgres: Ground, dec
         f"CREATE TABLE p (id {declared} PRIMARY KEY, at timestamptz)",
     )
 
-    [message] = messages(postgres, Table("p", [AGED]))
+    message = refused(postgres, Table("p", [AGED]))
 
     assert "p.id is of a composite type" in message
 
@@ -134,7 +140,7 @@ def test_a_generated_column_cannot_be_set_to_null(ground: Ground) -> None:
         "CREATE TABLE c (id {key}, b bigint, pid bigint GENERATED ALWAYS AS (b * 2) STORED REFERENCES p)",
     )
 
-    [message] = messages(ground, Table("p", [AGED], children={"c.pid": "set_null"}))
+    message = refused(ground, Table("p", [AGED], children={"c.pid": "set_null"}))
 
     assert "pid is a generated column" in message
 
@@ -174,6 +180,6 @@ def test_a_domain_that_is_never_null_is_found_at_any_depth(postgres: Ground) -> 
         "CREATE TABLE c (id int PRIMARY KEY, pid still_filled REFERENCES p)",
     )
 
-    [message] = messages(postgres, Table("p", [AGED], children={"c.pid": "set_null"}))
+    message = refused(postgres, Table("p", [AGED], children={"c.pid": "set_null"}))
 
     assert "NOT NULL" in message

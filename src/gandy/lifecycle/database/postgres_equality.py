@@ -99,7 +99,8 @@ DOUBTS = """
             AND pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0)))
         OR (is_built_in AND used.oprleft = base.theirs AND used.oprright = base.theirs
             AND ARRAY[base.mine, base.theirs] <@ ARRAY['pg_catalog.int2', 'pg_catalog.int4',
-                'pg_catalog.int8', 'pg_catalog.float4', 'pg_catalog.float8', 'pg_catalog.numeric']::regtype[]::oid[]))
+                'pg_catalog.int8', 'pg_catalog.float4', 'pg_catalog.float8',
+                'pg_catalog.numeric']::regtype[]::oid[]))
     ) IS NOT TRUE
     OR EXISTS (SELECT FROM pg_catalog.pg_operator AS other WHERE other.oprname = '='
         AND other.oprleft IN (mine.atttypid, plain.mine) AND other.oprright IN (theirs.atttypid, plain.theirs)
