@@ -9,6 +9,7 @@ from sqlalchemy import TableClause, column, table
 from sqlalchemy.types import TypeEngine
 
 from gandy.lifecycle.contract.names import spelled
+from gandy.lifecycle.database.equality import PLAIN, Comparison, Doubt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -30,11 +31,13 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """A column's type, as the database reports it."""
+    """A column's type, as the database reports it; a domain counts as what it is made of."""
 
     name: str
     type: ColumnType
     is_nullable: bool
+    is_generated: bool = False
+    comparison: Comparison = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class ForeignKey:
     set_null_columns: tuple[str, ...] = ()  # of ON DELETE SET NULL (columns); () means all
     is_deferred: bool = False
     member: TableName | None = None  # the key refers to this partition or inheriting table of the parent only
+    is_enforced: bool = True
+    doubt: tuple[tuple[str, str], Doubt] | None = None  # columns that it may compare as no statement does
 
     def __str__(self) -> str:
         return spelled((self.child.schema, self.child.name), self.columns)

@@ -23,10 +23,11 @@ from gandy.lifecycle.database.facts import (
     TableName,
     Trigger,
 )
+from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
 from gandy.lifecycle.database.postgres_types import column_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gandy.lifecycle.database.facts import Wanted
 
@@ -71,11 +72,14 @@ _WANTED = """
         UNION SELECT member.root, inhrelid FROM pg_catalog.pg_inherits JOIN member ON inhparent = member.oid
     )"""
 # conparentid: a partition's copy of a key says nothing that the key itself does not say.
-# to_jsonb: confdelsetcols came with PostgreSQL 15.
-_FOREIGN_KEYS = """
+# to_jsonb: confdelsetcols came with PostgreSQL 15, conenforced and conperiod with 18.
+_FOREIGN_KEYS = f"""
     SELECT con.conname, child_space.nspname AS child_schema, child.relname AS child,
            parent_space.nspname AS parent_schema, parent.relname AS parent,
            con.confdeltype::text AS on_delete, con.condeferred,
+           coalesce((stored ->> 'conenforced')::boolean, true) AS is_enforced,
+           coalesce((stored ->> 'conperiod')::boolean, false) AS is_period,
+           ({DOUBTS}) AS doubts,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY at) FROM pg_catalog.unnest(con.conkey)
             WITH ORDINALITY AS named (number, at) JOIN pg_catalog.pg_attribute
             ON attrelid = con.conrelid AND attnum = number) AS columns,
@@ -83,16 +87,17 @@ _FOREIGN_KEYS = """
             WITH ORDINALITY AS named (number, at) JOIN pg_catalog.pg_attribute
             ON attrelid = con.confrelid AND attnum = number) AS parent_columns,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY attnum) FROM pg_catalog.pg_attribute
-            WHERE attrelid = con.conrelid AND pg_catalog.to_jsonb(con) -> 'confdelsetcols'
-            @> pg_catalog.to_jsonb(attnum)) AS set_null_columns
+            WHERE con.confdeltype IN ('n', 'd') AND attrelid = con.conrelid
+            AND stored -> 'confdelsetcols' @> pg_catalog.to_jsonb(attnum)) AS set_null_columns
     FROM pg_catalog.pg_constraint AS con
+    CROSS JOIN LATERAL (SELECT pg_catalog.to_jsonb(con) OFFSET 0) AS whole (stored)
     JOIN pg_catalog.pg_class AS child ON child.oid = con.conrelid
     JOIN pg_catalog.pg_namespace AS child_space ON child_space.oid = child.relnamespace
     JOIN pg_catalog.pg_class AS parent ON parent.oid = con.confrelid
     JOIN pg_catalog.pg_namespace AS parent_space ON parent_space.oid = parent.relnamespace
     WHERE con.contype = 'f' AND con.conparentid = 0
     ORDER BY child_space.nspname, child.relname, con.conname
-"""
+"""  # noqa: S608  # a constant
 _LINEAGE = """
     SELECT space.nspname AS schema, relation.relname AS name, relation.relkind = 'p' AS is_partitioned,
            relation.relispartition AS is_partition, parent_space.nspname AS parent_schema,
@@ -115,10 +120,11 @@ _TABLES = """
             JOIN pg_catalog.pg_class AS each ON each.oid = member.oid WHERE root = wanted.oid) AS owns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
                 'name', attname, 'type', pg_catalog.format_type(atttypid, atttypmod),
-                'is_nullable', NOT (attnotnull OR (typtype = 'd' AND typnotnull)),
+                'type_number', atttypid::bigint, 'collation', attcollation::regcollation,
+                'is_generated', attgenerated <> '', 'is_nullable', NOT attnotnull,
                 'is_readable', pg_catalog.has_column_privilege(attrelid, attnum, 'SELECT'),
                 'is_writable', pg_catalog.has_column_privilege(attrelid, attnum, 'UPDATE')) ORDER BY attnum)
-            FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type ON pg_type.oid = atttypid
+            FROM pg_catalog.pg_attribute
             WHERE attrelid = wanted.oid AND attnum > 0 AND NOT attisdropped) AS columns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
                 'name', each.relname, 'is_unique', indisunique, 'is_primary', indisprimary,
@@ -180,12 +186,13 @@ _PARTS = {
     "keys": _FOREIGN_KEYS,
     "lineage": _LINEAGE,
     "tables": _TABLES,
+    "types": DECLARED_TYPES,
     "triggers": _TRIGGERS,
     "own_tables": _OWN_TABLES,
     "state": _STATE,
 }
 _CATALOGUE = text(
-    f"WITH RECURSIVE {_WANTED} SELECT pg_catalog.current_schema()::text AS default_schema,"
+    f"WITH RECURSIVE {_WANTED}, {TYPES} SELECT pg_catalog.current_schema()::text AS default_schema,"
     " pg_catalog.to_json(pg_catalog.current_schemas(false)) AS search_path, "
     + ", ".join(_rows_of(name, query) for name, query in _PARTS.items())
 )
@@ -200,17 +207,19 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         "gandy": GANDY,
         "own_tables": sorted(GANDY_TABLES),
     }
-    found = connection.execute(_CATALOGUE, given).one()
-    lineage = _lineage(found.lineage)
+    found = connection.execute(_CATALOGUE, given).mappings().one()
+    lineage, path = _lineage(found["lineage"]), tuple(found["search_path"])
     return Catalogue(
-        default_schema=found.default_schema,
-        search_path=tuple(found.search_path),
-        tables=_tables(found.tables, _triggers(found.triggers)),
-        foreign_keys=tuple(_foreign_keys(found.keys, lineage)),
+        default_schema=found["default_schema"],
+        search_path=path,
+        tables=_tables(dict(found), path),
+        foreign_keys=tuple(
+            copy for row in found["keys"] for copy in _for_each_parent(_foreign_key(row, path), lineage)
+        ),
         lineage=lineage,
-        own_tables=frozenset(TableName(GANDY, own["name"]) for own in found.own_tables),
-        state=frozenset((own["table"], own["column"]) for own in found.state),
-        may_write_state=all(own["is_writable"] for own in found.state),
+        own_tables=frozenset(TableName(GANDY, own["name"]) for own in found["own_tables"]),
+        state=frozenset((own["table"], own["column"]) for own in found["state"]),
+        may_write_state=all(own["is_writable"] for own in found["state"]),
     )
 
 
@@ -230,20 +239,19 @@ def _lineage(found: Iterable[Found]) -> Lineage:
     return lineage
 
 
-def _foreign_keys(found: Iterable[Found], lineage: Lineage) -> Iterator[ForeignKey]:
-    """Every foreign key of every schema, once for each table whose rows it refers to."""
-    for row in found:
-        key = ForeignKey(
-            name=row["conname"],
-            child=TableName(row["child_schema"], row["child"]),
-            columns=tuple(row["columns"]),
-            parent=TableName(row["parent_schema"], row["parent"]),
-            parent_columns=tuple(row["parent_columns"]),
-            on_delete=_ACTIONS[row["on_delete"]],
-            set_null_columns=tuple(row["set_null_columns"] or ()),
-            is_deferred=row["condeferred"],
-        )
-        yield from _for_each_parent(key, lineage)
+def _foreign_key(row: Found, path: Sequence[str]) -> ForeignKey:
+    return ForeignKey(
+        name=row["conname"],
+        child=TableName(row["child_schema"], row["child"]),
+        columns=tuple(row["columns"]),
+        parent=TableName(row["parent_schema"], row["parent"]),
+        parent_columns=tuple(row["parent_columns"]),
+        on_delete=_ACTIONS[row["on_delete"]],
+        set_null_columns=tuple(row["set_null_columns"] or ()),
+        is_deferred=row["condeferred"],
+        is_enforced=row["is_enforced"],
+        doubt=doubt_of_key(row, path),
+    )
 
 
 def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
@@ -256,22 +264,22 @@ def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
             yield replace(key, parent=member)
 
 
-def _tables(
-    found: Iterable[Found], triggers: Mapping[TableName, list[Trigger]]
-) -> dict[TableName, Described]:
+def _tables(found: Found, path: Sequence[str]) -> dict[TableName, Described]:
+    triggers = _triggers(found["triggers"])
+    declared = {each["number"]: each for each in found["types"]}
     return {
-        (name := TableName(row["schema"], row["name"])): _table(row, triggers.get(name, ())) for row in found
+        (name := TableName(row["schema"], row["name"])): _table(
+            row, triggers.get(name, ()), lambda column: _column(column, declared[column["type_number"]], path)
+        )
+        for row in found["tables"]
     }
 
 
-def _table(row: Found, triggers: Iterable[Trigger]) -> Described:
+def _table(row: Found, triggers: Iterable[Trigger], described: Callable[[Found], ColumnFacts]) -> Described:
     columns, indexes = row["columns"] or [], row["indexes"] or []
     primary = next((index["columns"] for index in indexes if index["is_primary"]), ())
     return Described(
-        columns={
-            column["name"]: ColumnFacts(column["name"], column_type(column["type"]), column["is_nullable"])
-            for column in columns
-        },
+        columns={column["name"]: described(column) for column in columns},
         primary_key=tuple(primary),
         indexes=tuple(_index(index) for index in indexes if not index["is_primary"]),
         standing=Standing(
@@ -284,6 +292,17 @@ def _table(row: Found, triggers: Iterable[Trigger]) -> Described:
             has_row_security=row["has_row_security"],
             delete_triggers=tuple(triggers),
         ),
+    )
+
+
+def _column(found: Found, declared: Found, path: Sequence[str]) -> ColumnFacts:
+    """A domain counts as what it is made of."""
+    return ColumnFacts(
+        found["name"],
+        column_type(declared["pure"] or found["type"]),
+        found["is_nullable"] and not declared["is_filled"],
+        is_generated=found["is_generated"],
+        comparison=comparison(declared, found["collation"], path),
     )
 
 

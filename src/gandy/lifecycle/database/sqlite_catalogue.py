@@ -26,10 +26,12 @@ from gandy.lifecycle.database.facts import (
     Trigger,
 )
 from gandy.lifecycle.database.learned import learned_about
+from gandy.lifecycle.database.sqlite_equality import comparisons, doubt_of_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from gandy.lifecycle.database.equality import Comparison
     from gandy.lifecycle.database.facts import ColumnType, Wanted
 
 _DECLARATIONS = text("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, tbl_name, name")
@@ -41,7 +43,8 @@ _FOREIGN_KEYS = text(
     " ORDER BY tables.name, key.id, key.seq"
 )
 _COLUMNS = text(
-    'SELECT tables.name AS "table", field.name, field.type, field."notnull" AS is_filled, field.pk'
+    'SELECT tables.name AS "table", field.name, field.type, field."notnull" AS is_filled, field.pk,'
+    " field.hidden IN (2, 3) AS is_generated"
     " FROM sqlite_master AS tables JOIN pragma_table_xinfo(tables.name) AS field"
     " WHERE tables.type = 'table' AND tables.name IN :names AND field.hidden <> 1"
     " ORDER BY tables.name, field.cid"
@@ -109,7 +112,7 @@ def _read(connection: Connection, declared: _Declarations, wanted: Sequence[Want
     return replace(
         whole,
         tables={name: facts for name, facts in described.items() if name.name in names},
-        foreign_keys=tuple(_spelled_out(key, described.get(key.parent)) for key in whole.foreign_keys),
+        foreign_keys=tuple(_judged(key, described) for key in whole.foreign_keys),
         state=frozenset(
             (name, column) for name in own for column in described[TableName(None, name)].columns
         ),
@@ -144,6 +147,12 @@ def _spelled_out(key: ForeignKey, parent: Described | None) -> ForeignKey:
     return replace(key, parent_columns=named or parent.primary_key)
 
 
+def _judged(key: ForeignKey, described: Mapping[TableName, Described]) -> ForeignKey:
+    child, parent = described.get(key.child), described.get(key.parent)
+    clear = _spelled_out(key, parent)
+    return replace(clear, doubt=doubt_of_key(clear, child, parent))
+
+
 def _own_tables(tables: set[str]) -> frozenset[TableName]:
     """Those of Gandy's file; a table of one such name in another file is the application's."""
     mine = GANDY_TABLES if tables >= _TELLING else frozenset[str]()
@@ -160,9 +169,11 @@ def _described(
     for row in connection.execute(_INDEXES, {"names": sorted(names)}):
         indexes.setdefault(row.table, {}).setdefault(row.name, []).append(row)
     texts = {each.name: each.sql or "" for each in declared if each.type == "index"}
+    tables = {each.name: each.sql or "" for each in declared if each.type == "table"}
     return {
         TableName(None, name): _table(
             rows,
+            compared=comparisons(connection, rows, tables.get(name, "")),
             indexes=[_index(parts, texts.get(parts[0].name, "")) for parts in indexes.get(name, {}).values()],
             standing=_standing(name, declared),
         )
@@ -170,14 +181,26 @@ def _described(
     }
 
 
-def _table(columns: Sequence[Row[Any]], *, indexes: Sequence[_Index], standing: Standing) -> Described:
+def _table(
+    columns: Sequence[Row[Any]],
+    *,
+    compared: Mapping[str, Comparison],
+    indexes: Sequence[_Index],
+    standing: Standing,
+) -> Described:
     key = sorted((row for row in columns if row.pk), key=lambda row: int(row.pk))
     has_key_index = any(index.is_of_key for index in indexes)
     is_rowid = len(key) == 1 and str(key[0].type).upper() == "INTEGER" and not has_key_index
     filled = {row.name for row in columns if row.is_filled} | ({key[0].name} if is_rowid else set())
     return Described(
         columns={
-            row.name: ColumnFacts(row.name, _type(str(row.type or "")), row.name not in filled)
+            row.name: ColumnFacts(
+                row.name,
+                _type(str(row.type or "")),
+                row.name not in filled,
+                is_generated=bool(row.is_generated),
+                comparison=compared[row.name],
+            )
             for row in columns
         },
         primary_key=tuple(row.name for row in key),

@@ -242,7 +242,7 @@ def _notes(walk: Walk, seen: Survey) -> Iterator[str]:
     if isinstance(walk, PartitionWalk):
         return
     referring = seen.schema.referring_to(walk.table.name)
-    keys = {(key.child.name, key.columns) for key in referring}
+    keys = {(key.child.name, key.columns) for key in referring if key.is_enforced}
     waits = [(reference.table, reference.columns) for reference in walk.rule.wait_for]
     if isinstance(walk, CapWalk) or isinstance(walk.rule, StaleCursor) or not set(waits) <= keys:
         yield _AFTER_LOCKS

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, and_, exists, select
 
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
+from gandy.lifecycle.selection.columns import must_be_findable
+from gandy.lifecycle.selection.obstacles import Obstacle, ObstructedError
 from gandy.lifecycle.selection.walks import Child
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gandy.lifecycle.contract.rules import Reference
 
@@ -34,6 +36,7 @@ class Family:
 
     def children(self, parent: TableFacts, wait_for: Sequence[Reference]) -> tuple[Child, ...]:
         """What must be done to children in the same batch; raises where a key is not covered."""
+        _must_be_told_apart(parent)
         self._must_lead_here(parent)
         return tuple(self._walk(parent, wait_for, seen=(parent.name,)))
 
@@ -45,9 +48,10 @@ class Family:
         settled: set[object] = set()
         for key in self.schema.referring_to(parent.name):
             slot = (key.child, key.columns)
+            _must_be_certain(key)
             if slot in waited:
                 continue
-            if key.on_delete == "SET NULL":
+            if key.on_delete == "SET NULL" and key.is_enforced:
                 _must_be_nullable(self.schema.tables[key.child], key)
             if slot not in modes:
                 raise NotCoveredError(_uncovered(key))
@@ -68,6 +72,10 @@ class Family:
             )
         if mode is ChildMode.SET_NULL:
             _must_be_nullable(child, key)
+        if mode is ChildMode.CASCADE and not key.is_enforced:
+            raise NotCoveredError(
+                f"the foreign key {key.name} of {key} is NOT ENFORCED, so nothing would cascade"
+            )
         if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":
             raise NotCoveredError(
                 f"{key} is declared cascade, but its foreign key {key.name} says ON DELETE {key.on_delete}"
@@ -95,7 +103,7 @@ class Family:
             child = self.find(reference)
             if mode is ChildMode.CASCADE:
                 raise NotCoveredError(f"{reference} has no foreign key, so nothing would cascade")
-            columns = self._parent_columns(parent, child, reference)
+            columns = self._primary_key(parent, child, reference)
             key = ForeignKey("", child.name, reference.columns, parent.name, columns, "NO ACTION")
             yield self._child(key, modes[self._slot(reference)], seen)
 
@@ -140,23 +148,68 @@ class Family:
     def nobody_refers(self, parent: TableFacts, reference: Reference) -> ColumnElement[bool]:
         """No row of the named column refers to the row."""
         child = self.find(reference)
-        columns = self._parent_columns(parent, child, reference)
-        other = child.clause.alias()
-        joined = [
-            other.c[mine] == parent.clause.c[theirs]
-            for mine, theirs in zip(reference.columns, columns, strict=True)
-        ]
-        return ~exists(select(1).select_from(other).where(*joined).correlate(parent.clause))
+        return and_(
+            *(
+                ~_refers(child, parent, zip(reference.columns, columns, strict=True))
+                for columns in self._parent_columns(parent, child, reference)
+            )
+        )
 
-    def _parent_columns(self, parent: TableFacts, child: TableFacts, reference: Reference) -> tuple[str, ...]:
-        for key in self.schema.referring_to(parent.name):
-            if key.child == child.name and key.columns == reference.columns:
-                return key.parent_columns
+    def _parent_columns(
+        self, parent: TableFacts, child: TableFacts, reference: Reference
+    ) -> list[tuple[str, ...]]:
+        """What the reference refers to: more than one thing where it has keys of its own to each."""
+        slot = (child.name, reference.columns)
+        keys = [key for key in self.schema.referring_to(parent.name) if (key.child, key.columns) == slot]
+        for key in keys:
+            _must_be_certain(key)
+        return list(dict.fromkeys(key.parent_columns for key in keys)) or [
+            self._primary_key(parent, child, reference)
+        ]
+
+    def _primary_key(self, parent: TableFacts, child: TableFacts, reference: Reference) -> tuple[str, ...]:
         if len(parent.primary_key) != len(reference.columns):
             raise LookupError(
                 f"{reference} cannot refer to the key {list(parent.primary_key)} of {parent.name}"
             )
+        _must_be_comparable(parent, child, reference)
         return parent.primary_key
+
+
+def _refers(child: TableFacts, parent: TableFacts, pairs: Iterable[tuple[str, str]]) -> ColumnElement[bool]:
+    other = child.clause.alias()
+    joined = [other.c[mine] == parent.clause.c[theirs] for mine, theirs in pairs]
+    return exists(select(1).select_from(other).where(*joined).correlate(parent.clause))
+
+
+def _must_be_certain(key: ForeignKey) -> None:
+    """The key finds the same rows as a statement does, or the rule stops whatever mode covers the key."""
+    if key.doubt is None:
+        return
+    (mine, theirs), doubt = key.doubt
+    message = (
+        f"the foreign key {key.name or 'without a name'} of {key} may compare {key.child}.{mine} with "
+        f"{key.parent}.{theirs} otherwise than a statement does: {doubt.reason}"
+    )
+    raise ObstructedError([Obstacle(message, doubt.remedy, field="children")])
+
+
+def _must_be_comparable(parent: TableFacts, child: TableFacts, reference: Reference) -> None:
+    """Without a key nothing else says which rows belong together."""
+    for mine, theirs in zip(reference.columns, parent.primary_key, strict=True):
+        doubt = child.columns[mine].comparison.against(parent.columns[theirs].comparison)
+        if doubt is not None:
+            message = (
+                f"it is unclear which values of {child.name}.{mine} and {parent.name}.{theirs} are the same: "
+                f"{doubt.reason}"
+            )
+            raise ObstructedError([Obstacle(message, doubt.remedy, field="children")])
+
+
+def _must_be_told_apart(table: TableFacts) -> None:
+    """Rows are found again by the values of their key."""
+    for column in table.key:
+        must_be_findable(table.name, column, field="name")
 
 
 def _uncovered(key: ForeignKey) -> str:
@@ -166,6 +219,8 @@ def _uncovered(key: ForeignKey) -> str:
         "SET DEFAULT": "would be set to its default",
     }
     effect = effects.get(key.on_delete, "would block the delete")
+    if not key.is_enforced:
+        effect = "is NOT ENFORCED, so its rows would be left without what they refer to"
     return (
         f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = ["{key}"] to the '
         f'rule, or children = {{ "{key}" = "delete_first" }} to the table (or cascade, set_null)'
@@ -176,6 +231,8 @@ def _must_be_nullable(child: TableFacts, key: ForeignKey) -> None:
     for column in key.set_null_columns or key.columns:
         if not child.columns[column].is_nullable:
             raise NotCoveredError(f"{key} would be set to NULL, but {column} is NOT NULL")
+        if child.columns[column].is_generated:
+            raise NotCoveredError(f"{key} would be set to NULL, but {column} is a generated column")
 
 
 def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:

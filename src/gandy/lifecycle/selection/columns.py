@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from gandy.lifecycle.selection.obstacles import Obstacle, ObstructedError
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.dialect import Dialect
-    from gandy.lifecycle.database.facts import ColumnFacts, TableFacts
+    from gandy.lifecycle.database.facts import ColumnFacts, TableFacts, TableName
     from gandy.lifecycle.database.instants import Form
+
+_COMPARED = frozenset({"per", "order_by", "terminal"})  # fields whose column is compared with values
 
 
 class WrongFieldError(ValueError):
@@ -22,6 +26,16 @@ class WrongFieldError(ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+def must_be_findable(table: TableName, column: ColumnFacts, *, field: str) -> None:
+    """A statement that gives a value finds the rows that have it, as the type itself tells values apart."""
+    if column.comparison.is_composite:
+        message = f"{table}.{column.name} is of a composite type, whose values no statement can give"
+        raise ObstructedError([Obstacle(message, "Use columns of simple types", field=field)])
+    if (doubt := column.comparison.hidden) is not None:
+        message = f"values of {table}.{column.name} may be compared otherwise than their type does"
+        raise ObstructedError([Obstacle(f"{message}: {doubt.reason}", doubt.remedy, field=field)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +51,10 @@ class ColumnReader:
         if name not in self.facts.columns:
             known = ", ".join(self.facts.columns)
             raise WrongFieldError(field, f"{self.facts.name} has no column {name}; it has {known}")
-        return self.facts.columns[name]
+        column = self.facts.columns[name]
+        if field in _COMPARED:
+            must_be_findable(self.facts.name, column, field=field)
+        return column
 
     def holds(self, name: str) -> bool:
         """Whether the column has a value at all: what is empty is written in no way."""

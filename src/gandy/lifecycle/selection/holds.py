@@ -25,7 +25,7 @@ from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import ChildMode, Contract
-from gandy.lifecycle.selection.columns import WrongFieldError
+from gandy.lifecycle.selection.columns import WrongFieldError, must_be_findable
 from gandy.lifecycle.selection.statements import UNTYPED, operand
 from gandy.lifecycle.state.holds import REMEMBERED
 
@@ -58,6 +58,7 @@ class Holds:
                 for rule in table.rules:
                     if isinstance(rule, Keep):
                         _must_exist(facts, rule, contract)
+                        _must_be_judged(facts, rule)
                         yield rule
 
     def not_held(self, facts: TableFacts) -> Iterator[ColumnElement[bool]]:
@@ -126,6 +127,11 @@ def _as_boolean(keep: Keep) -> bool:
     raise WrongFieldError(
         "keep", f"{keep.column} is boolean, so equals = {keep.equals!r} would hold no row; say true or false"
     )
+
+
+def _must_be_judged(facts: TableFacts, keep: Keep) -> None:
+    if not isinstance(keep.equals, bool):
+        must_be_findable(facts.name, facts.columns[keep.column], field="keep")
 
 
 def _must_exist(facts: TableFacts, keep: Keep, contract: Contract) -> None:

@@ -1,0 +1,159 @@
+"""PostgreSQL: which operator a bare `=` means, and which one a foreign key uses.
+
+A key keeps its operators by number, whatever the search path is; a statement finds `=` by its name and by
+the types beside it. Both are surely the same only where the catalogue says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gandy.lifecycle.contract.names import quoted
+from gandy.lifecycle.database.equality import Comparison, Doubt, different_collations, different_types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
+
+# What each type that a column is declared with is made of: domains at every depth, and the type whose
+# equality is its own (any enum is compared as anyenum, varchar as text). The third operator of a btree
+# (method 403) and the first of a hash (405) are their equality.
+TYPES = """
+    derived (oid, base, modifier, is_filled) AS (
+        SELECT oid, typbasetype, typtypmod, typnotnull FROM pg_catalog.pg_type WHERE typtype = 'd'
+        UNION ALL
+        SELECT derived.oid, typbasetype, typtypmod, is_filled OR typnotnull
+        FROM derived JOIN pg_catalog.pg_type AS below ON below.oid = derived.base WHERE typtype = 'd'
+    ), domain AS MATERIALIZED (
+        SELECT derived.* FROM derived JOIN pg_catalog.pg_type AS below ON below.oid = base
+        WHERE typtype <> 'd'
+    ), declared AS MATERIALIZED (
+        SELECT found.oid, below.oid AS base, modifier, coalesce(is_filled, false) AS is_filled,
+            typtype = 'c' AS is_composite, CASE typtype WHEN 'e' THEN 'pg_catalog.anyenum'::regtype
+            WHEN 'r' THEN 'pg_catalog.anyrange'::regtype WHEN 'm' THEN 'pg_catalog.anymultirange'::regtype
+            WHEN 'c' THEN 'pg_catalog.record'::regtype ELSE CASE
+                WHEN typcategory = 'A' AND typelem <> 0 THEN 'pg_catalog.anyarray'::regtype
+                WHEN below.oid = 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
+                ELSE below.oid END END::oid AS compared
+        FROM (SELECT DISTINCT atttypid AS oid FROM pg_catalog.pg_attribute
+            WHERE attrelid IN (SELECT oid FROM wanted) AND attnum > 0 AND NOT attisdropped) AS found
+        LEFT JOIN domain ON domain.oid = found.oid
+        JOIN pg_catalog.pg_type AS below ON below.oid = coalesce(domain.base, found.oid)
+    ), equality AS MATERIALIZED (
+        SELECT opcintype AS type, oprnamespace,
+            oprname = '=' AND pg_catalog.pg_operator_is_visible(pg_operator.oid) AS is_found
+        FROM pg_catalog.pg_opclass JOIN pg_catalog.pg_amop ON amopfamily = opcfamily
+        AND amoplefttype = opcintype AND amoprighttype = opcintype
+        JOIN pg_catalog.pg_operator ON pg_operator.oid = amopopr
+        WHERE opcdefault AND opcintype IN (SELECT compared FROM declared UNION ALL SELECT casttarget
+            FROM pg_catalog.pg_cast JOIN declared ON castsource = compared)
+        AND (opcmethod, amopstrategy) IN ((403, 3), (405, 1))
+    )"""
+# pure: what a domain is made of, as a column of that type would be declared
+DECLARED_TYPES = """
+    SELECT declared.oid::bigint AS number, is_filled, is_composite,
+        CASE WHEN base <> declared.oid THEN pg_catalog.format_type(base, modifier) END AS pure,
+        pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype
+            THEN 'pg_catalog.text'::regtype ELSE base END, NULL) AS base,
+        (SELECT nspname FROM pg_catalog.pg_namespace AS space WHERE space.oid = (
+            SELECT oprnamespace FROM equality WHERE type = compared AND NOT is_found LIMIT 1)) AS elsewhere,
+        coalesce((SELECT bool_and(is_found) FROM equality WHERE type = compared),
+            (SELECT bool_or(is_found) FROM pg_catalog.pg_cast JOIN equality ON type = casttarget
+            WHERE castsource = compared AND castmethod = 'b' AND castcontext = 'i'), false)
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oprname = '='
+            AND oprleft IN (declared.oid, base) AND oprright IN (declared.oid, base)
+            AND oprleft <> compared AND pg_catalog.pg_operator_is_visible(pg_operator.oid)) AS is_found
+    FROM declared
+"""
+# Pairs of a key's columns that a bare `=` may compare otherwise than the key does. A statement writes the
+# child's column first, so where the types differ it uses the commutator.
+DOUBTS = """
+    SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
+        'columns', pg_catalog.json_build_array(mine.attname, theirs.attname),
+        'types', pg_catalog.json_build_array(pg_catalog.format_type(mine.atttypid, NULL),
+            pg_catalog.format_type(theirs.atttypid, NULL)),
+        'collations', pg_catalog.json_build_array(mine.attcollation::regcollation,
+            theirs.attcollation::regcollation),
+        'operator', pair.operator::regoperator, 'schema', (SELECT nspname FROM pg_catalog.pg_namespace
+            WHERE oid = used.oprnamespace), 'is_visible', is_visible))
+    FROM ROWS FROM (pg_catalog.unnest(con.conkey), pg_catalog.unnest(con.confkey),
+        pg_catalog.unnest(con.conpfeqop)) AS pair (child, parent, operator)
+    JOIN pg_catalog.pg_attribute AS mine ON mine.attrelid = con.conrelid AND mine.attnum = pair.child
+    JOIN pg_catalog.pg_attribute AS theirs ON theirs.attrelid = con.confrelid AND theirs.attnum = pair.parent
+    LEFT JOIN pg_catalog.pg_operator AS used ON used.oid = pair.operator
+    CROSS JOIN LATERAL (SELECT
+        coalesce((SELECT base FROM domain WHERE domain.oid = mine.atttypid), mine.atttypid),
+        coalesce((SELECT base FROM domain WHERE domain.oid = theirs.atttypid), theirs.atttypid)
+    ) AS plain (mine, theirs)
+    CROSS JOIN LATERAL (SELECT
+        CASE plain.mine WHEN 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
+            ELSE plain.mine END::oid,
+        CASE plain.theirs WHEN 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
+            ELSE plain.theirs END::oid,
+        pg_catalog.pg_operator_is_visible(used.oid),
+        used.oprnamespace = 'pg_catalog'::regnamespace) AS base (mine, theirs, is_visible, is_built_in)
+    WHERE (is_visible AND used.oprname = '=' AND mine.attcollation = theirs.attcollation AND (
+        (base.mine = base.theirs AND (used.oprleft = base.mine OR is_built_in))
+        OR (used.oprleft = base.theirs AND used.oprright = base.mine
+            AND pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0)))
+        OR (is_built_in AND used.oprleft = base.theirs AND used.oprright = base.theirs
+            AND ARRAY[base.mine, base.theirs] <@ ARRAY['pg_catalog.int2', 'pg_catalog.int4',
+                'pg_catalog.int8', 'pg_catalog.float4', 'pg_catalog.float8',
+                'pg_catalog.numeric']::regtype[]::oid[]))
+    ) IS NOT TRUE
+    OR EXISTS (SELECT FROM pg_catalog.pg_operator AS other WHERE other.oprname = '='
+        AND other.oprleft IN (mine.atttypid, plain.mine) AND other.oprright IN (theirs.atttypid, plain.theirs)
+        AND other.oid NOT IN (used.oid, used.oprcom) AND pg_catalog.pg_operator_is_visible(other.oid))
+"""
+_PERIOD = Doubt("it is a PERIOD key, which compares ranges by what they cover", "Leave this table alone")
+
+
+def doubt_of_key(found: dict[str, Any], path: Sequence[str]) -> tuple[tuple[str, str], Doubt] | None:
+    """The first pair of the key's columns that is in doubt, and why."""
+    if found["is_period"]:
+        return (found["columns"][-1], found["parent_columns"][-1]), _PERIOD
+    for pair in found["doubts"] or ():
+        mine, theirs = pair["columns"]
+        return (mine, theirs), _doubt(pair, path)
+    return None
+
+
+def _doubt(pair: dict[str, Any], path: Sequence[str]) -> Doubt:
+    if pair["collations"][0] != pair["collations"][1]:
+        return different_collations(*pair["collations"])
+    if not pair["is_visible"]:
+        return _not_on_path(f"the key uses {pair['operator']}", pair["schema"], path)
+    if pair["types"][0] != pair["types"][1]:
+        return different_types(*pair["types"])
+    return Doubt(
+        f"the key uses {pair['operator']}, and the search path leads to another operator",
+        "Give the key's index the default operator class, or take the other operator off the search path",
+    )
+
+
+def comparison(declared: dict[str, Any], collation: str, path: Sequence[str]) -> Comparison:
+    """How a bare `=` compares a column of this type."""
+    base = str(declared["base"])
+    hidden = None if declared["is_found"] else _hidden(base, declared["elsewhere"], path)
+    return Comparison(
+        kind=base,
+        takes=_NUMBERS if base in _NUMBERS else frozenset(),
+        collation="" if collation == "-" else collation,
+        hidden=hidden,
+        is_composite=declared["is_composite"],
+    )
+
+
+def _hidden(base: str, schema: str | None, path: Sequence[str]) -> Doubt:
+    if schema is None:
+        return Doubt(f"a statement cannot tell values of {base} apart as the type does", "Use another column")
+    return _not_on_path(f"the operators of {base} are in the schema {schema}", schema, path)
+
+
+def _not_on_path(reason: str, schema: str, path: Iterable[str]) -> Doubt:
+    schemas = ", ".join(quoted(each) for each in dict.fromkeys([*path, schema]))
+    return Doubt(
+        f"{reason}, which is not on the search path",
+        f"Run: ALTER ROLE <the role that sweeps> SET search_path = {schemas}",
+    )
