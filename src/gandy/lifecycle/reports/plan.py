@@ -18,7 +18,7 @@ from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
-from gandy.lifecycle.driver.heavy import may_go_in_parts
+from gandy.lifecycle.driver.heavy import WHOLE_BATCHES, may_go_in_parts
 from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.foresight import (
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 _AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
 _SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"
 _SET_ASIDE = (
-    "{rows} set aside and not counted: with each more rows would go than the {bound:,} of a batch, and the "
-    "rule may come to spare it between two batches"
+    "{rows} set aside and not counted: with each more rows would go than the {bound:,} that go at once, and "
+    "the rule may come to spare it between two batches, or a trigger to keep it"
 )
 
 
@@ -166,7 +166,8 @@ class _Planner:
             return replace(planned, is_counted=False, notes=(*planned.notes, note))
 
     def _rows(self, connection: Connection, walk: AgeWalk | CapWalk, planned: PlannedRule) -> PlannedRule:
-        is_poisoned, bound = walk.key.table in self._quarantine, self._seen.contract.batch.largest
+        is_poisoned = walk.key.table in self._quarantine
+        bound = WHOLE_BATCHES * self._seen.contract.batch.largest
         selection = without(selected(walk, self._now), walk.key, if_any=is_poisoned)
         taken = taken_by(walk, selection, self._gone)
         planned = self._counted(connection, walk, taken, planned=planned)
