@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Contract, Table, expires, older_than, plan, run_contracts
+from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, plan, run_contracts
 from tests.lifecycle.ground import NOW, ago, steps_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def world(ground: Ground) -> dict[str, list[int]]:
 
 def quarantined(ground: Ground) -> list[tuple[str, bool]]:
     found = ground.rows("SELECT row_key, error FROM gandy_lifecycle_quarantine")
-    return [(key, "a trigger keeps a row" in error and "stay" in error) for key, error in found]
+    return [(key, "a trigger" in error and "stay" in error) for key, error in found]
 
 
 @pytest.mark.parametrize("mode", list(ACTIONS))
@@ -74,7 +74,7 @@ def test_a_parent_that_is_kept_keeps_all_that_hangs_on_it(ground: Ground, mode: 
     assert ground.ids("parent") == [2]
     assert ground.rows("SELECT id, parent_id FROM child WHERE parent_id = 2 ORDER BY id") == before
     assert {200, 201, 210, 211} <= set(ground.ids("leaf"))
-    assert quarantined(ground) == [('["2"]' if '"' in quarantined(ground)[0][0] else "[2]", True)]
+    assert quarantined(ground) == [("[2]", True)]
     assert report.counts["parent"] == 2
     assert report.counts.get("child", 0) == 6 - len(ground.ids("child"))
     assert ground.sweep(parents(mode, "stay")).counts.get("parent", 0) == 0
@@ -107,10 +107,6 @@ def test_a_row_without_children_is_quarantined_too(ground: Ground) -> None:
 def test_a_kept_row_beside_one_that_is_refused(ground: Ground) -> None:
     make(ground)
     keep_row(ground, "child", 20)
-    ground.run(
-        "CREATE TABLE other (id {key}, leaf_id bigint)",
-        "INSERT INTO other VALUES (1, 300)",
-    )
     if ground.kind == "sqlite":
         ground.run(
             "CREATE TRIGGER no BEFORE DELETE ON parent WHEN OLD.id = 3 BEGIN SELECT RAISE(ABORT, 'no'); END"
@@ -126,7 +122,7 @@ def test_a_kept_row_beside_one_that_is_refused(ground: Ground) -> None:
 
     assert (ground.ids("parent"), ground.ids("child")) == ([2, 3], [20, 21, 30, 31])
     assert report.counts == {"parent": 1, "child": 2, "leaf": 4}
-    assert sorted(is_told for _, is_told in quarantined(ground)) == [False, True]
+    assert sorted(key for key, _ in quarantined(ground)) == ["[2]", "[3]"]
 
 
 @pytest.mark.parametrize("rule", ["NOTHING", "UPDATE parent SET at = NULL WHERE id = OLD.id"])
@@ -143,8 +139,6 @@ def test_a_rule_that_deletes_nothing_loses_nothing(postgres: Ground, rule: str) 
 
 def heavy(ground: Ground, rule: Table) -> ContractReport:
     contract = Contract("app", [rule], batch=steps_of(3))
-    from gandy.lifecycle import Attendance  # noqa: PLC0415
-
     [report] = run_contracts([contract], ground.url, attendance=Attendance(clock=ManualClock(NOW)))
     [planned] = plan([contract], ground.url, clock=ManualClock(NOW))
     assert planned.rows == 0

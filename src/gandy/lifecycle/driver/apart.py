@@ -44,6 +44,14 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
             raise RowKeptError(level.rows)
 
 
+def hint_of(doomed: Doomed) -> str:
+    """What may be behind a foreign key that speaks of a child which was deleted before."""
+    tables = {level.rows.table.name: level.rows.table for level in _each(doomed.levels)}
+    watched = [table for table in tables.values() if table.may_keep_rows]
+    fired = sorted({str(each) for table in watched for each in table.standing.delete_triggers if each.may_keep})
+    return f"; a trigger may keep a row that should go with it: {', '.join(fired)}" if fired else ""
+
+
 def _each(levels: Iterable[Level]) -> Iterator[Level]:
     for level in levels:
         if level.child.mode is not ChildMode.SET_NULL:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select, text
 
-from gandy.lifecycle.driver.apart import RowsApart, must_all_be_gone
+from gandy.lifecycle.driver.apart import RowsApart, hint_of, must_all_be_gone
 from gandy.lifecycle.driver.lanes import Advanced, Remember
-from gandy.lifecycle.driver.levels import RowKeptError
+from gandy.lifecycle.driver.levels import KEPT, RowKeptError
 from gandy.lifecycle.driver.singly import Removed, TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import equal
 from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
@@ -68,10 +68,13 @@ class CarefulLane:
 
     def _remove(self, connection: Connection, doomed: Doomed, trials: Trials) -> Removed:
         if trials.is_apart:
-            return RowsApart(connection, self.shift, doomed).run(trials)
-        removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
-        must_all_be_gone(connection, doomed, removed)
-        return removed
+            removed = RowsApart(connection, self.shift, doomed).run(trials)
+        else:
+            removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
+            must_all_be_gone(connection, doomed, removed)
+        hint = hint_of(doomed)
+        refused = {row: reason if KEPT in reason else reason + hint for row, reason in removed.refused.items()}
+        return replace(removed, refused=refused)
 
     def set_aside(self, end: Values, reason: str) -> None:
         """Quarantine the one row that a batch consisted of."""

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import Child, Columns
 
 
-_KEPT = "a trigger keeps a row of {table} that was deleted, without an error; it fires: {triggers}"
+KEPT = "a trigger keeps a row"
+_KEPT = KEPT + " of {table} that was deleted, without an error; it fires: {triggers}"
 
 
 @dataclass(frozen=True, slots=True)
