@@ -94,6 +94,11 @@ def rows_in(connection: Connection, walk: PartitionWalk, partition: Partition, *
     """Counted; only beyond a million rows is what the statistics say near enough."""
     if partition.rows > _COUNTED:
         return partition.rows
+    return count_rows(connection, walk, partition, dialect=dialect)
+
+
+def count_rows(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> int:
+    """How many rows it holds, whatever the statistics say."""
     counted = select(func.count()).select_from(_clause(dialect, walk, partition))
     return int(connection.execute(counted).scalar_one())
 

@@ -35,7 +35,7 @@ from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWa
 from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
-from gandy.lifecycle.supervisor.confirmation import Confirmation, agreement_of
+from gandy.lifecycle.supervisor.confirmation import Agreement, Confirmation, agreement_of, all_walks, is_new
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,6 +107,7 @@ class _Planner:
         self._seen = seen
         self._gone = gone
         self._now = session.now()
+        self._confirmation: Confirmation | None = None
 
     def rules(self) -> list[PlannedRule]:
         contract = self._seen.contract
@@ -145,13 +146,13 @@ class _Planner:
     def _walk(self, connection: Connection, walk: Walk, warnings: tuple[str, ...]) -> PlannedRule:
         advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
         agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
-        held = Confirmation(advisor).needed(walk, agreement, self._states.get(walk.key))
+        is_asked = self._is_asked(advisor, walk, agreement)
         planned = PlannedRule(
             scheduler=walk.key.scheduler,
             table=walk.key.table,
             rule=walk.label,
             quarantined=len(self._quarantine.get(walk.key.table, [])),
-            needs_confirmation=held is not None,
+            needs_confirmation=is_asked,
             warnings=warnings,
             notes=tuple(_notes(walk, self._seen)),
         )
@@ -164,6 +165,15 @@ class _Planner:
         except DBAPIError as error:  # many rules after each other make a question that is too large
             note = f"could not be counted: {said(error)}"
             return replace(planned, is_counted=False, notes=(*planned.notes, note))
+
+    def _is_asked(self, advisor: IndexAdvisor, walk: Walk, agreement: Agreement) -> bool:
+        state = self._states.get(walk.key)
+        if not is_new(agreement, state):
+            return False
+        if self._confirmation is None:
+            walks = all_walks(advisor.connection, self._seen, self._session.dialect)
+            self._confirmation = Confirmation(advisor, walks)
+        return self._confirmation.needed(walk, agreement, state) is not None
 
     def _rows(self, connection: Connection, walk: AgeWalk | CapWalk, planned: PlannedRule) -> PlannedRule:
         is_poisoned = walk.key.table in self._quarantine
