@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
 _SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"
+_NEEDED = "{name} cannot be dropped and is not counted: {what} depends on it"
 _SET_ASIDE = (
     "{rows} set aside and not counted: with each more rows would go than the {bound:,} that go at once, and "
     "the rule may come to spare it between two batches, or a trigger to keep it"
@@ -212,6 +213,10 @@ class _Planner:
             for partition in dead_partitions(connection, dialect, walk, now=self._now)
             if not is_held(connection, walk, partition, dialect=dialect)
         ]
+        needed = {partition.name: dialect.what_needs(connection, partition.name) for partition in going}
+        notes = tuple(_NEEDED.format(name=name, what=what) for name, what in needed.items() if what is not None)
+        planned = replace(planned, notes=(*planned.notes, *notes))
+        going = [partition for partition in going if needed[partition.name] is None]
         rows = sum(rows_in(connection, walk, partition, dialect=dialect) for partition in going)
         self._gone.add_partitions(walk.table, [partition.name for partition in going])
         return replace(planned, rows=rows, batches=len(going))

@@ -135,6 +135,8 @@ class ContractRun:
         self.outcomes[walk.key] = outcome
         if outcome.set_aside:  # later sweeps of this run must look for them too
             self.quarantine.setdefault(walk.key.table, [()])
+        if isinstance(walk, PartitionWalk) and outcome.reason is not None:
+            raise RuleRefusedError(walk.key.table, walk.label, outcome.reason)
         if outcome.ending is Ending.POISONED:
             raise RowsStuckError(
                 walk.key.table, walk.label, rows=outcome.set_aside, first_error=outcome.reason or ""
