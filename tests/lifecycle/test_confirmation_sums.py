@@ -109,7 +109,7 @@ def test_a_new_rule_that_takes_nothing_is_not_asked_for(ground: Ground) -> None:
 def make_family(ground: Ground) -> tuple[Table, Table]:
     """Two kinds of parents, with each of which four of ten children would go."""
     for name in ("left", "right"):
-        ground.run(f'CREATE TABLE {name}_side (id {{key}}, at {{instant}})')
+        ground.run(f"CREATE TABLE {name}_side (id {{key}}, at {{instant}})")
         ground.run(f"CREATE INDEX by_at_{name} ON {name}_side (at)")
         ground.fill(f"{name}_side", [(1, ago(days=9))])
     ground.run(

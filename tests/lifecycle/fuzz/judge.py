@@ -181,7 +181,7 @@ class Judge:
         if place[0] != rule.table:
             return False
         return any(
-            child not in gone
+            child not in gone and child != place  # a row that refers to itself goes with itself
             for link in self.links_of(rule)
             if link.slot in rule.waits and link.parent == rule.table
             for child in self.world.referring(link, place)

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
 
-_SAVE, _UNDO, _RELEASE = "SAVEPOINT gandy_row", "ROLLBACK TO SAVEPOINT gandy_row", "RELEASE SAVEPOINT gandy_row"
+_SAVE, _UNDO, _RELEASE = (
+    "SAVEPOINT gandy_row",
+    "ROLLBACK TO SAVEPOINT gandy_row",
+    "RELEASE SAVEPOINT gandy_row",
+)
 
 
 def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -> None:
@@ -48,7 +52,9 @@ def hint_of(doomed: Doomed) -> str:
     """What may be behind a foreign key that speaks of a child which was deleted before."""
     tables = {level.rows.table.name: level.rows.table for level in _each(doomed.levels)}
     watched = [table for table in tables.values() if table.may_keep_rows]
-    fired = sorted({str(each) for table in watched for each in table.standing.delete_triggers if each.may_keep})
+    fired = sorted(
+        {str(each) for table in watched for each in table.standing.delete_triggers if each.may_keep}
+    )
     return f"; a trigger may keep a row that should go with it: {', '.join(fired)}" if fired else ""
 
 

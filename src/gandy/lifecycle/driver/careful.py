@@ -73,7 +73,9 @@ class CarefulLane:
             removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
             must_all_be_gone(connection, doomed, removed)
         hint = hint_of(doomed)
-        refused = {row: reason if KEPT in reason else reason + hint for row, reason in removed.refused.items()}
+        refused = {
+            row: reason if KEPT in reason else reason + hint for row, reason in removed.refused.items()
+        }
         return replace(removed, refused=refused)
 
     def set_aside(self, end: Values, reason: str) -> None:

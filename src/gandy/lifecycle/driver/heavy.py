@@ -171,7 +171,10 @@ class HeavyLane:
                     return replace(passed, rows=rows, counts=removal.gone)
                 along = _remove_part(removal, part)
         except (DBAPIError, RowKeptError) as error:
-            if isinstance(error, DBAPIError) and self._shift.session.dialect.failure(error) is not Failure.ROW:
+            if (
+                isinstance(error, DBAPIError)
+                and self._shift.session.dialect.failure(error) is not Failure.ROW
+            ):
                 raise
             return self._set_aside(connection, row, passed, reason=said(error))
         if not along:

@@ -58,7 +58,9 @@ class RowKeptError(Exception):
     """A trigger or rule of the database kept a row that was deleted, and said nothing."""
 
     def __init__(self, rows: Rows) -> None:
-        triggers = ", ".join(trigger.name for trigger in rows.table.standing.delete_triggers if trigger.may_keep)
+        triggers = ", ".join(
+            trigger.name for trigger in rows.table.standing.delete_triggers if trigger.may_keep
+        )
         super().__init__(_KEPT.format(table=rows.table.name, triggers=triggers))
 
 

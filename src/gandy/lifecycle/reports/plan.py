@@ -214,7 +214,9 @@ class _Planner:
             if not is_held(connection, walk, partition, dialect=dialect)
         ]
         needed = {partition.name: dialect.what_needs(connection, partition.name) for partition in going}
-        notes = tuple(_NEEDED.format(name=name, what=what) for name, what in needed.items() if what is not None)
+        notes = tuple(
+            _NEEDED.format(name=name, what=what) for name, what in needed.items() if what is not None
+        )
         planned = replace(planned, notes=(*planned.notes, *notes))
         going = [partition for partition in going if needed[partition.name] is None]
         rows = sum(rows_in(connection, walk, partition, dialect=dialect) for partition in going)

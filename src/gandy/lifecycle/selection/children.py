@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, exists, select
+from sqlalchemy import ColumnElement, exists, or_, select
 
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
@@ -146,6 +146,9 @@ class Family:
             other.c[mine] == parent.clause.c[theirs]
             for mine, theirs in zip(reference.columns, columns, strict=True)
         ]
+        if child is parent:  # a row that refers to itself goes with itself
+            names = [key.name for key in parent.key]
+            joined.append(or_(*(other.c[name].is_distinct_from(parent.clause.c[name]) for name in names)))
         return ~exists(select(1).select_from(other).where(*joined).correlate(parent.clause))
 
     def _parent_columns(self, parent: TableFacts, child: TableFacts, reference: Reference) -> tuple[str, ...]:

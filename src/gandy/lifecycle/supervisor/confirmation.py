@@ -196,7 +196,9 @@ class Confirmation:
         others = sum(share.rows for share in shares if share not in told)
         if len(told) < 2:  # noqa: PLR2004  # one rule means each row once
             return others + sum(share.rows for share in told)
-        return others + self._count(table, or_(*(share.condition for share in told if share.condition is not None)))
+        return others + self._count(
+            table, or_(*(share.condition for share in told if share.condition is not None))
+        )
 
     def _taken(self, walk: Walk) -> list[Share]:
         if walk.key not in self._shares:
@@ -232,7 +234,8 @@ def all_walks(connection: Connection, seen: Survey, dialect: Dialect) -> list[Wa
     rules = list(seen.rules)
     for contract in seen.contracts:
         if contract.name != seen.contract.name and contract.source != REMEMBERED:
-            with suppress(DBAPIError), connection.begin_nested():  # what cannot be read here cannot run either
+            # What cannot be read here cannot run either.
+            with suppress(DBAPIError), connection.begin_nested():
                 rules += _rules_of(contract, connection, seen, dialect=dialect)
     return [walk for rule in rules if not rule.is_refused for walk in rule.walks if not is_waiting(walk)]
 
