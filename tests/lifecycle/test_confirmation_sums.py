@@ -29,7 +29,7 @@ STATES = "aaaabbbbcc"
 
 
 def make_events(ground: Ground, rows: int = MANY) -> None:
-    """Old events: four of ten are in the state a, four in b and two in c; `later` is ahead for half of them."""
+    """Old events: four of ten in the state a, four in b, two in c; `later` is past for those in a."""
     ground.run(
         "CREATE TABLE event (id {key}, k text, at {instant}, later {instant})",
         "CREATE INDEX by_k ON event (k, at)",

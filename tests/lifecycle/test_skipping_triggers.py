@@ -1,4 +1,4 @@
-"""A trigger that keeps a row without an error: nothing that hangs on the row is lost, and every other goes."""
+"""A trigger that keeps a row without an error: nothing that hangs on it is lost, and every other goes."""
 
 from __future__ import annotations
 

@@ -132,8 +132,8 @@ _TABLES = """
             WHERE indrelid = wanted.oid AND indisvalid) AS indexes
     FROM wanted
 """
-# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE. A member's own statement trigger does not fire through
-# its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
+# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE. A member's own statement trigger does not
+# fire through its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
 _TRIGGERS = """
     SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
            relation.relname AS "table", fired.name, fired.may_keep

@@ -1,4 +1,4 @@
-"""A batch of which a trigger keeps a row without an error: each row alone, and undone where anything stays."""
+"""A batch of which a trigger keeps a row without an error: each row alone, undone where anything stays."""
 
 from __future__ import annotations
 

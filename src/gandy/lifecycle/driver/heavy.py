@@ -44,9 +44,10 @@ _MOST_COUNTED = 1_000_000
 WHOLE_BATCHES = 10  # a row that may not go in parts goes whole up to so many times what a batch may hold
 _STUCK = "{rows} rows that refer to it were deleted or let go, and are still there; does a trigger keep them?"
 _REFUSED = (
-    "{rows} rows would go with it, and one row goes with at most {bound:,} at once; the rule may come to spare "
-    "the row between two batches, or a trigger to keep it, so they cannot go before it. Give {tables} a rule of their own that goes first, or "
-    "raise max of the contract's batch; then: gandy lifecycle quarantine --release"
+    "{rows} rows would go with it, and one row goes with at most {bound:,} at once; the rule may come to "
+    "spare the row between two batches, or a trigger to keep it, so they cannot go before it. Give {tables} "
+    "a rule of their own that goes first, or raise max of the contract's batch; then: gandy lifecycle "
+    "quarantine --release"
 )
 
 

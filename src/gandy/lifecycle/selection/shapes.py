@@ -194,8 +194,8 @@ class RuleShaper:
         layout = self.dialect.layout(self.reader.connection, self.facts)
         if layout.column != rule.column:
             message = (
-                f"the table is partitioned by {layout.key}, and drop_partition judges only partitions BY RANGE "
-                f"({rule.column}), each by the value of {rule.column} that it ends at"
+                f"the table is partitioned by {layout.key}, and drop_partition judges only partitions "
+                f"BY RANGE ({rule.column}), each by the value of {rule.column} that it ends at"
             )
             raise ObstructedError([Obstacle(message, "Use older_than", field="drop_partition")])
         if layout.endless:

@@ -126,7 +126,7 @@ class Share:
 
 
 class Confirmation:
-    """Judges whether a walk needs a person's word: by all that would go from a table, whichever rule takes it."""
+    """Judges whether a walk needs a person's word: by all that would go from its tables, with any rule."""
 
     def __init__(self, advisor: IndexAdvisor, walks: Sequence[Walk]) -> None:
         self._advisor = advisor
@@ -184,7 +184,7 @@ class Confirmation:
         return (dead, total) if dead * 2 > total else None
 
     def _total(self, table: TableFacts, dead: int) -> int | None:
-        """How many rows a large table holds; None where it is small, or at least twice as many as are dead."""
+        """How many rows a large table holds; None where it is small, or twice as many as are dead."""
         most = 2 * dead
         if most <= LARGE:
             return None
