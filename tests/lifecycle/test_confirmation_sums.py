@@ -68,7 +68,7 @@ def test_rules_that_take_less_than_half_each_ask_together(ground: Ground, rules:
 
     assert all(is_asked)
     assert len(report.held) == len(is_asked) >= 2
-    assert all(held.rows * 2 > held.of == MANY for held in report.held)
+    assert all(held.rows * 2 > held.of == MANY and held.is_shared for held in report.held)
     assert (len(ground.ids("event")), report.counts) == (MANY, {})
 
 

@@ -155,7 +155,7 @@ class Confirmation:
                 dead, total = found
                 is_own = mine.table.name == walk.table.name
                 table = walk.key.table if is_own else str(mine.table.name)
-                return Held(table=table, rule=walk.label, rows=dead, of=total)
+                return Held(table=table, rule=walk.label, rows=dead, of=total, is_shared=dead > mine.rows)
         return None
 
     def _beside(self, walk: Walk, table: TableName) -> Iterator[Share]:
