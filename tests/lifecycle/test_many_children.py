@@ -253,7 +253,7 @@ def test_the_next_sweep_goes_on_where_one_was_killed(ground: Ground) -> None:
     ids=["expires", "cap", "keep_last", "stale_cursor", "wait_for"],
 )
 def test_a_parent_that_may_come_back_to_life_is_set_aside_whole(ground: Ground, rule: Rule) -> None:
-    make(ground)
+    make(ground, grandchildren=1_900)
     contract = contract_of(rule)
     [*_, before] = plan([contract], ground.url, clock=ManualClock(NOW))
 
@@ -262,15 +262,29 @@ def test_a_parent_that_may_come_back_to_life_is_set_aside_whole(ground: Ground, 
     survivors = [2, 3] if "order_by" in str(rule) else [2]
     children = 151 if len(survivors) > 1 else 150
     assert (ground.ids("parent"), len(ground.ids("child"))) == (survivors, children)
-    assert len(ground.ids("grandchild")) == 600
+    assert len(ground.ids("grandchild")) == 1_900
     assert report.failures == []
     [row] = quarantine(ground.url)
     assert row.key == (2,)
-    assert "750 rows would go with it, and a batch holds at most 200" in row.error
+    assert "2,050 rows would go with it, and one row goes with at most 2,000 at once" in row.error
     assert "child" in row.error
     assert before.rows == report.counts["parent"] == 3 - len(survivors)
     assert before.children == {"child": 152 - children}
     assert any("1 row is set aside" in note for note in before.notes), before.notes
+
+
+def test_a_parent_that_may_come_back_to_life_goes_whole_up_to_ten_batches(ground: Ground) -> None:
+    make(ground)
+    contract = contract_of(expires("at"))
+    [*_, before] = plan([contract], ground.url, clock=ManualClock(NOW))
+
+    with transactions() as sizes:
+        report = sweep(ground, contract)
+
+    assert (ground.ids("parent"), quarantine(ground.url)) == ([], [])
+    assert 751 in sizes
+    assert (before.rows, before.children) == (3, {"child": 152, "grandchild": 600})
+    assert report.counts == {"parent": 3, "child": 152, "grandchild": 600}
 
 
 def test_a_terminal_state_is_final_so_its_rows_go_in_parts(ground: Ground) -> None:
@@ -292,7 +306,7 @@ def test_a_child_that_cannot_go_sets_its_parent_aside(ground: Ground, *, is_sile
     assert report.failures == []
     assert (ground.ids("parent"), len(ground.ids("child"))) == ([2], 500)
     [row] = quarantine(ground.url)
-    assert ("does a trigger keep them?" if is_silent else "not now") in row.error
+    assert ("a trigger keeps a row" if is_silent else "not now") in row.error
 
 
 def guard_child(ground: Ground, *, is_silent: bool) -> None:

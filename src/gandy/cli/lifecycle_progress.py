@@ -37,7 +37,8 @@ def would_remove(held: Held) -> str:
     """What a person agrees to, in words."""
     if not held.is_counted:
         return f"may remove most of at least {held.of:,} rows: counting them took too long"
-    return f"would remove {held.rows:,} of {held.of:,} rows"
+    others = " with the other rules of the database" if held.is_shared else ""
+    return f"would remove{others} {held.rows:,} of {held.of:,} rows"
 
 
 def _confirmer(*, yes: bool) -> Confirm:

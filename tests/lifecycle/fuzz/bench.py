@@ -156,7 +156,7 @@ class Bench:
             return
         start = f"CREATE TRIGGER {table.trigger} BEFORE DELETE ON {named(table)}"
         if self.database == "sqlite":
-            yield f"{start} BEGIN SELECT 1; END"
+            yield f"{start} WHEN FALSE BEGIN SELECT RAISE(IGNORE); END"
         else:
             yield _WATCH
             yield f"{start} FOR EACH ROW EXECUTE FUNCTION public.watch()"

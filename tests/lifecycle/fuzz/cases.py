@@ -211,8 +211,9 @@ class _Case:
             counts[f"rules refused {kind}"] += is_stopped
             counts[f"rows {kind}"] += len(ruling.roots & missing)
             heavy = {place for place in ruling.roots if verdict.judge.is_heavy(ruling.rule, place)}
-            counts["heavy rows that went in parts"] += len(heavy & missing) if ruling.rule.is_final else 0
-            counts["heavy rows set aside"] += 0 if ruling.rule.is_final else len(heavy - missing)
+            is_parted = verdict.judge.goes_in_parts(ruling.rule)
+            counts["heavy rows that went in parts"] += len(heavy & missing) if is_parted else 0
+            counts["heavy rows set aside"] += 0 if is_parted else len(heavy - missing)
             counts["rows with a parent"] += len((ruling.taken - ruling.roots) & missing)
         counts["rows that had to go"] += len(verdict.must_go())
         if verdict.said.planned is not None and not verdict.said.failed and verdict.expected() is not None:

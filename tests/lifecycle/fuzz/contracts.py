@@ -31,6 +31,11 @@ class Rule:
     bound: int = 1_000  # rows of one batch, with all that goes along
 
     @property
+    def most(self) -> int:
+        """Rows that go at once with one row that may not go in parts."""
+        return 10 * self.bound
+
+    @property
     def is_final(self) -> bool:
         """Whether a row that is dead stays so: what hangs on it may then go first, part by part."""
         return self.kind in {"older_than", "terminal"} and not self.waits

@@ -80,8 +80,8 @@ class Judge:
         return bool(fresh)
 
     def _heavy(self, ruling: Ruling) -> set[Place]:
-        """The rows with which more would go than a batch may hold, where they cannot go in parts."""
-        roots = () if ruling.rule.is_final else ruling.roots
+        """The rows with which more would go than go at once, where they cannot go in parts."""
+        roots = () if self.goes_in_parts(ruling.rule) else ruling.roots
         return {place for place in roots if self.is_heavy(ruling.rule, place)}
 
     def candidates(self, rule: Rule) -> set[Place]:
@@ -181,7 +181,7 @@ class Judge:
         if place[0] != rule.table:
             return False
         return any(
-            child not in gone
+            child not in gone and child != place  # a row that refers to itself goes with itself
             for link in self.links_of(rule)
             if link.slot in rule.waits and link.parent == rule.table
             for child in self.world.referring(link, place)
@@ -233,8 +233,13 @@ class Judge:
         )
 
     def is_heavy(self, rule: Rule, place: Place) -> bool:
-        """Whether more would go with a row than a batch of its rule may hold."""
-        return self.weight(rule, place) > rule.bound
+        """Whether more would go with a row than its rule takes at once."""
+        return self.weight(rule, place) > (rule.bound if self.goes_in_parts(rule) else rule.most)
+
+    def goes_in_parts(self, rule: Rule) -> bool:
+        """Whether what hangs on a row may go before it: no trigger may keep the row in the end."""
+        taken = self._tables_taken(rule)
+        return rule.is_final and all(self.shape.table(label).trigger is None for label in taken)
 
     def cut(self, rule: Rule, family: set[Place]) -> set[tuple[Place, str]]:
         """The references to a family that its rule says become NULL."""

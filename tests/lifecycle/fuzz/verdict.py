@@ -78,7 +78,7 @@ class Verdict:
         for ruling in self.judge.rulings:
             if ruling.rule.kind in {"cap", "keep_last"}:
                 yield from self._below_the_cap(ruling)
-            if not ruling.rule.is_final:
+            if not self.judge.goes_in_parts(ruling.rule):
                 yield from self._too_heavy(ruling)
 
     def _too_heavy(self, ruling: Ruling) -> Iterator[str]:
@@ -91,8 +91,8 @@ class Verdict:
             if place not in self.missing:
                 for torn in sorted((families[place] - beside) & self.missing):
                     yield f"row too many: {torn} went, and {place} that it hangs on did not"
-            elif len(families[place]) > rule.bound and not families[place] & beside:
-                yield f"row too many: {place} went with more than {rule.bound} rows at once"
+            elif len(families[place]) > rule.most and not families[place] & beside:
+                yield f"row too many: {place} went with more than {rule.most} rows at once"
 
     def _touched_by_others(self, ruling: Ruling) -> set[Place]:
         """Rows that other rules may take or change."""
@@ -143,7 +143,8 @@ class Verdict:
     def _lightened(self, ruling: Ruling) -> set[Place]:
         """Rows that may lose what hangs on them before they go themselves."""
         judge, rule = self.judge, ruling.rule
-        heavy = [place for place in ruling.roots if rule.is_final and judge.is_heavy(rule, place)]
+        roots = ruling.roots if judge.goes_in_parts(rule) else ()
+        heavy = [place for place in roots if judge.is_heavy(rule, place)]
         return set().union(*(judge.family(rule, place) for place in heavy))
 
     def too_few(self) -> Iterator[str]:

@@ -69,6 +69,15 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table is partitioned."""
+
+    key: str  # as the database writes it
+    column: str | None  # of a RANGE over this one column; None for any other way
+    endless: tuple[TableName, ...] = ()  # partitions that hold rows and end nowhere
+
+
+@dataclass(frozen=True, slots=True)
 class StateObstacle:
     """Why the lifecycle's own tables cannot be made or written, and what would help."""
 
@@ -200,6 +209,14 @@ class Dialect(Protocol):
 
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         """The range partitions of the table by this column that end somewhere."""
+        ...
+
+    def layout(self, connection: Connection, table: TableFacts) -> Layout:
+        """How the table is partitioned."""
+        ...
+
+    def what_needs(self, connection: Connection, partition: TableName) -> str | None:
+        """What the database would refuse to drop the partition for, as far as the catalogue tells."""
         ...
 
     def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:

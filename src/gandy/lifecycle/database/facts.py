@@ -77,6 +77,7 @@ class Trigger:
 
     table: TableName
     name: str
+    may_keep: bool = True  # the row that is deleted, without an error
 
     def __str__(self) -> str:
         return f"{self.table}.{self.name}"
@@ -187,6 +188,11 @@ class TableFacts:
         wanted = set(columns)
         leads = [self.primary_key, *(index.columns for index in self.indexes if not index.is_partial)]
         return any(set(lead[: len(columns)]) == wanted for lead in leads)
+
+    @property
+    def may_keep_rows(self) -> bool:
+        """Whether a trigger may keep a row that is deleted, without an error."""
+        return any(trigger.may_keep for trigger in self.standing.delete_triggers) and not self.inheritors
 
     def index_columns(self, name: str | None) -> tuple[str, ...] | None:
         """The columns of an index by its name; None where the catalogue lists no such one."""

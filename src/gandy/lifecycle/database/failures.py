@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 
 def said(error: Exception) -> str:
     """The driver's own words, on one line."""
     return " ".join(str(original(error)).split())
+
+
+def is_interrupted(error: Exception) -> bool:
+    """Whether SQLite broke a statement off because it took too long."""
+    return getattr(original(error), "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
 
 
 def original(error: Exception) -> BaseException:

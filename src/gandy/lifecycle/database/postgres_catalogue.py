@@ -138,18 +138,18 @@ _TABLES = """
             WHERE indrelid = wanted.oid AND indisvalid) AS indexes
     FROM wanted
 """
-# Bits of tgtype: 1 is FOR EACH ROW, 8 is DELETE. A member's own statement trigger does not fire through
-# its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
+# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE. A member's own statement trigger does not
+# fire through its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
 _TRIGGERS = """
     SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
-           relation.relname AS "table", fired.name
+           relation.relname AS "table", fired.name, fired.may_keep
     FROM (
-        SELECT root, tgrelid AS relation, tgname::text AS name FROM member
+        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3 = 3 AS may_keep FROM member
         JOIN pg_catalog.pg_trigger ON tgrelid = member.oid
         WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 8 = 8
         AND (tgtype & 1 = 1 OR tgrelid = root)
         UNION ALL
-        SELECT wanted.oid, ev_class, rulename::text FROM wanted
+        SELECT wanted.oid, ev_class, rulename::text, is_instead FROM wanted
         JOIN pg_catalog.pg_rewrite ON ev_class = wanted.oid WHERE ev_type = '4' AND ev_enabled <> 'D'
     ) AS fired JOIN wanted ON wanted.oid = fired.root
     JOIN pg_catalog.pg_class AS relation ON relation.oid = fired.relation
@@ -319,6 +319,6 @@ def _index(found: Found) -> IndexFacts:
 def _triggers(found: Iterable[Found]) -> Mapping[TableName, list[Trigger]]:
     triggers: dict[TableName, list[Trigger]] = {}
     for row in found:
-        trigger = Trigger(TableName(row["schema"], row["table"]), row["name"])
+        trigger = Trigger(TableName(row["schema"], row["table"]), row["name"], row["may_keep"])
         triggers.setdefault(TableName(row["root_schema"], row["root"]), []).append(trigger)
     return triggers

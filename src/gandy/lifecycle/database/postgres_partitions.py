@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, literal, select, table, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.ddl import ExecutableDDLElement
 
-from gandy.lifecycle.database.dialect import Partition
+from gandy.lifecycle.database.dialect import Layout, Partition
 from gandy.lifecycle.database.facts import TableFacts, TableName
 
 if TYPE_CHECKING:
@@ -52,9 +52,56 @@ _RANGES = text(r"""
     ) AS ranges WHERE ended IS NOT NULL AND ended NOT IN ('infinity', '-infinity')
 """)
 
+_LAYOUT = text("""
+    SELECT pg_catalog.pg_get_partkeydef(parent.oid) AS key, CASE
+        WHEN layout.partstrat = 'r' AND layout.partnatts = 1 THEN field.attname::text END AS column
+    FROM pg_catalog.pg_class AS parent
+    JOIN pg_catalog.pg_namespace AS space ON space.oid = parent.relnamespace
+    JOIN pg_catalog.pg_partitioned_table AS layout ON layout.partrelid = parent.oid
+    LEFT JOIN pg_catalog.pg_attribute AS field
+    ON field.attrelid = parent.oid AND field.attnum = layout.partattrs[0] AND field.attnum > 0
+    WHERE parent.relname = :table AND space.nspname = :schema
+""")
+_PARTITIONS = text("""
+    SELECT child_space.nspname::text, child.relname::text FROM pg_catalog.pg_inherits
+    JOIN pg_catalog.pg_class AS child ON child.oid = inhrelid
+    JOIN pg_catalog.pg_namespace AS child_space ON child_space.oid = child.relnamespace
+    JOIN pg_catalog.pg_class AS parent ON parent.oid = inhparent
+    JOIN pg_catalog.pg_namespace AS space ON space.oid = parent.relnamespace
+    WHERE parent.relname = :table AND space.nspname = :schema ORDER BY 1, 2
+""")
+# What depends normally on a table (n) keeps it from being dropped; its own parts depend otherwise.
+_NEEDED_BY = text("""
+    SELECT min(pg_catalog.pg_describe_object(depend.classid, depend.objid, depend.objsubid))
+    FROM pg_catalog.pg_depend AS depend
+    JOIN pg_catalog.pg_class AS relation ON relation.oid = depend.refobjid
+    JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+    LEFT JOIN pg_catalog.pg_constraint AS mine
+    ON depend.classid = 'pg_catalog.pg_constraint'::regclass AND mine.oid = depend.objid
+    WHERE depend.refclassid = 'pg_catalog.pg_class'::regclass AND depend.deptype = 'n'
+    AND relation.relname = :table AND space.nspname = :schema AND mine.conrelid IS DISTINCT FROM relation.oid
+""")
+
 
 class PostgresPartitions:
     """What there is to know about partitions."""
+
+    def layout(self, connection: Connection, table: TableFacts) -> Layout:
+        """How the table is partitioned."""
+        names = {"table": table.name.name, "schema": table.name.schema}
+        key, column = connection.execute(_LAYOUT, names).one()
+        if column is None:
+            return Layout(key, None)
+        ending = {partition.name for partition in self.partitions(connection, table, column)}
+        every = [TableName(schema, name) for schema, name in connection.execute(_PARTITIONS, names)]
+        endless = [name for name in every if name not in ending and _holds_rows(connection, name)]
+        return Layout(key, column, tuple(endless))
+
+    def what_needs(self, connection: Connection, partition: TableName) -> str | None:
+        """What the database would refuse to drop the partition for, as far as the catalogue tells."""
+        names = {"table": partition.name, "schema": partition.schema}
+        found = connection.execute(_NEEDED_BY, names).scalar_one()
+        return None if found is None else str(found)
 
     def members(self, connection: Connection, table: TableName) -> list[TableName]:
         """The table with its partitions and inheriting tables, at every depth."""
@@ -78,6 +125,11 @@ class PostgresPartitions:
         """Detach and drop in the batch's own transaction, whose lock timeout lets other work pass."""
         connection.execute(_Detach(table, partition))
         connection.execute(_Drop(partition))
+
+
+def _holds_rows(connection: Connection, name: TableName) -> bool:
+    clause = table(name.name, schema=name.schema)
+    return connection.execute(select(literal(1)).select_from(clause).limit(1)).first() is not None
 
 
 class _Lock(ExecutableDDLElement):

@@ -19,6 +19,7 @@ from gandy.lifecycle.database.dialect import (
     Access,
     Dialect,
     Failure,
+    Layout,
     Partition,
     Patience,
     ReplicationLag,
@@ -208,6 +209,14 @@ class Sqlite(Dialect):
     @override
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         return []
+
+    @override
+    def layout(self, connection: Connection, table: TableFacts) -> Layout:
+        raise NotImplementedError("SQLite has no partitions; the contract was refused before")
+
+    @override
+    def what_needs(self, connection: Connection, partition: TableName) -> str | None:
+        return None
 
     @override
     def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:

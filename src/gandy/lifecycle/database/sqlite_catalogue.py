@@ -237,7 +237,7 @@ def _type(declared: str) -> ColumnType:
 def _standing(table: str, declared: _Declarations) -> Standing:
     """Who can open the file may do everything; only triggers are looked up."""
     fired = [
-        Trigger(TableName(None, table), each.name)
+        Trigger(TableName(None, table), each.name, "ignore" in (each.sql or "").casefold())
         for each in declared
         if each.type == "trigger"
         and each.table.casefold() == table.casefold()

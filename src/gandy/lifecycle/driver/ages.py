@@ -110,7 +110,7 @@ class AgeSweep:
         self, guard: Guard, ties: Ties, progress: Progress, *, since: datetime, remember: Remember
     ) -> Lane:
         """Two round trips a batch where the database allows it and the row alone decides."""
-        if guard.selection.is_guarded:
+        if guard.selection.is_guarded or guard.selection.table.may_keep_rows:
             return GuardedLane(self.shift, guard, remember, ties=ties)
         if self.shift.session.dialect.has_pipeline:
             remembering = partial(progress.advancing, since)

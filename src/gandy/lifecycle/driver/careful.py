@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select, text
 
+from gandy.lifecycle.driver.apart import RowsApart, hint_of, must_all_be_gone
 from gandy.lifecycle.driver.lanes import Advanced, Remember
-from gandy.lifecycle.driver.singly import TransactionEndedError, Trials, remove_singly
+from gandy.lifecycle.driver.levels import KEPT, RowKeptError
+from gandy.lifecycle.driver.singly import Removed, TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import equal
 from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gandy.lifecycle.driver.guarded import Guard
+    from gandy.lifecycle.driver.guarded import Doomed, Guard
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.driver.ties import Ties
     from gandy.lifecycle.selection.addresses import Rows
@@ -33,17 +35,19 @@ class CarefulLane:
     remember: Remember
     ties: Ties
 
-    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int, *, is_apart: bool = False) -> Advanced | None:
         """Delete what can go of the next batch and quarantine the rest, in one transaction."""
-        return self.guard.fitting.fit(limit, lambda rows: self._tried(after, rows))
+        return self.guard.fitting.fit(limit, lambda rows: self._tried(after, rows, is_apart=is_apart))
 
-    def _tried(self, after: Values | None, limit: int) -> Advanced | None:
-        trials = Trials()
+    def _tried(self, after: Values | None, limit: int, *, is_apart: bool) -> Advanced | None:
+        trials = Trials(is_apart=is_apart)
         while True:
             try:
                 return self._advance(after, limit, trials)
             except TransactionEndedError:
                 continue  # without the row that ended it
+            except RowKeptError:
+                trials.is_apart = True  # each row is asked what became of it
 
     def _advance(self, after: Values | None, limit: int, trials: Trials) -> Advanced | None:
         batch = self.ties.listed(after, limit)
@@ -55,12 +59,24 @@ class CarefulLane:
             if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             doomed = self.guard.doomed(connection, batch)
-            removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
+            removed = self._remove(connection, doomed, trials)
             self.quarantine(connection, doomed.rows, removed.refused)
             self.remember(connection, batch.end)
         self.ties.settled(batch, removed.rows + len(removed.refused))
         reason = next(iter(removed.refused.values()), None)
         return Advanced(batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason)
+
+    def _remove(self, connection: Connection, doomed: Doomed, trials: Trials) -> Removed:
+        if trials.is_apart:
+            removed = RowsApart(connection, self.shift, doomed).run(trials)
+        else:
+            removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
+            must_all_be_gone(connection, doomed, removed)
+        hint = hint_of(doomed)
+        refused = {
+            row: reason if KEPT in reason else reason + hint for row, reason in removed.refused.items()
+        }
+        return replace(removed, refused=refused)
 
     def set_aside(self, end: Values, reason: str) -> None:
         """Quarantine the one row that a batch consisted of."""

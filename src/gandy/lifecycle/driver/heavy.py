@@ -19,30 +19,54 @@ from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.driver.lanes import Advanced
-from gandy.lifecycle.driver.levels import BeyondBoundError, Level, Removal, Room, lock_levels, lock_some
+from gandy.lifecycle.driver.levels import (
+    BeyondBoundError,
+    Level,
+    Removal,
+    Room,
+    RowKeptError,
+    lock_levels,
+    lock_some,
+)
 from gandy.lifecycle.driver.ties import Stretch, find_end
 from gandy.lifecycle.selection.addresses import Rows, parents_of, refers, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gandy.lifecycle.database.facts import TableFacts
     from gandy.lifecycle.driver.careful import CarefulLane
     from gandy.lifecycle.driver.guarded import Guard
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child
 
 _MOST_COUNTED = 1_000_000
+WHOLE_BATCHES = 10  # a row that may not go in parts goes whole up to so many times what a batch may hold
 _STUCK = "{rows} rows that refer to it were deleted or let go, and are still there; does a trigger keep them?"
 _REFUSED = (
-    "{rows} rows would go with it, and a batch holds at most {bound:,}; the rule may come to spare the row "
-    "between two batches, so they cannot go before it. Give {tables} a rule of their own that goes first, or "
-    "raise max of the contract's batch; then: gandy lifecycle quarantine --release"
+    "{rows} rows would go with it, and one row goes with at most {bound:,} at once; the rule may come to "
+    "spare the row between two batches, or a trigger to keep it, so they cannot go before it. Give {tables} "
+    "a rule of their own that goes first, or raise max of the contract's batch; then: gandy lifecycle "
+    "quarantine --release"
 )
 
 
 def may_go_in_parts(walk: AgeWalk | CapWalk) -> bool:
-    """Whether a row that is dead once stays so: an age only grows, and a terminal state is final."""
+    """Whether a row that is dead once stays so and surely goes.
+
+    An age only grows, and a terminal state is final. A trigger that may keep a row shows only with the last
+    part whether it does, and what went before it could not be brought back.
+    """
+    if _may_keep_rows(walk.table, walk.children):
+        return False
     return isinstance(walk.rule, OlderThan | Terminal) and not walk.rule.wait_for
+
+
+def _may_keep_rows(table: TableFacts, children: Sequence[Child]) -> bool:
+    if table.may_keep_rows:
+        return True
+    going = (child for child in children if child.mode is not ChildMode.SET_NULL)
+    return any(_may_keep_rows(child.table, child.children) for child in going)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +150,13 @@ class HeavyLane:
                 self._careful.remember(connection, end)
         return done if done.is_past else replace(done, end=after)
 
+    @property
+    def _most(self) -> int:
+        return WHOLE_BATCHES * self._guard.fitting.bound
+
     def _room(self, limit: int) -> int:
-        """The rows of one transaction; where no part may go alone, all that a batch may hold."""
-        return limit if self._is_final else self._guard.fitting.bound
+        """The rows of one transaction; where no part may go alone, several batches at once."""
+        return limit if self._is_final else self._most
 
     def _take(
         self, connection: Connection, row: Rows, part: Part, *, passed: Advanced, room: int
@@ -143,8 +171,11 @@ class HeavyLane:
                     rows = removal.remove(row, part.levels)
                     return replace(passed, rows=rows, counts=removal.gone)
                 along = _remove_part(removal, part)
-        except DBAPIError as error:
-            if self._shift.session.dialect.failure(error) is not Failure.ROW:
+        except (DBAPIError, RowKeptError) as error:
+            if (
+                isinstance(error, DBAPIError)
+                and self._shift.session.dialect.failure(error) is not Failure.ROW
+            ):
                 raise
             return self._set_aside(connection, row, passed, reason=said(error))
         if not along:
@@ -163,7 +194,7 @@ class HeavyLane:
             count += connection.execute(select(func.count()).select_from(some)).scalar_one()
         return _REFUSED.format(
             rows=f"{count:,}" if count <= _MOST_COUNTED else f"more than {_MOST_COUNTED:,}",
-            bound=self._guard.fitting.bound,
+            bound=self._most,
             tables=" and ".join(dict.fromkeys(self._shift.label(child.table.name) for child in children)),
         )
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import Child, Columns
 
 
+KEPT = "a trigger keeps a row"
+_KEPT = KEPT + " of {table} that was deleted, without an error; it fires: {triggers}"
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """The children of some rows by one reference, and what hangs on them; SET NULL takes no row along."""
@@ -48,6 +52,16 @@ class BeyondBoundError(Exception):
     def __init__(self, parents: int) -> None:
         super().__init__(parents)
         self.parents = parents
+
+
+class RowKeptError(Exception):
+    """A trigger or rule of the database kept a row that was deleted, and said nothing."""
+
+    def __init__(self, rows: Rows) -> None:
+        triggers = ", ".join(
+            trigger.name for trigger in rows.table.standing.delete_triggers if trigger.may_keep
+        )
+        super().__init__(_KEPT.format(table=rows.table.name, triggers=triggers))
 
 
 @dataclass(slots=True)
@@ -151,6 +165,17 @@ class Removal:
     moved: dict[Values, Values]  # where rows are that an update gave another address
     first: dict[Values, Values]  # the same the other way round
 
+    def relocated(self, level: Level) -> Level:
+        """The same level by the addresses that its rows have now."""
+        below = tuple(map(self.relocated, level.below))
+        return replace(level, rows=self.where_now(level.rows), below=below)
+
+    def once_more(self) -> Removal:
+        """Another removal in the same transaction, which may still be undone."""
+        return Removal(
+            self.connection, self.label, Counter(), set(self.seen), dict(self.moved), dict(self.first)
+        )
+
     @classmethod
     def on(cls, connection: Connection, label: Callable[[TableName], str]) -> Removal:
         """Nothing has gone yet."""
@@ -162,14 +187,32 @@ class Removal:
         for level in cut_last(levels):
             self._settle(parents, level)
         rows = self._delete(parents)
+        if rows < len(parents) and parents.table.may_keep_rows:
+            raise RowKeptError(parents)
+        for level in levels:
+            if level.child.mode is ChildMode.CASCADE:
+                self.must_be_gone(level)
         self.gone[self.label(parents.table.name)] += rows
         return rows
+
+    def must_be_gone(self, level: Level) -> None:
+        """Raise where a trigger kept a row that should have gone with its parent, at any depth."""
+        if level.child.mode is ChildMode.SET_NULL:
+            return
+        for below in level.below:
+            self.must_be_gone(below)
+        if level.rows.table.may_keep_rows and self._is_any_left(level.rows):
+            raise RowKeptError(level.rows)
+
+    def _is_any_left(self, rows: Rows) -> bool:
+        parts = self.where_now(rows).parts()
+        return any(self.connection.execute(_any_of(part)).first() is not None for part in parts)
 
     def cut(self, child: Child, rows: Rows) -> int:
         """Cut the references of these rows alone; how many of them refer to nothing any more."""
         clause, let_go = child.table.clause, 0
         cut = readable(tuple(clause.c[name] for name in child.nulled))
-        for part in self._where_now(rows).parts():
+        for part in self.where_now(rows).parts():
             cutting = update(clause).where(part.are(clause)).values(dict.fromkeys(child.nulled))
             now = self.connection.execute(cutting.returning(*cut))
             let_go += sum(set(row) == {None} for row in now)  # a trigger may have its way
@@ -181,16 +224,17 @@ class Removal:
         match level.child.mode:
             case ChildMode.DELETE_FIRST:
                 self._count(level.rows, most=self._delete(level.rows))
+                self.must_be_gone(level)  # before a foreign key speaks of it in other words
             case ChildMode.CASCADE:
                 self._count(level.rows, most=len(level.rows))
             case ChildMode.SET_NULL:
-                for part in self._where_now(parents).parts():
+                for part in self.where_now(parents).parts():
                     self._let_go(level.child, part)
             case _:
                 assert_never(level.child.mode)
 
     def _delete(self, rows: Rows) -> int:
-        parts = self._where_now(rows).parts()
+        parts = self.where_now(rows).parts()
         return sum(self.connection.execute(delete_rows(part)).rowcount for part in parts)
 
     def _let_go(self, child: Child, parents: Rows) -> None:
@@ -205,7 +249,8 @@ class Removal:
         first = self.first.pop(was, was)
         self.moved[first], self.first[now] = now, first
 
-    def _where_now(self, rows: Rows) -> Rows:
+    def where_now(self, rows: Rows) -> Rows:
+        """The same rows by the addresses that they have now."""
         if not self.moved:
             return rows
         return rows.only([self.moved.get(address, address) for address in rows.addresses])
@@ -220,6 +265,11 @@ class Removal:
 def cut_last(levels: Sequence[Level]) -> list[Level]:
     """References are cut after the rest was counted or deleted: an update gives a row another address."""
     return sorted(levels, key=lambda level: level.child.mode is ChildMode.SET_NULL)
+
+
+def _any_of(rows: Rows) -> Select[Any]:
+    clause = rows.table.clause
+    return select(literal(1)).select_from(clause).where(rows.are(clause)).limit(1)
 
 
 def delete_rows(rows: Rows) -> Delete:

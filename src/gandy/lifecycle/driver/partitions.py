@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Dialect, Failure, Partition
 from gandy.lifecycle.database.facts import table_clause
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.selection.holds import any_held
@@ -39,7 +40,12 @@ class PartitionSweep:
         for partition in self.dead():
             if self.shift.may_go_on(self.throttles) is Verdict.STOP:
                 return replace(outcome, ending=Ending.STOPPED)
-            outcome = self._drop(partition, outcome)
+            try:
+                outcome = self._drop(partition, outcome)
+            except DBAPIError as error:
+                if self.shift.session.is_lost:
+                    raise
+                outcome = _refused(outcome, f"{partition.name} cannot be dropped: {said(error)}")
         return outcome
 
     def dead(self) -> list[Partition]:
@@ -94,6 +100,11 @@ def rows_in(connection: Connection, walk: PartitionWalk, partition: Partition, *
     """Counted; only beyond a million rows is what the statistics say near enough."""
     if partition.rows > _COUNTED:
         return partition.rows
+    return count_rows(connection, walk, partition, dialect=dialect)
+
+
+def count_rows(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> int:
+    """How many rows it holds, whatever the statistics say."""
     counted = select(func.count()).select_from(_clause(dialect, walk, partition))
     return int(connection.execute(counted).scalar_one())
 
@@ -113,6 +124,12 @@ def dead_partitions(
         if (ends_at := read_instant(partition.bound, walk.form)) is not None and ends_at <= cutoff
     ]
     return [partition for _, partition in sorted(ends, key=lambda end: end[0])]
+
+
+def _refused(outcome: RuleOutcome, reason: str) -> RuleOutcome:
+    """One partition more that stays; the others go on."""
+    reason = reason if outcome.reason is None else f"{outcome.reason}; {reason}"
+    return replace(outcome, passed_over=outcome.passed_over + 1, reason=reason)
 
 
 def _with_batch(outcome: RuleOutcome, rows: int, elapsed: timedelta) -> RuleOutcome:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.levels import BeyondBoundError
+from gandy.lifecycle.driver.levels import BeyondBoundError, RowKeptError
 from gandy.sweep import (
     Answer,
     Attempt,
@@ -82,6 +82,8 @@ class RowDriver:
                 if self.shift.session.dialect.failure(error) is not Failure.ROW:
                     raise
                 return self.careful.advance(after, limit)
+            except RowKeptError:
+                return self.careful.advance(after, limit, is_apart=True)
         except BeyondBoundError:
             return self.heavy.advance(after, limit)
 

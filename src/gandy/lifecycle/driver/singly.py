@@ -55,6 +55,7 @@ class Trials:
 
     harmless: set[Values] = field(default_factory=set)
     refused: dict[Values, str] = field(default_factory=dict)
+    is_apart: bool = False  # a trigger keeps a row without an error: each is looked at on its own
 
     def order(self, addresses: Iterable[Values]) -> list[Values]:
         """Those that are left, with what is not yet known first: no row is tried more than twice."""

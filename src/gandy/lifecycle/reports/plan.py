@@ -18,7 +18,7 @@ from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
-from gandy.lifecycle.driver.heavy import may_go_in_parts
+from gandy.lifecycle.driver.heavy import WHOLE_BATCHES, may_go_in_parts
 from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.foresight import (
@@ -35,7 +35,7 @@ from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWa
 from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
-from gandy.lifecycle.supervisor.confirmation import Confirmation, agreement_of
+from gandy.lifecycle.supervisor.confirmation import Agreement, Confirmation, agreement_of, all_walks, is_new
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
 
 _AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
 _SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"
+_NEEDED = "{name} cannot be dropped and is not counted: {what} depends on it"
 _SET_ASIDE = (
-    "{rows} set aside and not counted: with each more rows would go than the {bound:,} of a batch, and the "
-    "rule may come to spare it between two batches"
+    "{rows} set aside and not counted: with each more rows would go than the {bound:,} that go at once, and "
+    "the rule may come to spare it between two batches, or a trigger to keep it"
 )
 
 
@@ -107,6 +108,7 @@ class _Planner:
         self._seen = seen
         self._gone = gone
         self._now = session.now()
+        self._confirmation: Confirmation | None = None
 
     def rules(self) -> list[PlannedRule]:
         contract = self._seen.contract
@@ -145,13 +147,13 @@ class _Planner:
     def _walk(self, connection: Connection, walk: Walk, warnings: tuple[str, ...]) -> PlannedRule:
         advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
         agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
-        held = Confirmation(advisor).needed(walk, agreement, self._states.get(walk.key))
+        is_asked = self._is_asked(advisor, walk, agreement)
         planned = PlannedRule(
             scheduler=walk.key.scheduler,
             table=walk.key.table,
             rule=walk.label,
             quarantined=len(self._quarantine.get(walk.key.table, [])),
-            needs_confirmation=held is not None,
+            needs_confirmation=is_asked,
             warnings=warnings,
             notes=tuple(_notes(walk, self._seen)),
         )
@@ -165,8 +167,18 @@ class _Planner:
             note = f"could not be counted: {said(error)}"
             return replace(planned, is_counted=False, notes=(*planned.notes, note))
 
+    def _is_asked(self, advisor: IndexAdvisor, walk: Walk, agreement: Agreement) -> bool:
+        state = self._states.get(walk.key)
+        if not is_new(agreement, state):
+            return False
+        if self._confirmation is None:
+            walks = all_walks(advisor.connection, self._seen, self._session.dialect)
+            self._confirmation = Confirmation(advisor, walks)
+        return self._confirmation.needed(walk, agreement, state) is not None
+
     def _rows(self, connection: Connection, walk: AgeWalk | CapWalk, planned: PlannedRule) -> PlannedRule:
-        is_poisoned, bound = walk.key.table in self._quarantine, self._seen.contract.batch.largest
+        is_poisoned = walk.key.table in self._quarantine
+        bound = WHOLE_BATCHES * self._seen.contract.batch.largest
         selection = without(selected(walk, self._now), walk.key, if_any=is_poisoned)
         taken = taken_by(walk, selection, self._gone)
         planned = self._counted(connection, walk, taken, planned=planned)
@@ -201,6 +213,12 @@ class _Planner:
             for partition in dead_partitions(connection, dialect, walk, now=self._now)
             if not is_held(connection, walk, partition, dialect=dialect)
         ]
+        needed = {partition.name: dialect.what_needs(connection, partition.name) for partition in going}
+        notes = tuple(
+            _NEEDED.format(name=name, what=what) for name, what in needed.items() if what is not None
+        )
+        planned = replace(planned, notes=(*planned.notes, *notes))
+        going = [partition for partition in going if needed[partition.name] is None]
         rows = sum(rows_in(connection, walk, partition, dialect=dialect) for partition in going)
         self._gone.add_partitions(walk.table, [partition.name for partition in going])
         return replace(planned, rows=rows, batches=len(going))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, and_, exists, select
+from sqlalchemy import ColumnElement, and_, exists, or_, select
 
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
@@ -179,6 +179,9 @@ class Family:
 def _refers(child: TableFacts, parent: TableFacts, pairs: Iterable[tuple[str, str]]) -> ColumnElement[bool]:
     other = child.clause.alias()
     joined = [other.c[mine] == parent.clause.c[theirs] for mine, theirs in pairs]
+    if child is parent:  # a row that refers to itself goes with itself
+        names = [key.name for key in parent.key]
+        joined.append(or_(*(other.c[name].is_distinct_from(parent.clause.c[name]) for name in names)))
     return exists(select(1).select_from(other).where(*joined).correlate(parent.clause))
 
 

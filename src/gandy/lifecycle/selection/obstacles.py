@@ -85,6 +85,7 @@ class Obstacles:
 
     def _needs(self, rule: RowRule, children: Sequence[Child], read: Sequence[TableFacts]) -> Iterator[_Need]:
         locks = bool(children or rule.wait_for) or isinstance(rule, Cap | StaleCursor)
+        locks = locks or self.target.may_keep_rows
         yield _Need(table=self.target, deletes=True, locks=locks)
         for child in _each(children):
             if child.mode is ChildMode.SET_NULL:

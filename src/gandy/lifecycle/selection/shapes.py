@@ -25,7 +25,7 @@ from gandy.lifecycle.selection.children import Family, NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.holds import Holds, any_held
-from gandy.lifecycle.selection.obstacles import Obstacles
+from gandy.lifecycle.selection.obstacles import Obstacle, Obstacles, ObstructedError
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import RuleKey
 
@@ -173,7 +173,9 @@ class RuleShaper:
         form = self.reader.form("drop_partition", rule.column, unit=rule.unit)
         if not self.facts.is_partitioned:
             raise WrongFieldError("drop_partition", "the table is not partitioned; use older_than")
-        for key in self.schema.referring_to(self.facts.name):
+        self._must_be_range(rule)
+        referring = self.schema.referring_to(self.facts.name)
+        for key in (key for key in referring if key.member is None):  # a key to one partition keeps that one
             raise NotCoveredError(f"{key} refers to the table, so its partitions cannot be dropped")
         self.obstacles.judge_dropping()
         keeps = tuple(self.holds.keeps(self.facts))
@@ -186,6 +188,20 @@ class RuleShaper:
             form=form,
             keeps=keeps,
         )
+
+    def _must_be_range(self, rule: DropPartition) -> None:
+        """Only where a partition ends tells that all its rows are old."""
+        layout = self.dialect.layout(self.reader.connection, self.facts)
+        if layout.column != rule.column:
+            message = (
+                f"the table is partitioned by {layout.key}, and drop_partition judges only partitions "
+                f"BY RANGE ({rule.column}), each by the value of {rule.column} that it ends at"
+            )
+            raise ObstructedError([Obstacle(message, "Use older_than", field="drop_partition")])
+        if layout.endless:
+            names = ", ".join(map(str, layout.endless))
+            message = f"rows in {names} stay: a partition without an upper bound is never dropped"
+            self.resolved.note(Severity.WARNING, message, field="drop_partition")
 
     def watch(self, rule: Inline) -> InlineWatch | None:
         """What shows that the application's own path died; None where the rule names no instant."""

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, func, literal, select, true
+from sqlalchemy import ColumnElement, Connection, func, literal, or_, select, true
+from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.advisor.indexes import LARGE, IndexAdvisor
 from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.driver.partitions import dead_partitions, rows_in
+from gandy.lifecycle.database.dialect import Dialect, Failure
+from gandy.lifecycle.database.failures import is_interrupted
+from gandy.lifecycle.database.instants import Kind
+from gandy.lifecycle.database.reflect import reflect
+from gandy.lifecycle.driver.partitions import count_rows, dead_partitions
 from gandy.lifecycle.selection.foresight import Gone, selected, taken_by
+from gandy.lifecycle.selection.identities import with_null_keys
+from gandy.lifecycle.selection.resolve import resolve, tables_of
 from gandy.lifecycle.selection.walks import CapWalk, Child, PartitionWalk, Walk
+from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.supervisor.report import Held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from gandy.lifecycle.advisor.survey import Survey
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, TableName
-    from gandy.lifecycle.state.progress import RuleState
+    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.state.progress import RuleKey, RuleState
 
 Confirm = Callable[[Held], bool]
 
-# Up to here a table is counted; beyond, the planner's estimate is near enough for "more than half".
-_COUNTED = 1_000_000
 _LONGEST_COUNT = timedelta(seconds=10)
 
 
@@ -107,59 +116,137 @@ def is_new(agreement: Agreement, state: RuleState | None) -> bool:
     return agreement.may_take_more_than(Agreement.read(state.agreed))
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
-    """Judges whether a walk needs a person's word."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """What one walk would take from one table."""
 
-    advisor: IndexAdvisor
+    table: TableFacts
+    rows: int
+    condition: ColumnElement[bool] | None = None  # None where no condition alone tells the rows
+
+
+class Confirmation:
+    """Judges whether a walk needs a person's word: by all that would go from its tables, with any rule."""
+
+    def __init__(self, advisor: IndexAdvisor, walks: Sequence[Walk]) -> None:
+        self._advisor = advisor
+        self._walks = walks  # of every rule of the database
+        self._shares: dict[RuleKey, list[Share]] = {}
 
     def needed(self, walk: Walk, agreement: Agreement, state: RuleState | None) -> Held | None:
         """What a person would agree to; None where no question is needed."""
         if not is_new(agreement, state):
             return None
+        advisor = self._advisor
         try:
-            with self.advisor.dialect.counting(self.advisor.connection, _LONGEST_COUNT):
+            with advisor.dialect.counting(advisor.connection, _LONGEST_COUNT):
                 return self._judge(walk)
         except TimeoutError:
             return Held(table=walk.key.table, rule=walk.label, rows=LARGE + 1, of=LARGE + 1, is_counted=False)
 
     def _judge(self, walk: Walk) -> Held | None:
         """The table itself, then each table that rows go from along with its own."""
-        total = self._total(walk.table)
-        if total is not None and (dead := self._dead(walk, total)) * 2 > total:
-            return Held(table=walk.key.table, rule=walk.label, rows=dead, of=total)
-        if isinstance(walk, PartitionWalk):
-            return None
-        taken = taken_by(walk, selected(walk, self.advisor.now), Gone())
-        for table, goes in taken.along().values():
-            total = self._total(table)
-            if total is not None and (dead := self._count(table, goes, total)) * 2 > total:
-                return Held(table=str(table.name), rule=walk.label, rows=dead, of=total)
+        for mine in self._taken(walk):
+            if not mine.rows:
+                continue
+            together = [mine, *self._beside(walk, mine.table.name)]
+            found = self._most_of(mine.table, together)
+            if found is not None:
+                dead, total = found
+                is_own = mine.table.name == walk.table.name
+                table = walk.key.table if is_own else str(mine.table.name)
+                return Held(table=table, rule=walk.label, rows=dead, of=total, is_shared=dead > mine.rows)
         return None
 
-    def _total(self, table: TableFacts) -> int | None:
-        """How many rows a large table holds; None for one that is not."""
-        if self._count(table, true(), LARGE + 1) <= LARGE:
+    def _beside(self, walk: Walk, table: TableName) -> Iterator[Share]:
+        """What the other rules take from the table."""
+        others = (other for other in self._walks if other.key != walk.key)
+        for other in others:
+            yield from (share for share in self._taken_by_other(other) if share.table.name == table)
+
+    def _taken_by_other(self, walk: Walk) -> list[Share]:
+        """A rule whose rows cannot be asked for takes none: it fails with the same words."""
+        try:
+            with self._advisor.connection.begin_nested():
+                return self._taken(walk)
+        except DBAPIError as error:
+            if self._advisor.dialect.failure(error) is Failure.CONTENDED or is_interrupted(error):
+                raise  # too slow: that is a reason to ask
+            return self._shares.setdefault(walk.key, [])
+
+    def _most_of(self, table: TableFacts, shares: Sequence[Share]) -> tuple[int, int] | None:
+        """The dead rows and all, where more than half of a large table would go."""
+        dead = sum(share.rows for share in shares)
+        total = self._total(table, dead)
+        if total is None:
             return None
-        estimate = self.advisor.dialect.estimated_rows(self.advisor.connection, table)
-        if estimate is not None and estimate > _COUNTED:
-            return estimate
-        return self._count(table, true(), None)
+        dead = min(dead, self._once(table, shares))  # a row that two rules mean goes once
+        return (dead, total) if dead * 2 > total else None
 
-    def _dead(self, walk: Walk, total: int) -> int:
-        connection, now = self.advisor.connection, self.advisor.now
+    def _total(self, table: TableFacts, dead: int) -> int | None:
+        """How many rows a large table holds; None where it is small, or twice as many as are dead."""
+        most = 2 * dead
+        if most <= LARGE:
+            return None
+        total = self._count(table, true(), most)
+        return total if LARGE < total < most else None
+
+    def _once(self, table: TableFacts, shares: Sequence[Share]) -> int:
+        told = [share for share in shares if share.condition is not None and share.table is table]
+        others = sum(share.rows for share in shares if share not in told)
+        if len(told) < 2:  # noqa: PLR2004  # one rule means each row once
+            return others + sum(share.rows for share in told)
+        return others + self._count(
+            table, or_(*(share.condition for share in told if share.condition is not None))
+        )
+
+    def _taken(self, walk: Walk) -> list[Share]:
+        if walk.key not in self._shares:
+            self._shares[walk.key] = list(self._counted(walk))
+        return self._shares[walk.key]
+
+    def _counted(self, walk: Walk) -> Iterator[Share]:
+        advisor = self._advisor
         if isinstance(walk, PartitionWalk):
-            dialect = self.advisor.dialect
-            dead = dead_partitions(connection, dialect, walk, now=now)
-            return sum(rows_in(connection, walk, partition, dialect=dialect) for partition in dead)
+            connection, dialect = advisor.connection, advisor.dialect
+            dead = dead_partitions(connection, dialect, walk, now=advisor.now)
+            counts = (count_rows(connection, walk, partition, dialect=dialect) for partition in dead)
+            yield Share(walk.table, sum(counts))
+            return
+        selection = selected(walk, advisor.now)
+        taken = taken_by(walk, selection, Gone())
         if isinstance(walk, CapWalk):
-            taken = taken_by(walk, selected(walk, now), Gone())
-            return int(connection.execute(taken.count).scalar_one())
-        return self._count(walk.table, walk.frozen_at(now).dead, total)
+            yield Share(walk.table, int(advisor.connection.execute(taken.count).scalar_one()))
+        else:
+            yield Share(walk.table, self._count(walk.table, selection.dead), selection.dead)
+        for table, goes in taken.along().values():
+            yield Share(table, self._count(table, goes), goes)
 
-    def _count(self, table: TableFacts, rows: ColumnElement[bool], most: int | None) -> int:
+    def _count(self, table: TableFacts, rows: ColumnElement[bool], most: int | None = None) -> int:
         some = select(literal(1)).select_from(table.clause).where(rows)
-        if most is not None:
-            some = some.limit(most if most <= _COUNTED else most // 2 + 1)
+        some = some if most is None else some.limit(most)
         counted = select(func.count()).select_from(some.subquery())
-        return int(self.advisor.connection.execute(counted).scalar_one())
+        return int(self._advisor.connection.execute(counted).scalar_one())
+
+
+def all_walks(connection: Connection, seen: Survey, dialect: Dialect) -> list[Walk]:
+    """What the rules of every contract of the database would walk."""
+    rules = list(seen.rules)
+    for contract in seen.contracts:
+        if contract.name != seen.contract.name and contract.source != REMEMBERED:
+            # What cannot be read here cannot run either.
+            with suppress(DBAPIError), connection.begin_nested():
+                rules += _rules_of(contract, connection, seen, dialect=dialect)
+    return [walk for rule in rules if not rule.is_refused for walk in rule.walks if not is_waiting(walk)]
+
+
+def _rules_of(
+    contract: Contract, connection: Connection, seen: Survey, *, dialect: Dialect
+) -> list[Resolved]:
+    schema = with_null_keys(connection, dialect, reflect(connection, dialect, tables_of(contract)))
+    return resolve(contract, connection, dialect=dialect, schema=schema, contracts=seen.contracts)
+
+
+def is_waiting(walk: Walk) -> bool:
+    """Whether the rule's numbers show no unit: nothing goes, and what was agreed to stays remembered."""
+    return not isinstance(walk, CapWalk) and walk.form.kind is Kind.UNKNOWN

@@ -30,6 +30,7 @@ class Held:
     rows: int
     of: int
     is_counted: bool = True  # False: the count took too long, so both numbers are lower bounds
+    is_shared: bool = False  # other rules take some of the rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from gandy.errors import GandyError, RowsStuckError, RuleRefusedError, SweepLeas
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.database.instants import Kind, read_instant
+from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
 from gandy.lifecycle.driver.partitions import PartitionSweep
@@ -24,7 +24,15 @@ from gandy.lifecycle.selection.resolved import Resolved
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
 from gandy.lifecycle.supervisor import announce
-from gandy.lifecycle.supervisor.confirmation import Agreement, Confirm, Confirmation, agreement_of, is_new
+from gandy.lifecycle.supervisor.confirmation import (
+    Agreement,
+    Confirm,
+    Confirmation,
+    agreement_of,
+    all_walks,
+    is_new,
+    is_waiting,
+)
 from gandy.lifecycle.supervisor.health import HealthCheck
 from gandy.lifecycle.supervisor.report import ContractReport, Held, Overdue, RuleFailure
 from gandy.sweep import Budget, Ending
@@ -61,6 +69,7 @@ class ContractRun:
     is_limited: bool
     finished: Callable[[RuleOutcome], None]
     outcomes: dict[RuleKey, RuleOutcome] = field(default_factory=dict)
+    confirmation: Confirmation | None = None
 
     def run(self, only: str | None) -> None:
         """Sweep every rule, children first; what a budget left over goes to those that need more."""
@@ -93,7 +102,7 @@ class ContractRun:
         if rule.is_refused:
             return
         for walk in rule.walks:
-            if not _is_waiting(walk) and self._guard(rule, partial(self._is_agreed, walk)):
+            if not is_waiting(walk) and self._guard(rule, partial(self._is_agreed, walk)):
                 yield rule, walk
 
     def _round(self, tasks: list[_Task]) -> None:
@@ -126,6 +135,8 @@ class ContractRun:
         self.outcomes[walk.key] = outcome
         if outcome.set_aside:  # later sweeps of this run must look for them too
             self.quarantine.setdefault(walk.key.table, [()])
+        if isinstance(walk, PartitionWalk) and outcome.reason is not None:
+            raise RuleRefusedError(walk.key.table, walk.label, outcome.reason)
         if outcome.ending is Ending.POISONED:
             raise RowsStuckError(
                 walk.key.table, walk.label, rows=outcome.set_aside, first_error=outcome.reason or ""
@@ -195,8 +206,11 @@ class ContractRun:
         if self.is_limited or not is_new(agreement, state):
             return None
         with self.shift.session.reading() as connection:
-            advisor = IndexAdvisor(connection, self.shift.session.dialect, self.survey.schema, self.shift.now)
-            return Confirmation(advisor).needed(walk, agreement, state)
+            if self.confirmation is None:  # nothing goes before every question is asked: it counts once
+                dialect = self.shift.session.dialect
+                advisor = IndexAdvisor(connection, dialect, self.survey.schema, self.shift.now)
+                self.confirmation = Confirmation(advisor, all_walks(connection, self.survey, dialect))
+            return self.confirmation.needed(walk, agreement, state)
 
     def _hold(self, progress: Progress, needed: Held) -> None:
         with self.shift.session.writing() as connection:
@@ -267,11 +281,6 @@ class ContractRun:
         self.report.failures.append(RuleFailure(table=table, rule=rule.label, error=error))
         self.metrics.failed(self.report.scheduler)
         announce.tick_failed(self.report.scheduler, table=table, rule=rule.label, error=error)
-
-
-def _is_waiting(walk: Walk) -> bool:
-    """Whether the rule's numbers show no unit: nothing goes, and what was agreed to stays remembered."""
-    return not isinstance(walk, CapWalk) and walk.form.kind is Kind.UNKNOWN
 
 
 def _reason(message: str, remedy: str) -> str:

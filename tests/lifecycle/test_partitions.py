@@ -1,0 +1,101 @@
+"""Partitions that a rule cannot judge, and partitions that the database does not let go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.clock import ManualClock
+from gandy.lifecycle import Contract, Table, check, drop_partition, expires, plan
+from tests.lifecycle.ground import NOW, ago
+
+if TYPE_CHECKING:
+    from gandy.lifecycle.reports.plan import PlannedRule
+    from tests.lifecycle.ground import Ground
+
+DROPS = Table("event", [drop_partition("at", keep_for="90d")])
+OTHER = Table("other", [expires("at")])
+OLD = "FROM ('2024-01-01') TO ('2024-02-01')"
+OLDER = "FROM ('2023-01-01') TO ('2023-02-01')"
+
+
+def planned(ground: Ground, *tables: Table) -> list[PlannedRule]:
+    return plan([Contract("app", tables)], ground.url, clock=ManualClock(NOW))
+
+
+@pytest.mark.parametrize(
+    ("layout", "bounds"),
+    [
+        ("LIST (at)", "IN ('2020-06-01')"),
+        ("HASH (at)", "WITH (MODULUS 1, REMAINDER 0)"),
+        ("RANGE (at, id)", "FROM ('2020-01-01', 0) TO ('2021-01-01', 0)"),
+        ("RANGE (id)", "FROM (0) TO (10)"),
+        ("RANGE (date_trunc('day', at))", "FROM ('2020-01-01') TO ('2021-01-01')"),
+    ],
+    ids=["list", "hash", "two columns", "another column", "an expression"],
+)
+def test_partitions_of_another_kind_are_refused_and_stop_no_other_rule(
+    postgres: Ground, layout: str, bounds: str
+) -> None:
+    postgres.run(
+        f"CREATE TABLE event (id bigint, at timestamp) PARTITION BY {layout}",
+        f"CREATE TABLE event_old PARTITION OF event FOR VALUES {bounds}",
+        "INSERT INTO event VALUES (1, '2020-06-01')",
+        "CREATE TABLE other (id bigint PRIMARY KEY, at timestamptz)",
+        "CREATE INDEX by_at ON other (at)",
+    )
+    postgres.fill("other", [(1, ago(days=1))])
+
+    found = check([Contract("app", [DROPS])], postgres.url)
+    [first, _] = planned(postgres, DROPS, OTHER)
+    report = postgres.sweep(DROPS, OTHER)
+
+    assert any("BY RANGE (at)" in str(finding) and "older_than" in str(finding) for finding in found)
+    assert first.refused is not None
+    assert ["older_than" in failure.error for failure in report.failures] == [True]
+    assert report.counts == {"other": 1}
+
+
+def make_ranges(postgres: Ground) -> None:
+    postgres.run(
+        "CREATE TABLE event (id bigint, at timestamptz) PARTITION BY RANGE (at)",
+        f"CREATE TABLE event_older PARTITION OF event FOR VALUES {OLDER}",
+        f"CREATE TABLE event_old PARTITION OF event FOR VALUES {OLD}",
+        "INSERT INTO event VALUES (1, '2023-01-05'), (2, '2024-01-05')",
+    )
+
+
+@pytest.mark.parametrize("bounds", ["DEFAULT", "FOR VALUES FROM ('2025-01-01') TO (MAXVALUE)"])
+def test_rows_in_a_partition_without_an_upper_bound_are_told(postgres: Ground, bounds: str) -> None:
+    make_ranges(postgres)
+    postgres.run(f"CREATE TABLE event_rest PARTITION OF event {bounds}")
+    assert [rule.warnings for rule in planned(postgres, DROPS)] == [()]
+    postgres.run("INSERT INTO event VALUES (3, '2025-03-01')")
+
+    [foreseen], report = planned(postgres, DROPS), postgres.sweep(DROPS)
+
+    assert "event_rest" in foreseen.warnings[0]
+    assert "event_rest" in str(report.warnings[0])
+    assert postgres.ids("event") == [3]
+
+
+@pytest.mark.parametrize(
+    "need",
+    [
+        "CREATE VIEW seen AS SELECT * FROM event_older",
+        "CREATE TABLE note (event_id bigint REFERENCES event_older (id))",
+    ],
+    ids=["a view", "a foreign key"],
+)
+def test_a_partition_that_the_database_keeps_does_not_keep_the_others(postgres: Ground, need: str) -> None:
+    make_ranges(postgres)
+    postgres.run("ALTER TABLE event_older ADD UNIQUE (id)", need)
+
+    [foreseen], report = planned(postgres, DROPS), postgres.sweep(DROPS)
+
+    assert (foreseen.rows, foreseen.batches) == (1, 1)
+    assert any("event_older cannot be dropped" in note for note in foreseen.notes)
+    assert ["event_older cannot be dropped" in failure.error for failure in report.failures] == [True]
+    assert (postgres.ids("event"), report.counts) == ([1], {"event": 1})
+    assert [(rule.rows, rule.batches) for rule in report.rules] == [(1, 1)]
