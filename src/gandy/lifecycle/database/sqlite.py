@@ -29,8 +29,16 @@ from gandy.lifecycle.database.dialect import (
 from gandy.lifecycle.database.explain import Explain
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
 from gandy.lifecycle.database.failures import original
-from gandy.lifecycle.database.instants import Form, form_of_texts, kind_of_numbers, kind_of_unit
-from gandy.lifecycle.database.numbers import as_number
+from gandy.lifecycle.database.instants import (
+    Form,
+    UnreadableError,
+    form_of_texts,
+    is_text_instant,
+    kind_of_number,
+    kind_of_numbers,
+    kind_of_unit,
+)
+from gandy.lifecycle.database.numbers import as_number, is_finite
 from gandy.lifecycle.database.sampling import sample
 from gandy.lifecycle.database.sqlite_catalogue import read_catalogue
 
@@ -146,15 +154,14 @@ class Sqlite(Dialect):
     ) -> Form:
         """Judged by what the column holds, since its declared type binds nothing."""
         samples = sample(connection, table, column.name)
-        holds_numbers = bool(samples) and all(as_number(value) is not None for value in samples)
-        is_digits = holds_numbers and any(isinstance(value, str) for value in samples)
+        numbers = [value for value in samples if is_finite(value)]
+        is_digits = 2 * sum(isinstance(value, str) for value in numbers) > len(numbers)
         declared = kind_of_unit(unit)
         if declared is not None:
-            if samples and all(as_number(value) is None for value in samples):
-                raise ValueError(f"{column.name} holds {samples[0]!r}, so unit = {unit} is wrong")
+            if samples and not numbers:
+                raise UnreadableError(f"{column.name} holds {samples[0]!r}, so unit = {unit} is wrong")
             return Form(declared, is_digits=is_digits)
-        is_declared_number = isinstance(column.type, Integer | BigInteger | Numeric | Float)
-        if unit is None and (holds_numbers or (is_declared_number and not samples)):
+        if unit is None and _holds_numbers(samples, column):
             return Form(kind_of_numbers(samples), is_digits=is_digits)
         return form_of_texts(samples, column.name)
 
@@ -225,6 +232,21 @@ class Sqlite(Dialect):
         )
         declaration = str(found.scalar_one()).casefold()
         return "check" in declaration and column.casefold() in declaration.split("check", 1)[1]
+
+
+def _holds_numbers(samples: Sequence[object], column: ColumnFacts) -> bool:
+    """Whether a column without a unit writes instants as numbers; placeholders speak for numbers too."""
+    texts = [value for value in samples if is_text_instant(value)]
+    numbers = [value for value in samples if kind_of_number(value) is not None]
+    if texts and numbers:
+        raise UnreadableError(
+            f"{column.name} holds {texts[0]!r} and {numbers[0]!r}: instants in more than one form"
+        )
+    if texts or numbers:
+        return bool(numbers)
+    if not samples:
+        return isinstance(column.type, Integer | BigInteger | Numeric | Float)
+    return all(as_number(value) is not None for value in samples)
 
 
 def _is_about(step: str, table: str) -> bool:

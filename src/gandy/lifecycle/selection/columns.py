@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from gandy.lifecycle.database.instants import UnreadableError
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -22,6 +24,10 @@ class WrongFieldError(ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+
+class UnjudgedError(WrongFieldError):
+    """A field that cannot be judged here: the data or another contract stand in the way, not this text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,5 +56,7 @@ class ColumnReader:
         column = self.find(field, name)
         try:
             return self.dialect.form_of(self.connection, self.facts, column, unit=unit)
+        except UnreadableError as error:
+            raise UnjudgedError("unit" if unit else field, str(error)) from error
         except ValueError as error:
             raise WrongFieldError("unit" if unit else field, str(error)) from error

@@ -17,7 +17,7 @@ from gandy.lifecycle.contract.rules import (
     Terminal,
 )
 from gandy.lifecycle.selection.children import NotCoveredError
-from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
+from gandy.lifecycle.selection.columns import ColumnReader, UnjudgedError, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.holds import is_held
 from gandy.lifecycle.selection.obstacles import ObstructedError, unknown_triggers
@@ -73,6 +73,8 @@ def _fill(shaper: RuleShaper) -> None:
     try:
         shaper.obstacles.judge_reading()
         _shape(shaper, shaper.resolved.rule)
+    except UnjudgedError as error:
+        shaper.resolved.note(Severity.REFUSED, str(error), field=error.field)
     except WrongFieldError as error:
         shaper.resolved.note(Severity.WRONG, str(error), field=error.field)
     except LookupError as error:
