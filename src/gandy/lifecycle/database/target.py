@@ -17,6 +17,7 @@ from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
 from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
 from gandy.lifecycle.database.sqlite import Sqlite
+from gandy.lifecycle.database.values import bind_texts, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,8 +152,14 @@ def _sqlite_engine(url: URL) -> sa.Engine:
     )
 
     @sa.event.listens_for(engine, "connect")
-    def _enforce_keys(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
+    def _prepare(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
+        connection.text_factory = read_text
         connection.execute("PRAGMA foreign_keys = ON")
+
+    @sa.event.listens_for(engine, "before_cursor_execute", retval=True)
+    def _bind(*call: Any) -> tuple[str, Any]:  # noqa: ANN401  # the driver's own
+        [_connection, _cursor, statement, parameters, _context, _is_many] = call
+        return bind_texts(statement, parameters)
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
