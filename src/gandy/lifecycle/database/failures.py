@@ -8,6 +8,11 @@ def said(error: Exception) -> str:
     return " ".join(str(original(error)).split())
 
 
+def unexpected(error: Exception) -> str:
+    """An error that no layer knows: its type says more than its words."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
 def original(error: Exception) -> BaseException:
     """The driver's error, out of what SQLAlchemy wrapped around it."""
     wrapped = getattr(error, "orig", None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, exists, select
 
+from gandy.lifecycle.contract.names import in_quotes
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
 from gandy.lifecycle.selection.walks import Child
@@ -167,8 +168,8 @@ def _uncovered(key: ForeignKey) -> str:
     }
     effect = effects.get(key.on_delete, "would block the delete")
     return (
-        f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = ["{key}"] to the '
-        f'rule, or children = {{ "{key}" = "delete_first" }} to the table (or cascade, set_null)'
+        f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = [{in_quotes(key)}] to the '
+        f'rule, or children = {{ {in_quotes(key)} = "delete_first" }} to the table (or cascade, set_null)'
     )
 
 
@@ -184,5 +185,5 @@ def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:
         return
     raise NotCoveredError(
         f"{key} refers to {key.member} alone, and rows of {parent.name} elsewhere may have the same "
-        f'{", ".join(key.parent_columns)}; add wait_for = ["{key}"] to the rule'
+        f'{", ".join(key.parent_columns)}; add wait_for = [{in_quotes(key)}] to the rule'
     )
