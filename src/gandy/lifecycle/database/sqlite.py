@@ -131,13 +131,15 @@ class Sqlite(Dialect):
 
     @override
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        """Only a file that cannot be written stands in the way."""
+        """Only a file that cannot be written stands in the way, or its folder: it holds the journal."""
         exists = set(tables) <= set(connection.execute(_TABLES).scalars())
         file = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
-        if not file or os.access(str(file), os.W_OK):
+        places = [str(file), os.path.dirname(str(file))] if file else []  # noqa: PTH120  # a text for people
+        closed = next((place for place in places if not os.access(place, os.W_OK)), None)
+        if closed is None:
             return StateAccess(exists)
-        message = f"{file} cannot be written by this user"
-        return StateAccess(exists, StateObstacle(message, "Give this user write access to the file"))
+        message = f"{closed} cannot be written by this user, so a sweep could not write its state"
+        return StateAccess(exists, StateObstacle(message, "Give this user write access to the file and folder"))
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:

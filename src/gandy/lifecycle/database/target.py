@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
 from gandy.lifecycle.database.sqlite import Sqlite
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
+_ENFORCE_KEYS = "PRAGMA foreign_keys = ON"
 # The driver reads instants and spans in these styles only, whatever the role or database has set.
 _STYLES = (
     "SELECT pg_catalog.set_config('TimeZone', 'UTC', false),"
@@ -100,7 +102,7 @@ def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]
     try:
         connection = engine.connect()
     except DBAPIError as error:
-        raise DatabaseUnreachableError(url.render_as_string(), str(error.orig).strip()) from error
+        raise DatabaseUnreachableError(url.render_as_string(), said(error)) from error
     with connection:
         yield Session(connection, dialect, clock)
 
@@ -154,7 +156,7 @@ def _sqlite_engine(url: URL) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
         connection.text_factory = read_text
-        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(_ENFORCE_KEYS)
 
     @sa.event.listens_for(engine, "before_cursor_execute", retval=True)
     def _bind(*call: Any) -> tuple[str, Any]:  # noqa: ANN401  # the driver's own
