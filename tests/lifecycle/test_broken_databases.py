@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gandy.cli.main import main
-from tests.lifecycle.ground import Ground
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.lifecycle.ground import Ground
 
 COMMANDS = ["check", "plan", "sweep", "audit", "quarantine"]
 CONTRACT = """
@@ -66,9 +67,7 @@ def test_a_file_that_another_process_locks_is_told_in_one_line(
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "release"])
-def test_a_file_that_is_no_database_is_told_in_one_line(
-    tmp_path: Path, contract: Path, command: str
-) -> None:
+def test_a_file_that_is_no_database_is_told_in_one_line(tmp_path: Path, contract: Path, command: str) -> None:
     file = tmp_path / "garbage.db"
     file.write_text("this is no database " * 100, encoding="utf-8")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING
@@ -11,15 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from gandy.clock import ManualClock
 from gandy.cli.main import main
+from gandy.clock import ManualClock
 from gandy.errors import ContractInvalidError, ContractRefusedError
 from gandy.lifecycle import (
     Contract,
     Table,
     cap,
     check,
-    expires,
     keep,
     keep_last,
     loads,
@@ -35,14 +33,15 @@ from tests.lifecycle.ground import NOW, ago, ahead
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gandy.lifecycle.contract.rules import Rule
     from tests.lifecycle.ground import Ground
 
 RULE = older_than("at", keep_for="1h")
 CLOCKS = ["05:06", "05:06:07", "05:06:07.5", "05:06:07.123456789"]
 ZONES = ["", "Z", "+00:00", "+0000"]
 TAILS = [
-    "-10:00", "+02:00", "-0800", "+00", "-00:00", " PST", " or when paid", " ", "x", "ZZ", "Z+02:00", "+00:00Z",
-    ".", ":", "\0", "\0-10:00", "\n", "é", "+00:00:01", " UTC", "z", "-", "0x",
+    "-10:00", "+02:00", "-0800", "+00", "-00:00", " PST", " or when paid", " ", "x", "ZZ", "Z+02:00",
+    "+00:00Z", ".", ":", "\0", "\0-10:00", "\n", "é", "+00:00:01", " UTC", "z", "-", "0x",
 ]  # fmt: skip
 HEADS = [" ", "-", "+", "x", "0", "1", "\0", "'"]
 DAYS = [
@@ -50,8 +49,8 @@ DAYS = [
     "0000-01-01", "2020-1-01", "20-01-01", "2020/01/01", "2020-01-32", "٢٠٢٠-01-01",
 ]  # fmt: skip
 TIMES = [
-    "24:00", "25:00:00", "99:99:99", "05:60", "05:06:60", "05:06:99.5", "5:06", "05:6:07", "05-06", "05:06:07,5",
-    "05:06:07.5.5", "05:06.5", "", "05", "0506", "noon",
+    "24:00", "25:00:00", "99:99:99", "05:60", "05:06:60", "05:06:99.5", "5:06", "05:6:07", "05-06",
+    "05:06:07,5", "05:06:07.5.5", "05:06.5", "", "05", "0506", "noon",
 ]  # fmt: skip
 NO_INSTANTS = ["", " ", "never", "infinity", "NaN", b"\x00\xff", "0", "-1", 0, 2**62, 1.5, "2020-01-01+02:00"]
 
@@ -213,3 +212,169 @@ def test_a_renamed_hold_of_another_contract_stops_only_the_rules_it_may_hold_row
     assert [failure.table for failure in report.failures] == ["held"]
     assert ground.ids("held") == [1]
     assert ground.ids("free") == []
+
+
+BROKEN = "CAST(x'ff' AS TEXT)"
+CONTRACT = """
+version = 1
+[lifecycle.app]
+batch = { start = 1, max = 2 }
+[[lifecycle.app.tables]]
+name = "event"
+rules = [{ older_than = "at", keep_for = "1h" }]
+triggers = ["t"]
+children = { 'part.event' = "delete_first" }
+[[lifecycle.app.tables]]
+name = "other"
+rules = [{ older_than = "at", keep_for = "1h" }]
+"""
+
+
+def broken(sqlite: Ground, *statements: str) -> None:
+    """Rows whose keys are not UTF-8, and a second table."""
+    sqlite.run(
+        "CREATE TABLE event (id TEXT PRIMARY KEY, at TEXT)",
+        "CREATE INDEX event_at ON event (at)",
+        "CREATE TABLE part (id TEXT PRIMARY KEY, event TEXT REFERENCES event)",
+        "CREATE INDEX part_event ON part (event)",
+        "CREATE TABLE other (id INTEGER PRIMARY KEY, at TEXT)",
+        "INSERT INTO other VALUES (1, '2020-01-01 00:00:00')",
+        "INSERT INTO event VALUES ('a', '2020-01-01 00:00:00'), ('z', '2999-01-01 00:00:00')",
+        f"INSERT INTO event VALUES ({BROKEN}, '2020-01-01 00:00:00')",  # noqa: S608  # a constant
+        *statements,
+    )
+
+
+def call(sqlite: Ground, tmp_path: Path, command: str, *options: str) -> str:
+    file = tmp_path / "lifecycle.toml"
+    file.write_text(CONTRACT, encoding="utf-8")
+    arguments = ["lifecycle", command, "--contract", str(file), "--target", sqlite.url, *options]
+    told = CliRunner().invoke(main, arguments, prog_name="gandy")
+    assert told.exit_code == 0, told.output
+    return told.output
+
+
+def keys(sqlite: Ground, table: str = "event") -> list[bytes]:
+    return [row[0] for row in sqlite.rows(f"SELECT CAST(id AS BLOB) FROM {table} ORDER BY 1")]  # noqa: S608
+
+
+def test_a_key_that_is_not_utf_8_goes_with_its_children(sqlite: Ground, tmp_path: Path) -> None:
+    broken(sqlite, f"INSERT INTO part VALUES ({BROKEN}, {BROKEN}), ('p', 'a'), ('q', 'z')")  # noqa: S608
+
+    call(sqlite, tmp_path, "check")
+    call(sqlite, tmp_path, "plan")
+    call(sqlite, tmp_path, "sweep", "--yes")
+
+    assert keys(sqlite) == [b"z"]
+    assert keys(sqlite, "part") == [b"q"]
+    assert sqlite.ids("other") == []
+
+
+def test_a_key_that_is_not_utf_8_is_quarantined_like_any_other(sqlite: Ground, tmp_path: Path) -> None:
+    trigger = f"BEFORE DELETE ON event WHEN old.id = {BROKEN} BEGIN SELECT raise(ABORT, 'no'); END"
+    broken(sqlite, f"CREATE TRIGGER t {trigger}")
+
+    call(sqlite, tmp_path, "sweep", "--yes")
+
+    assert keys(sqlite) == [b"z", b"\xff"]
+    assert sqlite.ids("other") == []
+    call(sqlite, tmp_path, "quarantine")
+    [row] = json.loads(call(sqlite, tmp_path, "quarantine", "--json"))
+    assert row["error"] == "no"
+    assert json.loads(call(sqlite, tmp_path, "quarantine", "--release", "--json")) == {"released": 1}
+
+
+def test_an_instant_that_is_not_utf_8_stays_and_is_counted(sqlite: Ground, tmp_path: Path) -> None:
+    broken(sqlite, f"INSERT INTO event VALUES ('b', {BROKEN}), ('c', {BROKEN} || '2020-01-01')")  # noqa: S608
+
+    assert "2 rows are kept" in call(sqlite, tmp_path, "check")
+    assert "2 rows are kept" in call(sqlite, tmp_path, "plan")
+    call(sqlite, tmp_path, "sweep", "--yes")
+
+    assert keys(sqlite) == [b"b", b"c", b"z"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("{ cap = 2147483648, order_by = 'at' }", "cap: is between 1 and 2147483647"),
+        ("{ keep_last = 9223372036854775808, order_by = 'at' }", "keep_last: is between 1 and 2147483647"),
+        ("{ keep = { column = 'flag', equals = 9223372036854775808 } }", "equals: is between -92"),
+        (
+            "{ terminal = 's', states = [-9223372036854775809], at = 'at', keep_for = '1h' }",
+            "states: is between",
+        ),
+        ("{ keep = { column = 'flag', equals = inf } }", "equals: needs a number"),
+    ],
+)
+def test_numbers_that_no_database_holds_are_refused_with_their_range(rule: str, words: str) -> None:
+    with pytest.raises(ContractInvalidError, match=words):
+        loads(f'version = 1\n[lifecycle.app]\n[[lifecycle.app.tables]]\nname = "event"\nrules = [{rule}]\n')
+
+
+def test_the_largest_numbers_are_swept_by(ground: Ground) -> None:
+    ground.run("CREATE TABLE event (id {key}, at {instant}, state bigint)")
+    ground.fill("event", [(1, ago(hours=2), 2**63 - 1), (2, ago(hours=2), -(2**63)), (3, ago(hours=2), 5)])
+    rules: list[Rule] = [
+        terminal("state", states=[5, 2**63 - 1], at="at", keep_for="1h"),
+        keep("state", equals=2**63 - 1),
+        cap(2**31 - 1, order_by="at"),
+        keep_last(2**31 - 1, order_by="at", per=["state"]),
+    ]
+
+    report = ground.sweep(Table("event", rules))
+
+    assert report.is_clean
+    assert ground.ids("event") == [1, 2]
+
+
+def test_an_unforeseen_exception_of_one_rule_leaves_the_others_to_go(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("event", "other"):
+        ground.run(f"CREATE TABLE {name} (id {{key}}, at {{instant}})")
+        ground.fill(name, [(1, ago(hours=2))])
+
+    def fail(*_: object) -> None:
+        raise OverflowError("too large")
+
+    monkeypatch.setattr("gandy.lifecycle.supervisor.run.CapSweep.run", fail)
+    capped = Table("event", [cap(1, order_by="at")])
+
+    late = Contract("late", [Table("event", [keep("id", equals=7)])])
+
+    [report, second] = sweep([Contract("app", [capped, Table("other", [RULE])]), late], ground.url)
+
+    assert [failure.error for failure in report.failures] == ["OverflowError: too large"]
+    assert ground.ids("other") == []
+    assert second.is_clean
+
+
+def test_a_child_whose_name_holds_a_dot_is_named_in_quotes(ground: Ground) -> None:
+    ground.run(
+        "CREATE TABLE event (id {key}, at {instant})",
+        'CREATE TABLE "my.part" (id {key}, event bigint REFERENCES event)',
+    )
+    ground.fill("event", [(1, ago(hours=2)), (2, ago(hours=2))])
+    ground.fill('"my.part"', [(1, 1)])
+    named = '"my.part".event'
+
+    [refused] = check([Contract("app", [Table("event", [RULE])])], ground.url)
+    assert f"children = {{ '{named}' = \"delete_first\" }}" in refused.message.replace("public.", "")
+    assert ground.sweep(Table("event", [older_than("at", keep_for="1h", wait_for=[named])])).is_clean
+    assert ground.ids("event") == [1]
+    assert ground.sweep(Table("event", [RULE], children={named: "delete_first"})).is_clean
+    assert ground.ids("event") == []
+
+
+def test_a_key_to_a_missing_column_says_so(sqlite: Ground) -> None:
+    make(sqlite, [ago(hours=2)])
+    make(sqlite, [ago(hours=2)], name="other")
+    sqlite.run("CREATE TABLE part (id INTEGER PRIMARY KEY, event INTEGER REFERENCES event (nope))")
+    rule = older_than("at", keep_for="1h", wait_for=["part.event"])
+
+    report = sqlite.sweep(Table("event", [rule]), Table("other", [RULE]))
+
+    [failure] = report.failures
+    assert "part.event refers to the column nope of event, which does not exist" in failure.error
+    assert sqlite.ids("other") == []

@@ -59,11 +59,17 @@ class Survey:
 
 
 def survey(
-    session: Session, contract: Contract, now: datetime, *, contracts: Sequence[Contract] = ()
+    session: Session,
+    contract: Contract,
+    now: datetime,
+    *,
+    contracts: Sequence[Contract] = (),
+    is_thorough: bool = False,
 ) -> Survey:
     """Read the catalogue and judge every rule; nothing is written. `contracts` are all of the database.
 
-    The holds that other contracts have recorded there count too.
+    The holds that other contracts have recorded there count too. A thorough one reads more of the data than
+    a sweep has the time for.
     """
     with session.reading() as connection:
         schema = reflect(connection, session.dialect, tables_of(contract))
@@ -76,7 +82,7 @@ def survey(
         # What cannot be compared is this contract's fault, unless it may be the hold of another one.
         blamed = Severity.REFUSED if _hold_rows(everyone[1:]) else Severity.WRONG
         for rule in rules:
-            _judge(connection, advisor, rule, blamed=blamed)
+            _judge(connection, advisor, rule, blamed=blamed, is_thorough=is_thorough)
             _judge_throttle(connection, session.dialect, rule)
     return Survey(contract, schema, tuple(rules), everyone, recorded)
 
@@ -119,7 +125,9 @@ def _hold_rows(contracts: Iterable[Contract]) -> bool:
     )
 
 
-def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved, *, blamed: Severity) -> None:
+def _judge(
+    connection: Connection, advisor: IndexAdvisor, rule: Resolved, *, blamed: Severity, is_thorough: bool
+) -> None:
     """The database itself refuses what cannot be compared: that is a finding too."""
     if rule.is_refused:
         return
@@ -127,7 +135,7 @@ def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved, *, bla
         with nullcontext() if advisor.asks_nothing(rule) else connection.begin_nested():
             advisor.advise(rule)
             if not rule.is_refused:
-                advise_units(connection, rule)
+                advise_units(connection, rule, is_thorough=is_thorough)
     except (DataError, ProgrammingError) as error:
         rule.note(blamed, f"the database cannot compare this: {str(error.orig).splitlines()[0]}")
     except DBAPIError as error:

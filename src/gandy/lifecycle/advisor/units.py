@@ -11,6 +11,7 @@ from gandy.lifecycle.database.instants import (
     Form,
     Kind,
     is_strange_text,
+    is_text_instant,
     kind_of_number,
     kind_of_unit,
     unit_problem,
@@ -54,7 +55,7 @@ class _TextEnd:
     odd: object
 
 
-def advise_units(connection: Connection, resolved: Resolved) -> None:
+def advise_units(connection: Connection, resolved: Resolved, *, is_thorough: bool) -> None:
     """Add a finding for every column that is not what it is declared to be."""
     for instants in _instants(resolved):
         if instants.form.kind is Kind.NAIVE:
@@ -62,7 +63,9 @@ def advise_units(connection: Connection, resolved: Resolved) -> None:
         if instants.form.is_number and not resolved.is_refused:
             _judge(connection, resolved, instants)
         if instants.form.kind is Kind.TEXT and not resolved.is_refused:
-            _count_kept_texts(connection, resolved, instants)
+            samples = sample(connection, instants.table, instants.column)
+            if is_thorough or not all(is_text_instant(value, instants.form) for value in samples):
+                _count_kept_texts(connection, resolved, instants)
 
 
 def _instants(resolved: Resolved) -> Iterator[_Instants]:

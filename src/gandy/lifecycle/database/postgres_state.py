@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _STATE = text("""
     SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
-           pg_catalog.current_setting('default_transaction_read_only') = 'on' AS is_read_only, current_user::text AS role,
+           pg_catalog.current_setting('default_transaction_read_only') = 'on' AS is_read_only,
+           current_user::text AS role,
            pg_catalog.current_schema()::text AS schema,
            pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE') AS may_create,
            pg_catalog.count(relation.oid) AS found,

@@ -139,7 +139,9 @@ class Sqlite(Dialect):
         if closed is None:
             return StateAccess(exists)
         message = f"{closed} cannot be written by this user, so a sweep could not write its state"
-        return StateAccess(exists, StateObstacle(message, "Give this user write access to the file and folder"))
+        return StateAccess(
+            exists, StateObstacle(message, "Give this user write access to the file and folder")
+        )
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:

@@ -43,8 +43,7 @@ def bind_texts(statement: str, parameters: Any) -> tuple[str, Any]:  # noqa: ANN
         return "CAST(? AS TEXT)" if _is_broken(next(values)) else "?"
 
     return _MARK.sub(marked, statement), tuple(
-        value.encode(errors="surrogateescape") if _is_broken(value) else value
-        for value in parameters
+        value.encode(errors="surrogateescape") if _is_broken(value) else value for value in parameters
     )
 
 

@@ -16,8 +16,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.database.values import bind_texts
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
+from gandy.lifecycle.database.values import bind_texts
 from gandy.lifecycle.driver.levels import Level, cut_last, set_null
 from gandy.lifecycle.selection.addresses import refers
 

@@ -168,7 +168,8 @@ def _uncovered(key: ForeignKey) -> str:
     }
     effect = effects.get(key.on_delete, "would block the delete")
     return (
-        f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = [{in_quotes(key)}] to the '
+        f"the foreign key {key.name or 'without a name'} of {key} {effect}; add "
+        f"wait_for = [{in_quotes(key)}] to the "
         f'rule, or children = {{ {in_quotes(key)} = "delete_first" }} to the table (or cascade, set_null)'
     )
 
@@ -185,5 +186,5 @@ def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:
         return
     raise NotCoveredError(
         f"{key} refers to {key.member} alone, and rows of {parent.name} elsewhere may have the same "
-        f'{", ".join(key.parent_columns)}; add wait_for = [{in_quotes(key)}] to the rule'
+        f"{', '.join(key.parent_columns)}; add wait_for = [{in_quotes(key)}] to the rule"
     )

@@ -109,7 +109,7 @@ def _note_unforeseen(resolved: Resolved, error: Exception) -> None:
 
 
 def _must_lead_somewhere(shaper: RuleShaper) -> None:
-    """SQLite lets a key refer to a column that is not there, and then refuses every delete from the parent."""
+    """SQLite lets a key refer to a missing column, and then refuses every delete from the parent."""
     if isinstance(shaper.resolved.rule, Inline | Singleton | Keep):
         return
     going = [shaper.facts.name]
@@ -119,7 +119,7 @@ def _must_lead_somewhere(shaper: RuleShaper) -> None:
                 if column not in shaper.schema.tables[parent].columns:
                     raise NotCoveredError(
                         f"the foreign key of {key} refers to the column {column} of {parent}, which does not "
-                        f"exist: the database refuses every delete from {parent}; correct the key"
+                        "exist: the database refuses to delete any row there; correct the key"
                     )
             going += [key.child] if key.child not in going else []
 
