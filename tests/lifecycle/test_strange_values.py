@@ -24,6 +24,7 @@ from gandy.lifecycle import (
     older_than,
     plan,
     run_contracts,
+    stale_cursor,
     sweep,
     terminal,
 )
@@ -378,3 +379,17 @@ def test_a_key_to_a_missing_column_says_so(sqlite: Ground) -> None:
     [failure] = report.failures
     assert "part.event refers to the column nope of event, which does not exist" in failure.error
     assert sqlite.ids("other") == []
+
+
+@pytest.mark.parametrize("strange", ["2026-03-01T12:00:00.000000+10:00", "when paid", b"x"])
+def test_a_log_with_a_value_that_is_no_instant_keeps_its_cursors(sqlite: Ground, strange: object) -> None:
+    make(sqlite, [ago(hours=2)], name="reader")
+    make(sqlite, [ago(hours=1), ahead(hours=1), strange], name="log")
+    rule = stale_cursor("at", keep_for="1h", log="log", log_at="at")
+
+    assert sqlite.sweep(Table("reader", [rule])).is_clean
+    assert sqlite.ids("reader") == [0]
+
+    sqlite.run("DELETE FROM log WHERE id = 2")
+    sqlite.sweep(Table("reader", [rule]))
+    assert sqlite.ids("reader") == []
