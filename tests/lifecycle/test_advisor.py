@@ -22,7 +22,7 @@ from gandy.lifecycle import (
 from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
-    from gandy.lifecycle.contract.rules import Rule
+    from gandy.lifecycle.contract.rules import OlderThan, Rule
     from gandy.lifecycle.selection.findings import Finding
     from tests.lifecycle.ground import Ground
 
@@ -124,8 +124,6 @@ def test_a_reference_without_an_index_on_the_child_side_is_refused(ground: Groun
 WRONG = [
     (Table("nowhere", [expires("at")]), "no such table"),
     (Table("event", [expires("gone")]), "no column gone"),
-    (Table("event", [older_than("status", keep_for="1h")]), "status"),
-    (Table("event", [older_than("at", keep_for="1h", unit="ms")]), "at"),
     (Table("event", [terminal("state", states=["x"], at="at", keep_for="1h")]), "no column state"),
     (Table("event", [cap(1, per=["tenant"], order_by="at")]), "no column tenant"),
     (Table("event", [expires("at", wait_for=["note.event_id"])]), "no table note"),
@@ -133,6 +131,29 @@ WRONG = [
     (Table("event", [expires("at"), keep("hold", equals=True)]), "no column hold"),
     (Table("event", [drop_partition("at", keep_for="1h")]), "partition"),
 ]
+
+
+MISREAD = [older_than("status", keep_for="1h"), older_than("at", keep_for="1h", unit="ms")]
+
+
+@pytest.mark.parametrize("rule", MISREAD)
+def test_a_column_that_holds_no_such_instants_is_wrong_by_its_type_and_stops_its_rule_by_its_data(
+    ground: Ground, rule: OlderThan
+) -> None:
+    make_events(ground, 20)
+    ground.run("CREATE TABLE fine (id {key}, expires_at {instant})")
+    ground.fill("fine", [(1, ago(days=1))])
+    contract = Contract("app", [Table("fine", [expires("expires_at")]), Table("event", [rule])])
+
+    if ground.kind == "postgresql":
+        with pytest.raises(ContractRefusedError, match=rule.column):
+            sweep([contract], ground.url)
+        assert ground.ids("fine") == [1]
+        return
+    [report] = sweep([contract], ground.url)
+
+    assert [failure.table for failure in report.failures] == ["event"]
+    assert ground.ids("fine") == []
 
 
 @pytest.mark.parametrize(("table", "words"), WRONG)

@@ -15,6 +15,7 @@ from gandy.cli.lifecycle_progress import attended, would_remove
 from gandy.cli.lifecycle_sources import Sources
 from gandy.cli.options import confirm, example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, say
+from gandy.errors import GandyError, TargetFaultError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,36 @@ target_option = click.option(
 table_option = click.option("--table", metavar="T", help="This table only.")
 
 
-@click.group(epilog=example("gandy lifecycle plan --contract lifecycle.toml --target postgresql:///app"))
+class DatabaseGroup(click.Group):
+    """A group whose commands tell in one line what an application's database refuses."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; what a driver raises becomes one of our errors."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            refusal = _refusal(error)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+
+def _refusal(error: Exception) -> GandyError | None:
+    """What a database said to a command that it stopped; None where the fault is another one."""
+    if "sqlalchemy" not in sys.modules:  # an extra
+        return None
+    from psycopg import Error  # noqa: PLC0415  # slow, and needed only here
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415  # the same
+
+    from gandy.lifecycle.database.failures import said  # noqa: PLC0415  # the same
+
+    return TargetFaultError(said(error)) if isinstance(error, DBAPIError | Error) else None
+
+
+@click.group(
+    cls=DatabaseGroup,
+    epilog=example("gandy lifecycle plan --contract lifecycle.toml --target postgresql:///app"),
+)
 def lifecycle() -> None:
     """Keep the tables of any application bounded."""
 

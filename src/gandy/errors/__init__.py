@@ -66,6 +66,7 @@ from gandy.errors.lifecycle import (
     RuleRefusedError,
     StateObstructedError,
     SweepLeaseLostError,
+    TargetFaultError,
 )
 from gandy.errors.manifests import (
     GroupNotFoundError,
@@ -213,6 +214,7 @@ __all__ = [
     "SettingsFileError",
     "StateObstructedError",
     "SweepLeaseLostError",
+    "TargetFaultError",
     "TaskCancelledError",
     "TimezoneNotFoundError",
     "TokenMissingError",

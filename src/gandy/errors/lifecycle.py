@@ -76,6 +76,14 @@ class StateObstructedError(GandyError):
         self.problem = problem
 
 
+class TargetFaultError(GandyError):
+    """The application's database stopped a command: a lock, a timeout, a file that is no database."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the application's database stopped the command: {problem}")
+        self.problem = problem
+
+
 class RuleRefusedError(GandyError):
     """A rule that may not delete here and now; the others go on."""
 

@@ -40,7 +40,8 @@ def check(
         with open_target(contract.target(target), clock=clock) as session:
             known = of_one_database(contract, [*wanted, *others], target)
             findings += _state_findings(session, contract)
-            findings += survey(session, contract, session.now(), contracts=known).findings
+            seen = survey(session, contract, session.now(), contracts=known, is_thorough=True)
+            findings += seen.findings
     return findings
 
 

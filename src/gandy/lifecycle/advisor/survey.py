@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, ProgrammingError
 
 from gandy.errors import ContractTargetError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.units import advise_units
+from gandy.lifecycle.contract.rules import Keep
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.selection.identities import with_null_keys
@@ -57,11 +59,17 @@ class Survey:
 
 
 def survey(
-    session: Session, contract: Contract, now: datetime, *, contracts: Sequence[Contract] = ()
+    session: Session,
+    contract: Contract,
+    now: datetime,
+    *,
+    contracts: Sequence[Contract] = (),
+    is_thorough: bool = False,
 ) -> Survey:
     """Read the catalogue and judge every rule; nothing is written. `contracts` are all of the database.
 
-    The holds that other contracts have recorded there count too.
+    The holds that other contracts have recorded there count too. A thorough one reads more of the data than
+    a sweep has the time for.
     """
     with session.reading() as connection:
         schema = reflect(connection, session.dialect, tables_of(contract))
@@ -71,8 +79,10 @@ def survey(
         everyone = (*known, *declared_elsewhere(recorded, known))
         rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=everyone)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
+        # What cannot be compared is this contract's fault, unless it may be the hold of another one.
+        blamed = Severity.REFUSED if _hold_rows(everyone[1:]) else Severity.WRONG
         for rule in rules:
-            _judge(connection, advisor, rule)
+            _judge(connection, advisor, rule, blamed=blamed, is_thorough=is_thorough)
             _judge_throttle(connection, session.dialect, rule)
     return Survey(contract, schema, tuple(rules), everyone, recorded)
 
@@ -109,7 +119,15 @@ def _judge_throttle(connection: Connection, dialect: Dialect, rule: Resolved) ->
         rule.note(Severity.REFUSED, str(lag), field="throttle", remedy=lag.remedy)
 
 
-def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> None:
+def _hold_rows(contracts: Iterable[Contract]) -> bool:
+    return any(
+        isinstance(rule, Keep) for contract in contracts for table in contract.tables for rule in table.rules
+    )
+
+
+def _judge(
+    connection: Connection, advisor: IndexAdvisor, rule: Resolved, *, blamed: Severity, is_thorough: bool
+) -> None:
     """The database itself refuses what cannot be compared: that is a finding too."""
     if rule.is_refused:
         return
@@ -117,6 +135,10 @@ def _judge(connection: Connection, advisor: IndexAdvisor, rule: Resolved) -> Non
         with nullcontext() if advisor.asks_nothing(rule) else connection.begin_nested():
             advisor.advise(rule)
             if not rule.is_refused:
-                advise_units(connection, rule)
+                advise_units(connection, rule, is_thorough=is_thorough)
+    except (DataError, ProgrammingError) as error:
+        rule.note(blamed, f"the database cannot compare this: {str(error.orig).splitlines()[0]}")
     except DBAPIError as error:
-        rule.note(Severity.WRONG, f"the database cannot compare this: {str(error.orig).splitlines()[0]}")
+        if connection.invalidated:
+            raise
+        rule.note(Severity.REFUSED, f"it could not be judged: {said(error)}")

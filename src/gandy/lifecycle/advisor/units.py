@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, literal, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, case, cast, func, literal, select
 
-from gandy.lifecycle.database.instants import Form, Kind, kind_of_number, kind_of_unit, unit_problem
+from gandy.lifecycle.database.instants import (
+    Form,
+    Kind,
+    is_strange_text,
+    is_text_instant,
+    kind_of_number,
+    kind_of_unit,
+    unit_problem,
+)
 from gandy.lifecycle.database.sampling import sample
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Columns, InlineWatch, PartitionWalk
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.resolved import Resolved
 
 _COUNTED = 10_000
+_LOOKED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +46,26 @@ class _Instants:
         return self.table.clause.c[self.column]
 
 
-def advise_units(connection: Connection, resolved: Resolved) -> None:
+@dataclass(frozen=True, slots=True)
+class _TextEnd:
+    """What one end of a column of texts holds: values that were read, and those that are no instants."""
+
+    read: int
+    kept: int
+    odd: object
+
+
+def advise_units(connection: Connection, resolved: Resolved, *, is_thorough: bool) -> None:
     """Add a finding for every column that is not what it is declared to be."""
     for instants in _instants(resolved):
         if instants.form.kind is Kind.NAIVE:
             _warn(resolved, f"{instants.column} has no time zone; it is read as UTC")
         if instants.form.is_number and not resolved.is_refused:
             _judge(connection, resolved, instants)
+        if instants.form.kind is Kind.TEXT and not resolved.is_refused:
+            samples = sample(connection, instants.table, instants.column)
+            if is_thorough or not all(is_text_instant(value, instants.form) for value in samples):
+                _count_kept_texts(connection, resolved, instants)
 
 
 def _instants(resolved: Resolved) -> Iterator[_Instants]:
@@ -90,6 +112,32 @@ def _count_kept(connection: Connection, resolved: Resolved, instants: _Instants,
             f"{instants.form.kind.value}",
             field="unit",
         )
+
+
+def _count_kept_texts(connection: Connection, resolved: Resolved, instants: _Instants) -> None:
+    """Say how many rows stay because their value is no instant of the column's form.
+
+    They gather at the ends of the column: the rest goes, or is ahead. So only the ends are read.
+    """
+    low = _end_of_texts(connection, instants, instants.values.asc())
+    is_all = low.read < _LOOKED
+    high = _TextEnd(0, 0, None) if is_all else _end_of_texts(connection, instants, instants.values.desc())
+    if kept := low.kept + high.kept:
+        odd = low.odd if low.kept else high.odd
+        _warn(
+            resolved,
+            f"{'' if is_all else 'at least '}{kept:,} rows are kept: their {instants.column} (such as "
+            f"{odd!r}) is no instant in UTC in the form of the others",
+        )
+
+
+def _end_of_texts(connection: Connection, instants: _Instants, end: ColumnElement[object]) -> _TextEnd:
+    values = instants.values
+    filled = select(values.label("value"), is_strange_text(values, instants.form).label("is_strange"))
+    looked = filled.where(*instants.pinned, values.is_not(None)).order_by(end).limit(_LOOKED).subquery()
+    odd = case((looked.c.is_strange, looked.c.value))
+    [read, kept, example] = connection.execute(select(func.count(), func.count(odd), func.max(odd))).one()
+    return _TextEnd(read, kept, example)
 
 
 def _strange(instants: _Instants) -> Iterator[ColumnElement[bool]]:

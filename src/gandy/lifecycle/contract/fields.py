@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
-from typing import TypeVar
+from math import isfinite
+from typing import TypeGuard, TypeVar
 
 from gandy.errors import ContractInvalidError, ContractProblem, DurationFormatError
 from gandy.lifecycle.contract.names import split_reference
@@ -17,6 +18,13 @@ E = TypeVar("E", bound=StrEnum)
 Span = timedelta | str
 # Beyond, an instant so long ago is before the first that Python and SQLite can write.
 LONGEST = timedelta(days=36_500)
+MOST = 2**31 - 1  # that databases count to
+LARGEST = 2**63 - 1  # that a column of whole numbers holds
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Whether it is a text that every database can be sent: a lone surrogate is no character."""
+    return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 class Fields:
@@ -39,7 +47,7 @@ class Fields:
 
     def name(self, field: str, value: object) -> str:
         """Read the name of a table or column."""
-        if isinstance(value, str) and value.strip():
+        if _is_text(value) and value.strip():
             return value
         self.note(field, f"needs a name, not {value!r}")
         return ""
@@ -88,11 +96,13 @@ class Fields:
             self.note(field, str(error))
             return None
 
-    def count(self, field: str, value: object) -> int:
-        """Read a whole number above zero."""
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    def count(self, field: str, value: object, *, most: int = MOST) -> int:
+        """Read a whole number above zero that every database can count to."""
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most:
             return value
-        self.note(field, f"needs a whole number above zero, not {value!r}")
+        is_large = isinstance(value, int) and value > most
+        needed = f"is between 1 and {most}" if is_large else "needs a whole number above zero"
+        self.note(field, f"{needed}, not {value!r}")
         return 1
 
     def unit(self, value: object) -> Unit | None:
@@ -109,7 +119,13 @@ class Fields:
 
     def scalar(self, field: str, value: object) -> Scalar:
         """Read a value that a column can be compared with."""
-        if isinstance(value, str | int | float | bool):
+        if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
+            self.note(field, f"is between {-LARGEST - 1} and {LARGEST} (64 bits), not {value}")
+            return ""
+        if isinstance(value, float) and not isfinite(value):
+            self.note(field, f"needs a number that a column can be compared with, not {value}")
+            return ""
+        if isinstance(value, int | float | bool) or _is_text(value):
             return value
         self.note(field, f"needs a text, a number or a boolean, not {value!r}")
         return ""

@@ -45,6 +45,12 @@ def spelled(table: tuple[str | None, str], columns: tuple[str, ...]) -> str:
     return f"{names}.{','.join(map(_marked, columns))}"
 
 
+def in_quotes(reference: object) -> str:
+    """A reference as a contract writes it, in TOML as in Python."""
+    mark = "'" if '"' in str(reference) else '"'
+    return f"{mark}{reference}{mark}"
+
+
 def split_reference(text: str) -> tuple[str | None, str, tuple[str, ...]] | None:
     """The schema, table and columns of `table.column`, `schema.table.first,second`; None where it is neither.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import ContractInvalidError, ContractProblem
 from gandy.lifecycle.contract import build
-from gandy.lifecycle.contract.fields import Fields
+from gandy.lifecycle.contract.fields import LARGEST, Fields
 from gandy.lifecycle.contract.tables import (
     DEFAULT_BUDGET,
     DEFAULT_EVERY,
@@ -228,7 +228,7 @@ def _budget(fields: Fields, section: Mapping[str, object]) -> Budget:
     values = _section(fields, section, "budget")
     _unknown(fields, values, {"rows", "time"})
     return Budget(
-        rows=fields.count("budget.rows", values.get("rows", DEFAULT_BUDGET.rows)),
+        rows=fields.count("budget.rows", values.get("rows", DEFAULT_BUDGET.rows), most=LARGEST),
         time=fields.span("budget.time", values.get("time", DEFAULT_BUDGET.time)),
     )
 

@@ -15,6 +15,11 @@ def is_interrupted(error: Exception) -> bool:
     return getattr(original(error), "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
 
 
+def unexpected(error: Exception) -> str:
+    """An error that no layer knows: its type says more than its words."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
 def original(error: Exception) -> BaseException:
     """The driver's error, out of what SQLAlchemy wrapped around it."""
     wrapped = getattr(error, "orig", None)

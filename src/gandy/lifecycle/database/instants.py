@@ -15,6 +15,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    false,
     func,
     literal,
     not_,
@@ -27,10 +28,22 @@ from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database import numbers
 from gandy.lifecycle.database.numbers import Window, as_number, is_placeholder
 
-_TEXT = re.compile(r"(\d{4}-\d\d-\d\d)(?:([T ])(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?)?")
+_TEXT = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:([T ])((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_UTC = ("Z", "+00:00", "+0000")
+SEPARATORS = ("", " ", "T")  # between a day and a clock; the first is that of a day alone
+_DAY_LENGTH = len("0000-00-00")
+_MINUTES = "[0-2][0-9]:[0-5][0-9]"
+_SECONDS = f"{_MINUTES}:[0-5][0-9]"
 _ANY_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 # PostgreSQL writes instants that Python cannot: infinities, and years before 1 and after 9999.
 _READABLE = ("0001-01-01", "9999-12-31")
+
+
+class UnreadableError(ValueError):
+    """What a column holds cannot be read as instants: the data stand in the way, not the contract."""
 
 
 class Kind(StrEnum):
@@ -139,37 +152,81 @@ def _read_text(value: str) -> datetime | None:
 def _text_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> ColumnElement[bool]:
     """Compare as text with microseconds but no zone: never early, at most a second late.
 
-    The guards leave out what does not sort with the rest: numbers, another separator, other offsets.
+    An index serves the comparison; the other conditions leave out what is no instant of this form.
     """
     at = cutoff.astimezone(UTC)
     text = type_coerce(column, String)
     if not form.separator:
-        return and_(text < at.strftime("%Y-%m-%d"), _globs(text, _ANY_DAY))
-    zone = func.substr(text, 20)
+        return and_(text < at.strftime("%Y-%m-%d"), _is_text_instant(text, form))
+    written = f"%Y-%m-%d{form.separator}%H:%M:%S.%f"
     just_after = at + timedelta(microseconds=1)
     return and_(
-        text < just_after.strftime(f"%Y-%m-%d{form.separator}%H:%M:%S.%f"),
-        func.substr(text, 11, 1) == form.separator,
-        or_(not_(_globs(zone, "*[-+]*")), _globs(zone, "*+00:00")),
+        text < just_after.strftime(written),
+        not_(_globs(text, at.strftime(written) + "[0-9]*")),  # a part of the microsecond may be ahead
+        _is_text_instant(text, form),
     )
+
+
+def _is_text_instant(text: ColumnElement[str], form: Form) -> ColumnElement[bool]:
+    """The whole text is an instant of this form, in UTC."""
+    day = func.substr(text, 1, 10)
+    # Adding nothing turns February 31 into a day of March: a day is one only if it comes back as it was.
+    is_day = and_(_globs(day, _ANY_DAY), func.date(day, "+0 days") == day, not_(_globs(day, "0000*")))
+    # Its functions read a text up to the first NUL only.
+    is_whole = func.instr(text, func.char(0)) == 0
+    if not form.separator:
+        return and_(func.length(text) == _DAY_LENGTH, is_whole, is_day)
+    is_apart = func.substr(text, _DAY_LENGTH + 1, 1) == form.separator
+    return and_(is_apart, is_whole, is_day, _is_clock(func.substr(text, _DAY_LENGTH + 2)))
+
+
+def _is_clock(rest: ColumnElement[str]) -> ColumnElement[bool]:
+    """Hours and minutes, perhaps seconds and a fraction of them, and a zone that means UTC or none."""
+    clock = case(
+        *((_globs(rest, f"*{zone}"), func.substr(rest, 1, func.length(rest) - len(zone))) for zone in _UTC),
+        else_=rest,
+    )
+    fraction = func.substr(clock, len("00:00:00.") + 1)
+    is_exact = and_(_globs(clock, f"{_SECONDS}.[0-9]*"), not_(_globs(fraction, "*[^0-9]*")))
+    return and_(clock < "24", or_(_globs(clock, _MINUTES), _globs(clock, _SECONDS), is_exact))
+
+
+def is_strange_text(column: ColumnElement[object], form: Form) -> ColumnElement[bool]:
+    """The column holds a value that is no instant of this form of text: its row stays."""
+    text = type_coerce(column, String)
+    is_instant = and_(func.typeof(column) == "text", _is_text_instant(text, form))
+    return and_(column.is_not(None), not_(func.coalesce(is_instant, false())))
 
 
 def _globs(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
     return column.bool_op("GLOB")(literal(pattern))
 
 
+def is_text_instant(value: object, form: Form | None = None) -> bool:
+    """Whether a stored value is an instant that is written as a text in UTC, of this form or of any."""
+    match = _TEXT.fullmatch(value) if isinstance(value, str) else None
+    if match is None or (match[4] or "Z") not in _UTC:
+        return False
+    try:
+        date.fromisoformat(match[1])
+    except ValueError:
+        return False
+    return form is None or form.separator == (match[2] or "")
+
+
 def form_of_texts(samples: list[object], column: str) -> Form:
-    """The form that all sampled texts share; ValueError where they do not share one in UTC."""
-    separators: set[str] = set()
-    for sample in samples:
-        match = _TEXT.fullmatch(sample) if isinstance(sample, str) else None
-        if match is None:
-            raise ValueError(f"{column} holds {sample!r}, which is no instant written as text")
-        if match[4] not in {None, "Z", "+00:00", "+0000"}:
-            raise ValueError(f"{column} holds {sample!r}: an offset other than UTC does not sort as text")
-        separators.add(match[2] or "")
+    """The form that the sampled instants share; UnreadableError where they share none, or there are none."""
+    instants = [sample for sample in samples if is_text_instant(sample)]
+    if samples and not instants:
+        match = _TEXT.fullmatch(samples[0]) if isinstance(samples[0], str) else None
+        if match is not None and (match[4] or "Z") not in _UTC:
+            reason = f"holds {samples[0]!r}: an offset other than UTC does not sort as text"
+        else:
+            reason = f"holds {samples[0]!r}, which is no instant written as text"
+        raise UnreadableError(f"{column} {reason}")
+    separators = {str(instant)[_DAY_LENGTH : _DAY_LENGTH + 1] for instant in instants}
     if len(separators) > 1:
-        raise ValueError(f"{column} holds instants in more than one form: they do not sort as text")
+        raise UnreadableError(f"{column} holds instants in more than one form: they do not sort as text")
     return Form(Kind.TEXT, separators.pop() if separators else "T")
 
 

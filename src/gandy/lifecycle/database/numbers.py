@@ -130,10 +130,16 @@ def as_number(value: object) -> float | Decimal | None:
         return None
 
 
+def is_finite(value: object) -> bool:
+    """Whether a stored value is a number that is neither an infinity nor NaN."""
+    number = as_number(value)
+    return number is not None and Decimal(number).is_finite()
+
+
 def is_placeholder(value: object) -> bool:
     """Whether applications write this number for "never" or "unknown"."""
     number = as_number(value)
-    return number is not None and (number in _PLACEHOLDERS or not Decimal(number).is_finite())
+    return number is not None and (number in _PLACEHOLDERS or not is_finite(number))
 
 
 def _whole(value: int) -> ColumnElement[int]:

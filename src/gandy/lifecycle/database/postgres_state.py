@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STATE = text("""
-    SELECT pg_catalog.pg_is_in_recovery() AS is_standby, current_user::text AS role,
+    SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
+           pg_catalog.current_setting('default_transaction_read_only') = 'on' AS is_read_only,
+           current_user::text AS role,
            pg_catalog.current_schema()::text AS schema,
            pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE') AS may_create,
            pg_catalog.count(relation.oid) AS found,
@@ -39,6 +41,9 @@ def _state_obstacle(row: Row[Any], *, exists: bool) -> StateObstacle | None:
     role = quoted(row.role)
     if row.is_standby:
         return StateObstacle("the server is a standby, which is read only", "Name the primary")
+    if row.is_read_only:
+        message = "default_transaction_read_only is on, so a sweep could not write its state"
+        return StateObstacle(message, f"Run: ALTER ROLE {role} SET default_transaction_read_only = off")
     if row.closed:
         names = ", ".join(row.closed)
         message = f"the role {row.role} may not read and write {names}, where the lifecycle keeps its state"

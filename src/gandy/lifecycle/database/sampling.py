@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Connection, Select, func, literal, select, union_all
+from sqlalchemy import BigInteger, Connection, Select, func, literal, not_, or_, select, union_all
 
-from gandy.lifecycle.database.instants import WINDOWS, kind_of_number
-from gandy.lifecycle.database.numbers import as_number
+from gandy.lifecycle.database.instants import (
+    SEPARATORS,
+    WINDOWS,
+    Form,
+    Kind,
+    is_strange_text,
+    is_text_instant,
+    kind_of_number,
+)
 
 if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import TableFacts
@@ -36,12 +43,15 @@ def _look(connection: Connection, table: TableFacts, column: str) -> list[object
         return _read(connection, oldest, newest)
     lowest = filled.order_by(values.asc()).limit(_EACH_END)
     ends = _read(connection, lowest, filled.order_by(values.desc()).limit(_EACH_END))
-    if all(isinstance(value, str) and as_number(value) is None for value in ends):
-        return ends  # a number comes before every text, so there is none between
+    if any(map(is_text_instant, ends)):
+        return ends  # every predicate leaves out what hides between and is no instant of their form
     kinds = {kind_of_number(value) for value in ends}
     if not kinds or (len(kinds) == 1 and None not in kinds):
         return ends  # all that lies between two values of one unit is of that unit
-    return ends + _between(connection, filled)
+    between = _between(connection, filled)
+    if any(isinstance(value, str | bytes) for value in ends) and not any(map(kind_of_number, between)):
+        between += _texts_between(connection, filled)
+    return ends + between
 
 
 def _between(connection: Connection, filled: Select[Any]) -> list[object]:
@@ -54,6 +64,16 @@ def _between(connection: Connection, filled: Select[Any]) -> list[object]:
         for window in WINDOWS.values()
     )
     return _read(connection, *each)
+
+
+def _texts_between(connection: Connection, filled: Select[Any]) -> list[object]:
+    """The first and last few instants that are written as texts, where the ends are words or blobs."""
+    values = filled.selected_columns[0]
+    forms = (Form(Kind.TEXT, separator) for separator in SEPARATORS)
+    is_instant = or_(*(not_(is_strange_text(values, form)) for form in forms))
+    found = filled.where(values >= literal("0"), values < literal(":"), is_instant)
+    lowest = found.order_by(values.asc()).limit(_EACH_UNIT)
+    return _read(connection, lowest, found.order_by(values.desc()).limit(_EACH_UNIT))
 
 
 def _read(connection: Connection, *parts: Select[Any]) -> list[object]:

@@ -30,8 +30,16 @@ from gandy.lifecycle.database.dialect import (
 from gandy.lifecycle.database.explain import Explain
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
 from gandy.lifecycle.database.failures import original
-from gandy.lifecycle.database.instants import Form, form_of_texts, kind_of_numbers, kind_of_unit
-from gandy.lifecycle.database.numbers import as_number
+from gandy.lifecycle.database.instants import (
+    Form,
+    UnreadableError,
+    form_of_texts,
+    is_text_instant,
+    kind_of_number,
+    kind_of_numbers,
+    kind_of_unit,
+)
+from gandy.lifecycle.database.numbers import as_number, is_finite
 from gandy.lifecycle.database.sampling import sample
 from gandy.lifecycle.database.sqlite_catalogue import read_catalogue
 
@@ -124,13 +132,17 @@ class Sqlite(Dialect):
 
     @override
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        """Only a file that cannot be written stands in the way."""
+        """Only a file that cannot be written stands in the way, or its folder: it holds the journal."""
         exists = set(tables) <= set(connection.execute(_TABLES).scalars())
         file = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
-        if not file or os.access(str(file), os.W_OK):
+        places = [str(file), os.path.dirname(str(file))] if file else []  # noqa: PTH120  # a text for people
+        closed = next((place for place in places if not os.access(place, os.W_OK)), None)
+        if closed is None:
             return StateAccess(exists)
-        message = f"{file} cannot be written by this user"
-        return StateAccess(exists, StateObstacle(message, "Give this user write access to the file"))
+        message = f"{closed} cannot be written by this user, so a sweep could not write its state"
+        return StateAccess(
+            exists, StateObstacle(message, "Give this user write access to the file and folder")
+        )
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:
@@ -147,15 +159,14 @@ class Sqlite(Dialect):
     ) -> Form:
         """Judged by what the column holds, since its declared type binds nothing."""
         samples = sample(connection, table, column.name)
-        holds_numbers = bool(samples) and all(as_number(value) is not None for value in samples)
-        is_digits = holds_numbers and any(isinstance(value, str) for value in samples)
+        numbers = [value for value in samples if is_finite(value)]
+        is_digits = 2 * sum(isinstance(value, str) for value in numbers) > len(numbers)
         declared = kind_of_unit(unit)
         if declared is not None:
-            if samples and all(as_number(value) is None for value in samples):
-                raise ValueError(f"{column.name} holds {samples[0]!r}, so unit = {unit} is wrong")
+            if samples and not numbers:
+                raise UnreadableError(f"{column.name} holds {samples[0]!r}, so unit = {unit} is wrong")
             return Form(declared, is_digits=is_digits)
-        is_declared_number = isinstance(column.type, Integer | BigInteger | Numeric | Float)
-        if unit is None and (holds_numbers or (is_declared_number and not samples)):
+        if unit is None and _holds_numbers(samples, column):
             return Form(kind_of_numbers(samples), is_digits=is_digits)
         return form_of_texts(samples, column.name)
 
@@ -234,6 +245,21 @@ class Sqlite(Dialect):
         )
         declaration = str(found.scalar_one()).casefold()
         return "check" in declaration and column.casefold() in declaration.split("check", 1)[1]
+
+
+def _holds_numbers(samples: Sequence[object], column: ColumnFacts) -> bool:
+    """Whether a column without a unit writes instants as numbers; placeholders speak for numbers too."""
+    texts = [value for value in samples if is_text_instant(value)]
+    numbers = [value for value in samples if kind_of_number(value) is not None]
+    if texts and numbers:
+        raise UnreadableError(
+            f"{column.name} holds {texts[0]!r} and {numbers[0]!r}: instants in more than one form"
+        )
+    if texts or numbers:
+        return bool(numbers)
+    if not samples:
+        return isinstance(column.type, Integer | BigInteger | Numeric | Float)
+    return all(as_number(value) is not None for value in samples)
 
 
 def _is_about(step: str, table: str) -> bool:

@@ -14,9 +14,11 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
 from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
+from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
 from gandy.lifecycle.database.sqlite import Sqlite
+from gandy.lifecycle.database.values import bind_texts, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
+_ENFORCE_KEYS = "PRAGMA foreign_keys = ON"
 # The driver reads instants and spans in these styles only, whatever the role or database has set.
 _STYLES = (
     "SELECT pg_catalog.set_config('TimeZone', 'UTC', false),"
@@ -99,7 +102,7 @@ def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]
     try:
         connection = engine.connect()
     except DBAPIError as error:
-        raise DatabaseUnreachableError(url.render_as_string(), str(error.orig).strip()) from error
+        raise DatabaseUnreachableError(url.render_as_string(), said(error)) from error
     with connection:
         yield Session(connection, dialect, clock)
 
@@ -151,8 +154,14 @@ def _sqlite_engine(url: URL) -> sa.Engine:
     )
 
     @sa.event.listens_for(engine, "connect")
-    def _enforce_keys(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
-        connection.execute("PRAGMA foreign_keys = ON")
+    def _prepare(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
+        connection.text_factory = read_text
+        connection.execute(_ENFORCE_KEYS)
+
+    @sa.event.listens_for(engine, "before_cursor_execute", retval=True)
+    def _bind(*call: Any) -> tuple[str, Any]:  # noqa: ANN401  # the driver's own
+        [_connection, _cursor, statement, parameters, _context, _is_many] = call
+        return bind_texts(statement, parameters)
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:

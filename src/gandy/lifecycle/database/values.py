@@ -1,12 +1,13 @@
-"""Keys of rows as JSON text and back: cursors and quarantined rows are kept that way."""
+"""Keys of rows as JSON text and back, as cursors and quarantined rows are kept; texts that are not UTF-8."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 if TYPE_CHECKING:
@@ -20,6 +21,36 @@ _READERS: dict[str, Callable[[str], object]] = {
     "bytes": base64.b64decode,
     "text": str,
 }
+
+# A question mark within quotes is a part of a name or a text.
+_MARK = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(\?)""")
+
+
+def read_text(stored: bytes) -> str:
+    """A text of SQLite, which may hold any bytes: those that are not UTF-8 become lone surrogates."""
+    return stored.decode(errors="surrogateescape")
+
+
+def bind_texts(statement: str, parameters: Any) -> tuple[str, Any]:  # noqa: ANN401  # the driver's own
+    """Send texts that `read_text` gave back as they were stored: as bytes that SQLite reads as a text."""
+    if not isinstance(parameters, tuple) or not any(map(_is_broken, parameters)):
+        return statement, parameters
+    values = iter(parameters)
+
+    def marked(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        return "CAST(? AS TEXT)" if _is_broken(next(values)) else "?"
+
+    return _MARK.sub(marked, statement), tuple(
+        value.encode(errors="surrogateescape") if _is_broken(value) else value for value in parameters
+    )
+
+
+def _is_broken(value: object) -> bool:
+    if not isinstance(value, str) or value.isascii():
+        return False
+    return any("\udc80" <= each <= "\udcff" for each in value)
 
 
 def encode_values(values: tuple[object, ...]) -> str:

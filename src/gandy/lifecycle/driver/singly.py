@@ -17,6 +17,7 @@ from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
+from gandy.lifecycle.database.values import bind_texts
 from gandy.lifecycle.driver.levels import Level, cut_last, set_null
 from gandy.lifecycle.selection.addresses import refers
 
@@ -157,7 +158,7 @@ class _Compiled:
         values = list(self.values)
         for place, part in self.places:
             values[place] = key[part]
-        cursor = driver.execute(self.text, values)
+        cursor = driver.execute(*bind_texts(self.text, tuple(values)))
         return int(cursor.fetchone()[0]) if self.is_count else cursor.rowcount
 
 

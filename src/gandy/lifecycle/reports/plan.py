@@ -95,7 +95,7 @@ def plan(
         url = contract.target(target)
         with open_target(url, clock=clock) as session:
             known = of_one_database(contract, wanted, target)
-            seen = survey(session, contract, session.now(), contracts=known)
+            seen = survey(session, contract, session.now(), contracts=known, is_thorough=True)
             planned += _Planner(session, seen, gone.setdefault(url, Gone())).rules()
     return planned
 

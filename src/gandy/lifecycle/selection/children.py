@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, and_, exists, or_, select
 
+from gandy.lifecycle.contract.names import in_quotes
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
 from gandy.lifecycle.selection.columns import must_be_findable
@@ -225,8 +226,9 @@ def _uncovered(key: ForeignKey) -> str:
     if not key.is_enforced:
         effect = "is NOT ENFORCED, so its rows would be left without what they refer to"
     return (
-        f'the foreign key {key.name or "without a name"} of {key} {effect}; add wait_for = ["{key}"] to the '
-        f'rule, or children = {{ "{key}" = "delete_first" }} to the table (or cascade, set_null)'
+        f"the foreign key {key.name or 'without a name'} of {key} {effect}; add "
+        f"wait_for = [{in_quotes(key)}] to the "
+        f'rule, or children = {{ {in_quotes(key)} = "delete_first" }} to the table (or cascade, set_null)'
     )
 
 
@@ -244,5 +246,5 @@ def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:
         return
     raise NotCoveredError(
         f"{key} refers to {key.member} alone, and rows of {parent.name} elsewhere may have the same "
-        f'{", ".join(key.parent_columns)}; add wait_for = ["{key}"] to the rule'
+        f"{', '.join(key.parent_columns)}; add wait_for = [{in_quotes(key)}] to the rule"
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from gandy.lifecycle.database.instants import UnreadableError
 from gandy.lifecycle.selection.obstacles import Obstacle, ObstructedError
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ def must_be_findable(table: TableName, column: ColumnFacts, *, field: str) -> No
         raise ObstructedError([Obstacle(f"{message}: {doubt.reason}", doubt.remedy, field=field)])
 
 
+class UnjudgedError(WrongFieldError):
+    """A field that cannot be judged here: the data or another contract stand in the way, not this text."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
     """Finds the columns of one table; what is not there is the fault of the field that named it."""
@@ -67,5 +72,7 @@ class ColumnReader:
         column = self.find(field, name)
         try:
             return self.dialect.form_of(self.connection, self.facts, column, unit=unit)
+        except UnreadableError as error:
+            raise UnjudgedError("unit" if unit else field, str(error)) from error
         except ValueError as error:
             raise WrongFieldError("unit" if unit else field, str(error)) from error

@@ -25,7 +25,7 @@ from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import ChildMode, Contract
-from gandy.lifecycle.selection.columns import WrongFieldError, must_be_findable
+from gandy.lifecycle.selection.columns import UnjudgedError, WrongFieldError, must_be_findable
 from gandy.lifecycle.selection.statements import UNTYPED, operand
 from gandy.lifecycle.state.holds import REMEMBERED
 
@@ -57,7 +57,7 @@ class Holds:
                     continue
                 for rule in table.rules:
                     if isinstance(rule, Keep):
-                        _must_exist(facts, rule, contract)
+                        _must_fit(facts, rule, contract)
                         _must_be_judged(facts, rule)
                         yield rule
 
@@ -134,13 +134,18 @@ def _must_be_judged(facts: TableFacts, keep: Keep) -> None:
         must_be_findable(facts.name, facts.columns[keep.column], field="keep")
 
 
-def _must_exist(facts: TableFacts, keep: Keep, contract: Contract) -> None:
+def _must_fit(facts: TableFacts, keep: Keep, contract: Contract) -> None:
+    """Another contract's hold may be out of date: that stops the rules it may hold rows of, no more."""
+    is_gone = contract.source == REMEMBERED
+    remedy = f"; if that contract is gone: gandy lifecycle forget {contract.name}" if is_gone else ""
     if keep.column not in facts.columns:
         known = ", ".join(facts.columns)
-        is_gone = contract.source == REMEMBERED
-        remedy = f"; if that contract is gone: gandy lifecycle forget {contract.name}" if is_gone else ""
-        raise WrongFieldError(
+        raise UnjudgedError(
             "keep",
             f"{facts.name} has no column {keep.column}, which {contract.where} keeps rows by; it has {known}"
             f"{remedy}",
         )
+    try:
+        is_held(facts.clause, keep)
+    except WrongFieldError as error:
+        raise UnjudgedError("keep", f"{error}, as {contract.where} does{remedy}") from error

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, assert_never
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from gandy.errors import GandyError
 from gandy.lifecycle.contract.rules import (
     Cap,
     DropPartition,
@@ -16,8 +20,9 @@ from gandy.lifecycle.contract.rules import (
     StaleCursor,
     Terminal,
 )
+from gandy.lifecycle.database.failures import unexpected
 from gandy.lifecycle.selection.children import NotCoveredError
-from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
+from gandy.lifecycle.selection.columns import ColumnReader, UnjudgedError, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.holds import is_held
 from gandy.lifecycle.selection.obstacles import ObstructedError, unknown_triggers
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts
+
+_LOG = logging.getLogger("gandy.lifecycle")
 
 
 def resolve(
@@ -70,24 +77,51 @@ def tables_of(contract: Contract) -> Iterator[tuple[str | None, str]]:
 
 def _fill(shaper: RuleShaper) -> None:
     """Shape the rule; what does not fit becomes a finding."""
+    resolved = shaper.resolved
     try:
         shaper.obstacles.judge_reading()
-        _shape(shaper, shaper.resolved.rule)
+        _must_lead_somewhere(shaper)
+        _shape(shaper, resolved.rule)
+    except UnjudgedError as error:
+        resolved.note(Severity.REFUSED, str(error), field=error.field)
     except WrongFieldError as error:
-        shaper.resolved.note(Severity.WRONG, str(error), field=error.field)
-    except LookupError as error:
-        shaper.resolved.note(Severity.WRONG, str(error.args[0]), field="wait_for")
+        resolved.note(Severity.WRONG, str(error), field=error.field)
     except NotCoveredError as error:
-        shaper.resolved.note(Severity.REFUSED, str(error), field="children")
+        resolved.note(Severity.REFUSED, str(error), field="children")
     except ObstructedError as error:
         for obstacle in error.obstacles:
-            shaper.resolved.note(
-                Severity.REFUSED, obstacle.message, field=obstacle.field, remedy=obstacle.remedy
-            )
-    for trigger in unknown_triggers(shaper.resolved.declared, shaper.schema):
-        shaper.resolved.note(
-            Severity.WARNING, f"there is no DELETE trigger {trigger} any more", field="triggers"
-        )
+            resolved.note(Severity.REFUSED, obstacle.message, field=obstacle.field, remedy=obstacle.remedy)
+    except (GandyError, SQLAlchemyError):
+        raise
+    except Exception as error:  # noqa: BLE001 whatever one rule raises, the others are judged
+        _note_unforeseen(resolved, error)
+    for trigger in unknown_triggers(resolved.declared, shaper.schema):
+        resolved.note(Severity.WARNING, f"there is no DELETE trigger {trigger} any more", field="triggers")
+
+
+def _note_unforeseen(resolved: Resolved, error: Exception) -> None:
+    """A reference that names nothing is wrong; anything else was not foreseen and stops the rule."""
+    if isinstance(error, LookupError) and not isinstance(error, KeyError | IndexError):
+        resolved.note(Severity.WRONG, str(error.args[0]), field="wait_for")
+        return
+    _LOG.debug("%s of %s raised", resolved.label, resolved.declared.label, exc_info=error)
+    resolved.note(Severity.REFUSED, f"it cannot be judged: {unexpected(error)}")
+
+
+def _must_lead_somewhere(shaper: RuleShaper) -> None:
+    """SQLite lets a key refer to a missing column, and then refuses every delete from the parent."""
+    if isinstance(shaper.resolved.rule, Inline | Singleton | Keep):
+        return
+    going = [shaper.facts.name]
+    for parent in going:
+        for key in shaper.schema.referring_to(parent):
+            for column in key.parent_columns:
+                if column not in shaper.schema.tables[parent].columns:
+                    raise NotCoveredError(
+                        f"the foreign key of {key} refers to the column {column} of {parent}, which does not "
+                        "exist: the database refuses to delete any row there; correct the key"
+                    )
+            going += [key.child] if key.child not in going else []
 
 
 def _shape(shaper: RuleShaper, rule: Rule) -> None:

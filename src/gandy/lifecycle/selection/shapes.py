@@ -20,7 +20,7 @@ from gandy.lifecycle.contract.rules import (
     StaleCursor,
     Terminal,
 )
-from gandy.lifecycle.database.instants import Kind
+from gandy.lifecycle.database.instants import Kind, is_strange_text
 from gandy.lifecycle.selection.children import Family, NotCoveredError
 from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
 from gandy.lifecycle.selection.findings import Severity
@@ -125,6 +125,9 @@ class RuleShaper:
         at = log.clause.c[rule.log_at]
         older = select(1).where(at < self.facts.clause.c[rule.column])
         unread = exists(older.correlate(self.facts.clause))
+        if log_form.kind is Kind.TEXT:  # what is no instant says nothing about its age either
+            strange = select(1).select_from(log.clause).where(is_strange_text(at, log_form))
+            return or_(unread, exists(strange))
         if form.window is None:
             return unread
         # A number that is no instant of the unit says nothing about its age: it counts as unread.

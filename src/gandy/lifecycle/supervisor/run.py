@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gandy.errors import GandyError, RowsStuckError, RuleRefusedError, SweepLeaseLostError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.order import sweep_order
-from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
@@ -274,6 +274,10 @@ class ContractRun:
             self._fail(rule, said(error))
             if self.shift.session.is_lost:
                 raise
+            return False
+        except Exception as error:  # noqa: BLE001 whatever one rule raises, the others go on
+            announce.LOGGER.debug("%s of %s raised", rule.label, rule.declared.label, exc_info=error)
+            self._fail(rule, unexpected(error))
             return False
 
     def _fail(self, rule: Resolved, error: str) -> None:

@@ -14,13 +14,14 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from gandy.errors import (
     ContractRefusedError,
     DatabaseUnreachableError,
+    GandyError,
     StateObstructedError,
     SweepLeaseLostError,
 )
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
-from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
@@ -131,6 +132,11 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
         if by.is_strict and not report.failures:
             raise
         _failed_whole(report, by, said(error))
+    except GandyError:
+        raise
+    except Exception as error:  # noqa: BLE001 whatever one contract raises, the others are kept
+        announce.LOGGER.debug("the contract %s raised", contract.name, exc_info=error)
+        _failed_whole(report, by, unexpected(error))
     return report
 
 
