@@ -101,7 +101,7 @@ LOCKS = [
     Mutant(
         breaks="the guarded lane",
         file="driver/ages.py",
-        old="if guard.selection.is_guarded:",
+        old="if guard.selection.is_guarded or guard.selection.table.may_keep_rows:",
         new="if False:",
         tests=["test_writers.py"],
     ),
@@ -166,6 +166,23 @@ PARTS = [
     ),
 ]
 
+KEPT = [
+    Mutant(
+        breaks="the undoing where a trigger keeps a row",
+        file="driver/levels.py",
+        old="if rows < len(parents) and parents.table.may_keep_rows:",
+        new="if False:",
+        tests=["test_skipping_triggers.py"],
+    ),
+    Mutant(
+        breaks="the undoing where a trigger keeps a row that hangs on another",
+        file="driver/levels.py",
+        old="if level.rows.table.may_keep_rows and self._is_any_left(level.rows):",
+        new="if False:",
+        tests=["test_skipping_triggers.py"],
+    ),
+]
+
 QUARANTINE = [
     Mutant(
         breaks="the quarantine of rows that cannot go",
@@ -190,4 +207,4 @@ QUARANTINE = [
     ),
 ]
 
-DRIVING = (*CAPS, *LEASES, *LOCKS, *PARTS, *QUARANTINE)
+DRIVING = (*CAPS, *LEASES, *LOCKS, *PARTS, *KEPT, *QUARANTINE)

@@ -149,6 +149,20 @@ KEYS = [
         new="guards=())",
         tests=["test_rules.py"],
     ),
+    Mutant(
+        breaks="the stop for a key that is compared otherwise than by a statement",
+        file="selection/children.py",
+        old="    if key.doubt is None:",
+        new="    if True:",
+        tests=["test_equality.py"],
+    ),
+    Mutant(
+        breaks="the stop for values of a type whose operator is hidden",
+        file="selection/columns.py",
+        old="if (doubt := column.comparison.hidden) is not None:",
+        new="if (doubt := column.comparison.hidden) is not None and False:",
+        tests=["test_equality.py"],
+    ),
 ]
 
 OBSTACLES = [
@@ -249,4 +263,28 @@ NUMBERS = [
     ),
 ]
 
-JUDGING = (*HOLDS, *KEYS, *OBSTACLES, *NUMBERS)
+CONFIRMATION = [
+    Mutant(
+        breaks="what other rules take from the same table",
+        file="supervisor/confirmation.py",
+        old="together = [mine, *self._beside(walk, mine.table.name)]",
+        new="together = [mine]",
+        tests=["test_confirmation_sums.py"],
+    ),
+    Mutant(
+        breaks="the question after a change of what selects rows",
+        file="supervisor/confirmation.py",
+        old="return agreement.may_take_more_than(Agreement.read(state.agreed))",
+        new="return False",
+        tests=["test_confirmation.py"],
+    ),
+    Mutant(
+        breaks="the question where it cannot be counted in time",
+        file="supervisor/confirmation.py",
+        old="        except TimeoutError:\n            return Held(",
+        new="        except TimeoutError:\n            return None and Held(",
+        tests=["test_confirmation.py"],
+    ),
+]
+
+JUDGING = (*HOLDS, *KEYS, *OBSTACLES, *NUMBERS, *CONFIRMATION)
