@@ -74,10 +74,17 @@ class Judge:
             if place not in ruling.roots and not self.is_blocked(ruling.rule, place, gone=gone - {place})
         }
         for place in fresh:
-            # Not through rows that may be gone: what hangs on those, a held row perhaps, would stay behind.
-            ruling.taken |= self.family(ruling.rule, place, gone=gone - {place})
+            ruling.taken |= self._going_with(ruling.rule, place, gone)
         ruling.roots |= fresh
         return bool(fresh)
+
+    def _going_with(self, rule: Rule, place: Place, gone: set[Place]) -> set[Place]:
+        """All that hangs on a row that may go, or what is left of that once other rules were there first."""
+        family = self.family(rule, place)
+        if not self.is_blocked(rule, place, gone=gone - family):
+            return family
+        # Not through rows that may be gone: what hangs on those, a held row perhaps, would stay behind.
+        return self.family(rule, place, gone=gone - {place})
 
     def _heavy(self, ruling: Ruling) -> set[Place]:
         """The rows with which more would go than go at once, where they cannot go in parts."""
