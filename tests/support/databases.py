@@ -8,7 +8,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MIGRATED = "migrated"
 STATEMENTS = parse_statements(Path(__file__).with_name("recycling.sql").read_text(encoding="utf-8"))
+#: What tells whether a database is as it was; of an empty one all is dropped first.
+_SEEN_BY: dict[str | None, str] = {None: "left", MIGRATED: "catalogue"}
 
 
 class DatabaseHome(ABC):
@@ -29,7 +31,7 @@ class DatabaseHome(ABC):
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._templates: dict[str, str] = {}
-        self._clean: dict[str, list[str]] = {}
+        self._clean: dict[str | None, list[str]] = {}
 
     def template(self, name: str, prepare: Callable[[str], None]) -> str:
         """Prepare a template by its URL on the first call; `prepare` must leave no connection open."""
@@ -43,12 +45,12 @@ class DatabaseHome(ABC):
     @contextlib.contextmanager
     def database(self, template: str | None = None) -> Iterator[str]:
         """Yield the URL of a fresh database, empty or like the template, and clean or drop it afterwards."""
-        clean = [] if template is None else self._clean.setdefault(template, [])
+        clean = self._clean.setdefault(template, [])
         database = clean.pop() if clean else self._make(template)
         try:
             yield self.url(database)
         finally:
-            if template == MIGRATED and self._clean_up(database):
+            if template in {None, MIGRATED} and self._clean_up(database, template):
                 clean.append(database)
             else:
                 self._drop(database)
@@ -58,8 +60,8 @@ class DatabaseHome(ABC):
         self._create(database, None if template is None else self._templates[template])
         return database
 
-    def _clean_up(self, database: str) -> bool:  # noqa: ARG002 a file is copied faster than it is emptied
-        """Make a migrated database as it was before its test, and say whether that could be done."""
+    def _clean_up(self, database: str, template: str | None) -> bool:  # noqa: ARG002 files are copied faster
+        """Make a database as it was before its test, and say whether that could be done."""
         return False
 
     @abstractmethod
@@ -105,7 +107,7 @@ class PostgresHome(DatabaseHome):
         super().__init__()
         self.dsn = dsn
         self.label = label
-        self._catalogue: tuple[object, ...] | None = None
+        self._catalogues: dict[str | None, object] = {}
         # Without fsync a copy of the files is several times faster than one through the log.
         self._clone = "CREATE DATABASE {} TEMPLATE {}" + (" STRATEGY FILE_COPY" if copies_files else "")
 
@@ -123,21 +125,24 @@ class PostgresHome(DatabaseHome):
 
     def _make(self, template: str | None) -> str:
         database = super()._make(template)
-        if template == MIGRATED and self._catalogue is None:
+        if template in _SEEN_BY and template not in self._catalogues:
             with psycopg.connect(self.url(database), autocommit=True) as connection:
-                self._catalogue = connection.execute(STATEMENTS["catalogue"].encode()).fetchone()
+                self._catalogues[template] = _catalogue(connection, template)
         return database
 
-    def _clean_up(self, database: str) -> bool:
-        """Empty a database of Gandy's: a clone of its many partitions takes ten times as long."""
-        if self._catalogue is None:
+    def _clean_up(self, database: str, template: str | None) -> bool:
+        """Empty a database: a new one takes ten times as long."""
+        if template not in self._catalogues:
             return False
         try:
             with psycopg.connect(self.url(database), autocommit=True) as connection:
                 connection.execute(STATEMENTS["hang_up"].encode())
-                if connection.execute(STATEMENTS["catalogue"].encode()).fetchone() != self._catalogue:
+                if template is None:
+                    connection.execute(STATEMENTS["clear"].encode())
+                if _catalogue(connection, template) != self._catalogues[template]:
                     return False
-                connection.execute(STATEMENTS["wipe"].encode())
+                if template == MIGRATED:
+                    connection.execute(STATEMENTS["wipe"].encode())
         except psycopg.Error:
             return False
         return True
@@ -148,3 +153,7 @@ class PostgresHome(DatabaseHome):
     def _command(self, command: str, *names: str) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             connection.execute(sql.SQL(command).format(*map(sql.Identifier, names)))
+
+
+def _catalogue(connection: psycopg.Connection[Any], template: str | None) -> object:
+    return connection.execute(STATEMENTS[_SEEN_BY[template]].encode()).fetchone()

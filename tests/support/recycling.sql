@@ -26,3 +26,27 @@ UPDATE gandy.manifest SET depends_on_manifest_id = NULL, schedule_type = 'none' 
 DELETE FROM gandy.manifest;
 DELETE FROM gandy.manifest_group;
 SELECT setval(s.oid, 1, false) FROM pg_class s WHERE s.relkind = 'S' AND s.relnamespace = 'gandy'::regnamespace
+
+-- name: clear
+-- All that an application made, in whatever schema; a test that did more is found by what is left.
+DO $$
+DECLARE
+    mine record;
+BEGIN
+    FOR mine IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' LOOP
+        EXECUTE format('DROP SCHEMA %I CASCADE', mine.nspname);
+    END LOOP;
+    CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+    GRANT USAGE ON SCHEMA public TO PUBLIC;
+END
+$$
+
+-- name: left
+SELECT (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_type), (SELECT count(*) FROM pg_proc),
+       (SELECT count(*) FROM pg_operator), (SELECT count(*) FROM pg_collation), (SELECT count(*) FROM pg_cast),
+       (SELECT count(*) FROM pg_extension), (SELECT count(*) FROM pg_event_trigger), (SELECT count(*) FROM pg_language),
+       (SELECT count(*) FROM pg_publication), (SELECT count(*) FROM pg_foreign_server), (SELECT count(*) FROM pg_default_acl),
+       (SELECT count(*) FROM pg_largeobject_metadata),
+       (SELECT string_agg(nspname || coalesce(nspacl::text, ''), ',' ORDER BY nspname) FROM pg_namespace WHERE nspname !~ '^pg_t'),
+       (SELECT coalesce(datacl::text, '') || datconnlimit || datallowconn FROM pg_database WHERE datname = current_database()),
+       (SELECT count(*) FROM pg_db_role_setting d JOIN pg_database b ON b.oid = d.setdatabase WHERE b.datname = current_database())

@@ -117,6 +117,19 @@ def test_a_fresh_database_is_empty_and_dropped_with_its_connections(postgres_ser
     left_open.close()
 
 
+def test_a_database_is_used_again_only_if_it_is_as_it_was(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as first:
+        ask(first, "CREATE TABLE public.mark AS SELECT 7 AS n")
+        ask(first, "CREATE SCHEMA aside CREATE TABLE mark (n int)")
+    with postgres_server.database() as second:
+        assert second == first
+        assert ask(second, "SELECT count(*) FROM pg_class WHERE relname = 'mark'") == [0]
+        [name] = ask(second, "SELECT current_database()")
+        ask(second, f"ALTER DATABASE {name} SET datestyle = german")
+    with postgres_server.database() as third:
+        assert third != first
+
+
 @pytest.mark.parametrize("mode", ["fast", "immediate", "crash"])
 def test_committed_rows_are_there_after_a_restart(
     private_postgres_server: ThrowawayServer, mode: StopMode
