@@ -227,4 +227,5 @@ def keep_tables(walk: Walk) -> None:
         link.execute(OLD_ROWS)
     with walk.serving("lifecycle", "run", *BY_CONTRACT, *target, until="outbox.lifecycle_pruned"):
         assert walk.json("lifecycle", "plan", *BY_CONTRACT, *target)[0]["rows"] == 0
+    assert walk.json("lifecycle", "forget", "outbox", "--yes", *target)["rules"] == 1
     walk.variables |= {"GANDY_APP": "billing:app"}

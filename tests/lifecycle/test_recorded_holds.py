@@ -127,6 +127,34 @@ def test_a_contract_that_was_never_kept_cannot_be_forgotten(notes: Ground) -> No
         forget(notes.url, "legal")
 
 
+def test_a_held_table_that_was_renamed_stops_the_rules_that_may_mean_it(notes: Ground) -> None:
+    notes.run("DROP TABLE page")
+    kept_by(notes, legal(keep("held", equals=True)))
+    notes.run("ALTER TABLE note RENAME TO memo", "CREATE TABLE other (id {key}, at {instant})")
+    notes.fill("other", [(1, ago(days=9))])
+    contract = Contract("sweeps", [Table("memo", [RULE]), Table("other", [RULE])])
+
+    [report] = run_contracts([contract], notes.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert [failure.table for failure in report.failures] == ["memo"]
+    assert "forget legal" in report.failures[0].error
+    assert (notes.ids("memo"), notes.ids("other")) == ([1, 2, 3], [])
+
+
+def test_a_contract_that_keeps_rows_of_a_renamed_table_is_not_forgotten(notes: Ground) -> None:
+    notes.run("DROP TABLE page")
+    kept_by(notes, legal(keep("held", equals=True)))
+    notes.run("ALTER TABLE note RENAME TO memo")
+    run_contracts(
+        [legal(keep("held", equals=True))], notes.url, attendance=Attendance(clock=ManualClock(NOW))
+    )
+
+    contract = Contract("sweeps", [Table("memo", [RULE])])
+    run_contracts([contract], notes.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert notes.ids("memo") == [1, 2, 3]
+
+
 CONTRACTS = """
 version = 1
 [lifecycle.{name}]

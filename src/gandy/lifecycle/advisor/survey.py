@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.selection.identities import with_null_keys
 from gandy.lifecycle.selection.resolve import resolve, tables_of
-from gandy.lifecycle.state.holds import declared_elsewhere, read_holds
+from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,6 +77,7 @@ def survey(
         known = tuple(contracts) or (contract,)
         recorded = read_holds(connection, schema)
         everyone = (*known, *declared_elsewhere(recorded, known))
+        schema = replace(schema, absent=absent_tables(connection, schema, everyone))
         rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=everyone)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
         # What cannot be compared is this contract's fault, unless it may be the hold of another one.

@@ -223,6 +223,12 @@ class SchemaFacts:
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
     state: frozenset[tuple[str, str]] = frozenset()  # columns of the lifecycle's own tables, if readable
     may_write_state: bool = True
+    lineage: Lineage = field(default_factory=Lineage)
+    absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there
+
+    def kin(self, table: TableName) -> set[TableName]:
+        """The table with all that its rows are in: what it belongs to, and its partitions and heirs."""
+        return {table, *self.lineage.ancestors(table), *self.lineage.descendants(table)}
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
         """The table of this name, without a schema the first on the search path; None where there is none."""

@@ -46,6 +46,7 @@ def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> Sc
         catalogue.own_tables,
         catalogue.state,
         catalogue.may_write_state,
+        catalogue.lineage,
     )
 
 

@@ -24,7 +24,8 @@ from sqlalchemy import (
 from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
-from gandy.lifecycle.contract.tables import ChildMode, Contract
+from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
+from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.selection.columns import UnjudgedError, WrongFieldError, must_be_findable
 from gandy.lifecycle.selection.statements import UNTYPED, operand
 from gandy.lifecycle.state.holds import REMEMBERED
@@ -50,16 +51,26 @@ class Holds:
 
     def keeps(self, facts: TableFacts) -> Iterator[Keep]:
         """What keeps rows of this table; a column that is not there cannot be judged."""
+        kin = self.schema.kin(facts.name)
         for contract in self.contracts:
             for table in contract.tables:
-                found = self.schema.find(table.name, table.schema)
-                if found is None or found.name != facts.name:
+                mine = [rule for rule in table.rules if isinstance(rule, Keep)]
+                if (table.schema, table.name) in self.schema.absent:
+                    _must_not_be_meant(facts, table.label, mine, contract=contract)
+                if kin.isdisjoint(self._meant(table)):
                     continue
-                for rule in table.rules:
-                    if isinstance(rule, Keep):
-                        _must_fit(facts, rule, contract)
-                        _must_be_judged(facts, rule)
-                        yield rule
+                for rule in mine:
+                    _must_fit(facts, rule, contract)
+                    _must_be_judged(facts, rule)
+                    yield rule
+
+    def _meant(self, table: Table) -> list[TableName]:
+        """The table, or every one that a name without a schema may mean."""
+        found = self.schema.find(table.name, table.schema)
+        if found is not None:
+            return [found.name]
+        schemas = [table.schema] if table.schema is not None else self.schema.search_path
+        return [TableName(each, table.name) for each in (*schemas, self.schema.default_schema)]
 
     def not_held(self, facts: TableFacts) -> Iterator[ColumnElement[bool]]:
         """The row itself is not held."""
@@ -127,6 +138,18 @@ def _as_boolean(keep: Keep) -> bool:
     raise WrongFieldError(
         "keep", f"{keep.column} is boolean, so equals = {keep.equals!r} would hold no row; say true or false"
     )
+
+
+def _must_not_be_meant(facts: TableFacts, label: str, keeps: Sequence[Keep], *, contract: Contract) -> None:
+    """A held table that is gone may have been renamed to this one."""
+    for keep in keeps:
+        if keep.column in facts.columns:
+            raise UnjudgedError(
+                "keep",
+                f"{contract.where} keeps rows of {label} by {keep.column}; there is no such table any more, "
+                f"and {facts.name} has that column. If it was renamed, name it there; if the contract is "
+                f"gone: gandy lifecycle forget {contract.name}",
+            )
 
 
 def _must_be_judged(facts: TableFacts, keep: Keep) -> None:

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, inspect, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
@@ -17,7 +17,7 @@ from gandy.lifecycle.state.tables import HOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gandy.lifecycle.database.facts import SchemaFacts
+    from gandy.lifecycle.database.facts import SchemaFacts, Wanted
     from gandy.lifecycle.database.target import Session
 
 REMEMBERED = "as this database remembers"  # where the contract itself is not at hand
@@ -38,6 +38,21 @@ class Hold:
         """The rule, as the contract declares it."""
         equals: Scalar = json.loads(self.equals)
         return Keep(column=self.column_name, equals=equals)
+
+
+def absent_tables(
+    connection: Connection, schema: SchemaFacts, contracts: Iterable[Contract]
+) -> frozenset[Wanted]:
+    """Tables that contracts keep rows of, and that are not there: each may have been renamed."""
+    inspector = inspect(connection)
+    return frozenset(
+        (table.schema, table.name)
+        for contract in contracts
+        for table in contract.tables
+        if any(isinstance(rule, Keep) for rule in table.rules)
+        and schema.find(table.name, table.schema) is None
+        and not inspector.has_table(table.name, schema=table.schema)
+    )
 
 
 def _holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
@@ -62,8 +77,9 @@ def record_holds(
     session: Session, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
 ) -> None:
     """Write down what a contract keeps now, in the place of what it kept before."""
-    mine = _holds_of(contract, schema)
     before = {hold for hold in recorded if hold.scheduler == contract.name}
+    gone = {name for _, name in schema.absent}
+    mine = _holds_of(contract, schema) | {hold for hold in before if hold.table_name in gone}
     if mine == before:
         return
     with session.writing() as connection:
