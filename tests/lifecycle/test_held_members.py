@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 RULE = older_than("at", keep_for="7d")
 HELD = keep("held", equals=True)
 PARTITIONED = (
-    "CREATE TABLE root (id bigint, at timestamptz, held boolean, PRIMARY KEY (id, at))"
-    " PARTITION BY RANGE (at)",
+    """CREATE TABLE root (id bigint, at timestamptz, held boolean, PRIMARY KEY (id, at))
+    PARTITION BY RANGE (at)""",
     "CREATE TABLE member PARTITION OF root FOR VALUES FROM (MINVALUE) TO ('2026-02-25')",
 )
 INHERITED = (

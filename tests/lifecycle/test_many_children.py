@@ -309,6 +309,26 @@ def test_a_child_that_cannot_go_sets_its_parent_aside(ground: Ground, *, is_sile
     assert ("a trigger keeps a row" if is_silent else "not now") in row.error
 
 
+@pytest.mark.parametrize("rule", [OLD, expires("at")], ids=["in parts", "whole"])
+@pytest.mark.parametrize("table", ["parent", "child"])
+def test_a_trigger_that_ends_the_transaction_sets_a_parent_with_many_children_aside(
+    sqlite: Ground, table: str, rule: Rule
+) -> None:
+    make(sqlite, children=500, grandchildren=0)
+    column = "id" if table == "parent" else "parent_id"
+    sqlite.run(
+        f"CREATE TRIGGER guard BEFORE DELETE ON {table} WHEN OLD.{column} = 2"
+        " BEGIN SELECT RAISE(ROLLBACK, 'not now'); END"
+    )
+
+    report = sweep(sqlite, contract_of(rule, triggers=(f"{table}.guard",)))
+
+    assert report.failures == []
+    assert sqlite.ids("parent") == [2]
+    [row] = quarantine(sqlite.url)
+    assert "not now" in row.error
+
+
 def guard_child(ground: Ground, *, is_silent: bool) -> None:
     """A trigger that refuses to delete children of the second parent, or skips them."""
     if ground.kind == "sqlite":

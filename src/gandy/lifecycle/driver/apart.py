@@ -109,6 +109,6 @@ class RowsApart:
         driver = self.connection.connection.driver_connection
         if isinstance(driver, sqlite3.Connection) and not driver.in_transaction:
             trials.refused[address] = said(error)
-            raise TransactionEndedError from error
+            raise TransactionEndedError(error) from error
         self.connection.exec_driver_sql(_UNDO)
         return said(error)

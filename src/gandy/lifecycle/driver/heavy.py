@@ -7,6 +7,8 @@ life in between, no part of it goes: it is set aside.
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,7 @@ from gandy.lifecycle.driver.levels import (
     lock_levels,
     lock_some,
 )
+from gandy.lifecycle.driver.singly import TransactionEndedError
 from gandy.lifecycle.driver.ties import Stretch, find_end
 from gandy.lifecycle.selection.addresses import Rows, parents_of, refers, rows_of
 
@@ -131,6 +134,18 @@ class HeavyLane:
 
     def advance(self, after: Values | None, limit: int) -> Advanced | None:
         """Delete the next row with all that hangs on it, or a part of that, in one transaction."""
+        try:
+            return self._advance(after, limit)
+        except TransactionEndedError as ended:
+            return self._ended(said(ended.cause))
+
+    def _ended(self, reason: str) -> Advanced:
+        """Nothing of the transaction is left: the row is set aside in another one."""
+        assert self.end is not None  # noqa: S101  # a row of the batch ended it
+        self._careful.set_aside(self.end, reason)
+        return Advanced(self.end, is_full=True, rows=0, counts={}, set_aside=1, reason=reason)
+
+    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
         self._reached, self.end = (after,), None
         with self._shift.session.batch(self._shift.patience) as connection:
             end, is_full = find_end(connection, self._guard.selection, after=after, limit=1)
@@ -166,7 +181,7 @@ class HeavyLane:
             return self._set_aside(connection, row, passed, reason=self._refusal(connection, row))
         removal = Removal.on(connection, self._shift.label)
         try:
-            with connection.begin_nested():
+            with _savepoint(connection):
                 if does_fit:
                     rows = removal.remove(row, part.levels)
                     return replace(passed, rows=rows, counts=removal.gone)
@@ -197,6 +212,27 @@ class HeavyLane:
             bound=self._most,
             tables=" and ".join(dict.fromkeys(self._shift.label(child.table.name) for child in children)),
         )
+
+
+@contextmanager
+def _savepoint(connection: Connection) -> Iterator[None]:
+    """A savepoint that may be gone at its end: a trigger on SQLite can roll the whole transaction back."""
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        with connection.begin_nested():
+            yield
+        return
+    connection.exec_driver_sql("SAVEPOINT gandy_part")
+    try:
+        yield
+    except (DBAPIError, RowKeptError) as error:
+        if not driver.in_transaction:
+            raise TransactionEndedError(error) from error
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT gandy_part")
+        raise
+    finally:
+        if driver.in_transaction:
+            connection.exec_driver_sql("RELEASE SAVEPOINT gandy_part")
 
 
 def _remove_part(removal: Removal, part: Part) -> int:

@@ -49,6 +49,10 @@ class Removed:
 class TransactionEndedError(Exception):
     """A trigger of one row rolled the whole transaction back; SQLite's RAISE(ROLLBACK) does."""
 
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
 
 @dataclass(slots=True)
 class Trials:
@@ -108,7 +112,7 @@ class _OneByOne:
             raise DBAPIError(None, None, error) from error
         if not driver.in_transaction:
             trials.refused[address] = said(error)
-            raise TransactionEndedError from error
+            raise TransactionEndedError(error) from error
         driver.execute(_UNDO)
         return said(error)
 
