@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gandy.store.dispatching import DispatchRequest
     from gandy.store.statements import Rows
 
-HELD_PART: Final = 4  # of the room under a cap, one in so many may be held in advance
+HELD_PART: Final = 4  # of the room under a cap, one place in this many may be held in advance
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ def test_reference_to_a_row_that_went_may_be_cut(court: Court) -> None:
 
 
 def bounded(rules: str, bound: int) -> str:
-    """Parents of which one batch holds so many rows, children included."""
+    """Parents that one batch holds with this many rows, children included."""
     text = contract("app", parents(rules, CHILDREN))
     return text.replace("[lifecycle.app]", f"[lifecycle.app]\nbatch = {{ start = 1, max = {bound} }}", 1)
 

@@ -55,7 +55,7 @@ class Fitting:
                     raise
 
     def learn(self, rows: int, room: Room) -> None:
-        """Take in what so many rows took along."""
+        """Take in what these rows took along."""
         if rows:
             self._rows = max(1, min(2 * rows, self.bound * rows // (self.bound - room.left)))
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child
 
 _MOST_COUNTED = 1_000_000
-WHOLE_BATCHES = 10  # a row that may not go in parts goes whole up to so many times what a batch may hold
+WHOLE_BATCHES = 10  # a row that may not go in parts goes whole up to this many times what a batch holds
 _STUCK = "{rows} rows that refer to it were deleted or let go, and are still there; does a trigger keep them?"
 _REFUSED = (
     "{rows} rows would go with it, and one row goes with at most {bound:,} at once; the rule may come to "

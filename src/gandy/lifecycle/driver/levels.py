@@ -95,7 +95,7 @@ def _lock(connection: Connection, parents: Rows, child: Child, *, room: Room) ->
 
 
 def lock_some(connection: Connection, child: Child, parents: Rows, *, most: int) -> list[Values]:
-    """Lock so many of the rows that refer to the parents."""
+    """Lock rows that refer to the parents, up to a limit."""
     rows = rows_of(child.table, has_locks=parents.has_locks)
     addresses: dict[Values, None] = {}
     for part in parents.parts():
@@ -105,7 +105,7 @@ def lock_some(connection: Connection, child: Child, parents: Rows, *, most: int)
 
 
 def _count_of(connection: Connection, child: Child, parents: Rows, *, most: int) -> int:
-    """How many rows refer to the parents, reading no more than so many."""
+    """How many rows refer to the parents, counted up to a limit."""
     counted = 0
     for part in parents.parts():
         some = _some_of(child, part, (literal(1).label("one"),), most=most - counted)
@@ -116,7 +116,7 @@ def _count_of(connection: Connection, child: Child, parents: Rows, *, most: int)
 def _some_of(
     child: Child, parents: Rows, columns: Columns, *, most: int, is_locking: bool = False
 ) -> Select[Any]:
-    """So many of the rows that refer to the parents.
+    """Rows that refer to the parents, up to a limit.
 
     A limit makes PostgreSQL prefer a plan that begins soon: it would merge the whole index of the reference
     with the parents. Where there is such an index, it is searched for one parent after the other instead.

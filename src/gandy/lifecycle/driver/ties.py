@@ -99,7 +99,7 @@ class Ties:
         self._is_inside = is_full and len(end) > 1 and after is not None and after[0] == end[0]
 
     def settled(self, stretch: Stretch, rows: int) -> None:
-        """So many of the rows are gone or in quarantine."""
+        """This many of the rows are gone or in quarantine."""
         if stretch.listed is not None and rows < len(stretch.listed):
             self.has_missed = True
 
