@@ -134,6 +134,11 @@ def old_state(before: datetime) -> RowWalk:
     return _walk("service_state", "find_old_state", "delete_old_state", before=before)
 
 
+def expired_web_keys(before: datetime) -> RowWalk:
+    """Walk the sessions and codes of the dashboard whose time is over."""
+    return _walk("web_key", "find_expired_web_keys", "delete_expired_web_keys", before=before)
+
+
 def idle_groups(before: datetime) -> RowWalk:
     """Walk the groups that are no more than a name, and that nothing has borne for long."""
     return RowWalk(

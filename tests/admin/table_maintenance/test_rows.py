@@ -100,6 +100,28 @@ async def test_a_row_goes_after_its_span_and_the_span_is_a_setting(
     assert left() == set()
 
 
+async def test_a_session_or_code_of_the_dashboard_goes_once_its_time_is_over(past: Past) -> None:
+    now = past.world.clock.now
+    for kind in ("session", "code"):
+        for name, age in (("over", SECOND), ("just over", 0 * SECOND), ("valid", -SECOND)):
+            past.insert(
+                "web_key",
+                id=f"{kind} {name}",
+                owner="shop",
+                kind=kind,
+                secret="s",
+                token="operator",
+                name="ada",
+                created_at=now - DAY,
+                expires_at=now - age,
+            )
+
+    await past.table_maintenance()
+
+    left = {row["id"] for row in past.world.rows("SELECT id FROM web_key")}
+    assert left == {"session valid", "code valid"}
+
+
 async def test_an_entry_stays_for_as_long_as_its_run_is_unfinished(past: Past) -> None:
     entries = {
         past.entry(

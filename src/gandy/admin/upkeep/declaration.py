@@ -201,6 +201,13 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         safety="A service that forgets begins its slow pass from the start.",
     ),
     Upkeep(
+        table="web_key",
+        bound="sessions of the dashboard 12 hours, one-time codes 10 minutes; the newest 1,000 of each for "
+        "an application",
+        means=ByRow(lambda _, now: walks.expired_web_keys(now)),
+        safety="An expired one opens nothing any more.",
+    ),
+    Upkeep(
         table="manifest_group",
         bound="no more than a name, and nothing waits or runs under it: {retention.orphaned}",
         means=ByRow(lambda request, now: walks.idle_groups(now - request.retention.orphaned)),

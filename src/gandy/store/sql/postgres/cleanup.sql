@@ -189,6 +189,20 @@ FROM (
 -- What was written meanwhile stays.
 DELETE FROM gandy.service_state WHERE key = ANY(%(ids)s::text[]) AND updated_at < %(before)s;
 
+-- name: find_expired_web_keys
+-- Sessions and codes of the dashboard whose time is over.
+SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
+       array_agg(id)::text AS ids
+FROM (
+    SELECT expires_at AS at, id FROM gandy.web_key
+    WHERE expires_at <= %(before)s
+      AND (expires_at, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
+    ORDER BY expires_at, id LIMIT %(limit)s) dead;
+
+-- name: delete_expired_web_keys
+-- A key is never prolonged.
+DELETE FROM gandy.web_key WHERE id = ANY(%(ids)s::text[]) AND expires_at <= %(before)s;
+
 -- name: find_idle_groups
 -- Names that hold nothing, neither declared nor set by anybody, and that were made or last seen in use long ago.
 SELECT count(*) AS rows, (array_agg(id))[count(*)::int] AS id, array_agg(id)::text AS ids

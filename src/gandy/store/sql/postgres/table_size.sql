@@ -18,7 +18,9 @@ SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.unique_k
 UNION ALL
 SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit ORDER BY id LIMIT %(limit)s) audit
 UNION ALL
-SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state ORDER BY owner, key LIMIT %(limit)s) service_state;
+SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state ORDER BY owner, key LIMIT %(limit)s) service_state
+UNION ALL
+SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.web_key ORDER BY id LIMIT %(limit)s) web_key;
 
 -- name: find_oldest_rows
 -- The oldest row of each table that has an order of age.

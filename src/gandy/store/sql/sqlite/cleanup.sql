@@ -159,6 +159,19 @@ FROM (
 -- What was written meanwhile stays.
 DELETE FROM service_state WHERE key IN (SELECT value FROM json_each(:ids)) AND updated_at < :before;
 
+-- name: find_expired_web_keys
+-- Sessions and codes of the dashboard whose time is over.
+SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
+       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
+FROM (
+    SELECT expires_at AS at, id FROM web_key
+    WHERE expires_at <= :before AND (expires_at, id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
+    ORDER BY expires_at, id LIMIT :limit) dead;
+
+-- name: delete_expired_web_keys
+-- A key is never prolonged.
+DELETE FROM web_key WHERE id IN (SELECT value FROM json_each(:ids)) AND expires_at <= :before;
+
 -- name: find_idle_groups
 -- Names that hold nothing, neither declared nor set by anybody, and that were made or last seen in use long ago.
 SELECT count(*) AS rows, json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids

@@ -18,7 +18,9 @@ SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM unique_key ORD
 UNION ALL
 SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM audit ORDER BY id LIMIT :limit) audit
 UNION ALL
-SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM service_state ORDER BY owner, key LIMIT :limit) service_state;
+SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM service_state ORDER BY owner, key LIMIT :limit) service_state
+UNION ALL
+SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM web_key ORDER BY id LIMIT :limit) web_key;
 
 -- name: find_oldest_rows
 -- The oldest row of each table that has an order of age.

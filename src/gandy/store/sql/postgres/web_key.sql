@@ -1,0 +1,21 @@
+-- name: drop_surplus_web_keys
+-- Whoever comes in makes room: the oldest of the same kind beyond the newest so many go.
+DELETE FROM gandy.web_key WHERE id IN (
+    SELECT id FROM gandy.web_key WHERE owner = %(owner)s AND kind = %(kind)s
+    ORDER BY created_at DESC, id OFFSET %(most)s FOR UPDATE SKIP LOCKED);
+
+-- name: keep_web_key
+-- The random part of a new session or code.
+INSERT INTO gandy.web_key (id, owner, kind, secret, token, name, expires_at)
+VALUES (%(id)s, %(owner)s, %(kind)s, %(secret)s, %(token)s, %(name)s,
+        gandy.now() + make_interval(secs => %(keep_seconds)s::float8));
+
+-- name: find_web_key
+-- A key whose time is not over.
+SELECT secret, token, name FROM gandy.web_key
+WHERE id = %(id)s AND owner = %(owner)s AND kind = %(kind)s AND expires_at > gandy.now();
+
+-- name: take_web_key
+-- Of several who take it at once one gets the row.
+DELETE FROM gandy.web_key WHERE id = %(id)s AND owner = %(owner)s AND kind = %(kind)s
+RETURNING secret, token, name, expires_at > gandy.now() AS is_valid;

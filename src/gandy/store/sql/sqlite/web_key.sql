@@ -1,0 +1,19 @@
+-- name: drop_surplus_web_keys
+-- Whoever comes in makes room: the oldest of the same kind beyond the newest so many go.
+DELETE FROM web_key WHERE id IN (
+    SELECT id FROM web_key WHERE owner = :owner AND kind = :kind ORDER BY created_at DESC, id LIMIT -1 OFFSET :most);
+
+-- name: keep_web_key
+-- The random part of a new session or code.
+INSERT INTO web_key (id, owner, kind, secret, token, name, created_at, expires_at)
+VALUES (:id, :owner, :kind, :secret, :token, :name, gandy_now(), gandy_later(:keep_seconds));
+
+-- name: find_web_key
+-- A key whose time is not over.
+SELECT secret, token, name FROM web_key
+WHERE id = :id AND owner = :owner AND kind = :kind AND expires_at > gandy_now();
+
+-- name: take_web_key
+-- Of several who take it at once one gets the row.
+DELETE FROM web_key WHERE id = :id AND owner = :owner AND kind = :kind
+RETURNING secret, token, name, expires_at > gandy_now() AS is_valid;
