@@ -83,6 +83,15 @@ def database_home(request: pytest.FixtureRequest) -> DatabaseHome:
     return home
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for what processes keep for their user: nothing of a test reaches the real one."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def database_url(database_home: DatabaseHome) -> Iterator[str]:
     """A fresh, empty database of each kind in turn."""

@@ -24,7 +24,8 @@ import httpx
 from gandy import Days, Gandy, Run, Train, cron, every
 from gandy.lifecycle import audit
 from tests.support.waiting import wait_until
-from tests.web.browser import chromium
+from tests.web.browser import chromium, sign_in
+from tests.web.conftest import OPERATOR, bearer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -133,7 +134,11 @@ async def import_feed(feed: Feed, run: Run) -> int:
 def make_billing(url: str, port: int) -> Gandy:
     """Make the application of the pictures."""
     app = Gandy(
-        "billing", url, web={"port": port}, worker={"slots": 12}, lifecycle={"contract": str(CONTRACT)}
+        "billing",
+        url,
+        web={"port": port, "token": OPERATOR},
+        worker={"slots": 12},
+        lifecycle={"contract": str(CONTRACT)},
     )
     app.register(CloseMonth)
     app.train(copy_table)
@@ -220,7 +225,7 @@ def remember_an_hour(path: Path) -> None:
 
 def operate(address: str) -> None:
     """Do what operators do, so that the trail has something to tell."""
-    with httpx.Client(base_url=f"{address}/api/v1") as client:
+    with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(OPERATOR)) as client:
         client.post("/lifecycle/sweep", json={"scheduler": "statestore"}, timeout=60)
         client.post("/manifests/import-acme/set", json={"priority": 12, "max_retries": 5})
         client.post("/manifests/sync-stock/disable", json={"reason": "the warehouse counts its stock today"})
@@ -243,7 +248,7 @@ def take(page: Page, name: str, path: str) -> None:
 
 def take_all(address: str) -> None:
     """Take every picture."""
-    with httpx.Client(base_url=f"{address}/api/v1") as client:
+    with httpx.Client(base_url=f"{address}/api/v1", headers=bearer(OPERATOR)) as client:
         failed = client.get("/runs?state=failed&limit=1").json()["items"][0]["id"]
         done = client.get("/runs?state=completed&train=CloseMonth&limit=1").json()["items"][0]["id"]
         letter = client.get("/dead-letters?status=awaiting_intervention").json()["items"][0]["id"]
@@ -276,6 +281,7 @@ def take_all(address: str) -> None:
                 color_scheme=scheme,
             )
             page = context.new_page()
+            sign_in(page)
             for name, path in names.items():
                 take(page, name, path)
             context.close()
@@ -297,7 +303,8 @@ def main() -> None:
         try:
             wait_until(lambda: _answers(address), "the dashboard answers")
             expire(store, 1_900)
-            httpx.post(f"{address}/api/v1/lifecycle/sweep", json={"scheduler": "statestore"}, timeout=60)
+            sweep = f"{address}/api/v1/lifecycle/sweep"
+            httpx.post(sweep, json={"scheduler": "statestore"}, headers=bearer(OPERATOR), timeout=60)
             stop.wait(BUSY_SECONDS)
             expire(store, 640)
             remember_an_hour(Path(folder) / "billing.db")

@@ -118,6 +118,13 @@ class DeliveryFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRefused(Event):
+    """A request to the dashboard or the REST interface was refused at the gate."""
+
+    reason: str  #: of a closed set; the label of a metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopEnded(Event):
     """A loop of a service ended without being told to; it starts again after a pause."""
 

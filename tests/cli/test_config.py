@@ -43,7 +43,7 @@ def test_show_as_json_is_json_alone(gandy: Gandy) -> None:
 
 def test_show_hides_secrets(gandy: Gandy) -> None:
     result = gandy(
-        "config", "show", env={"GANDY_WEB_TOKEN": "hunter2", "GANDY_WEB_READONLY_TOKEN": "hunter3"}
+        "config", "show", env={"GANDY_WEB_TOKEN": "hunter2" * 3, "GANDY_WEB_READONLY_TOKEN": "hunter3" * 3}
     )
 
     assert result.exit_code == 0

@@ -11,7 +11,7 @@ import pytest
 from gandy.settings.bounds import BOUNDS, is_storable
 from tests.hostile.values import HOSTILE, Hostile, Judge, as_json, as_text, innocent, make_app, still_works
 from tests.support.worlds import migrated_url
-from tests.web.conftest import HERE, client_of
+from tests.web.conftest import HERE, browser_of, client_of
 from tests.web.test_access import form_token
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _is_about_something_else(answer: httpx.Response) -> bool:
 
 async def test_every_field_of_every_form_refuses_or_accepts(sqlite_url: str) -> None:
     judge = Judge()
-    async with make_app(sqlite_url) as app, client_of(app) as client:
+    async with make_app(sqlite_url) as app, browser_of(app) as client:
         await app.seed()
         token = form_token((await client.get("/manifests/kept/set", headers=BROWSER)).text)
         for path, names in FORMS.items():

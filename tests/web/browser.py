@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect, sync_playwright
 
 from tests.support.waiting import wait_until
+from tests.web.conftest import OPERATOR
 from tests.web.shop import make_shop, populate, wait_for_ever
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 #: A bound for failure on a busy machine, not a guess.
@@ -44,6 +45,14 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+def sign_in(page: Page) -> None:
+    """Log in with the token."""
+    page.goto("/login")
+    page.get_by_label("Token").fill(OPERATOR)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/")
+
+
 @contextmanager
 def living_shop(url: str) -> Iterator[str]:
     """Run a populated application with all its services; gives the address of its dashboard."""
@@ -53,7 +62,7 @@ def living_shop(url: str) -> Iterator[str]:
     ready = threading.Event()
 
     async def live() -> None:
-        app = make_shop(url, port=port)
+        app = make_shop(url, port=port, token=OPERATOR)
         async with app:
             await populate(app)
             async with app.running():

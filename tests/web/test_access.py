@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.errors import HostNeedsTokenError
-from gandy.settings import WebSettings
 from gandy.web.hardening import LARGEST_BODY
-from gandy.web.serving import WebService
-from tests.web.conftest import OPERATOR, READER, bearer, client_of
-from tests.web.shop import make_shop
+from tests.web.conftest import OPERATOR, READER, bearer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -23,48 +19,10 @@ if TYPE_CHECKING:
     Calls = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
-@pytest.fixture
-async def unguarded(sqlite_url: str) -> AsyncIterator[Gandy]:
-    """An empty application without tokens."""
-    async with make_shop(sqlite_url) as app:
-        yield app
-
-
 def form_token(page: str) -> str:
-    found = re.search(r'name="form_token" value="(\w+)"', page)
+    found = re.search(r'name="form_token" value="([\w-]+)"', page)
     assert found is not None
     return found[1]
-
-
-async def test_without_tokens_this_machine_is_let_in(unguarded: Gandy) -> None:
-    async with client_of(unguarded) as client:
-        assert (await client.get("/api/v1/runs")).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("host", "base", "headers"),
-    [
-        ("10.0.0.7", "http://127.0.0.1:8423", {}),
-        ("127.0.0.1", "http://gandy.example:8423", {}),
-        ("127.0.0.1", "http://127.0.0.1:8423", {"X-Forwarded-For": "10.0.0.7"}),
-        ("127.0.0.1", "http://127.0.0.1:8423", {"Forwarded": "for=10.0.0.7"}),
-    ],
-    ids=["another machine", "a foreign name", "a proxy", "a proxy of the new kind"],
-)
-async def test_without_tokens_nobody_else_is_let_in(
-    unguarded: Gandy, host: str, base: str, headers: dict[str, str]
-) -> None:
-    async with client_of(unguarded, host=host, base=base, headers=headers) as client:
-        answer = await client.get("/api/v1/runs")
-
-    assert answer.status_code == 403
-    assert answer.json()["type"] == "urn:gandy:problem:web-closed"
-    assert "GANDY_WEB_TOKEN" in answer.json()["detail"]
-
-
-def test_another_host_than_the_local_one_is_refused_without_a_token(unguarded: Gandy) -> None:
-    with pytest.raises(HostNeedsTokenError, match="GANDY_WEB_TOKEN"):
-        WebService(unguarded.asgi(), WebSettings(host="0.0.0.0"))  # noqa: S104 that is what is refused
 
 
 async def test_a_token_opens_and_is_asked_for_on_this_machine_too(calls: Calls) -> None:
@@ -128,24 +86,6 @@ async def test_the_login_form_leads_nowhere_else(calls: Calls, place: str) -> No
     assert opened.headers["location"] == "/"
 
 
-async def test_a_tampered_session_is_none(calls: Calls) -> None:
-    async with calls() as client:
-        await client.post("/login", data={"token": READER})
-        body, _, signature = client.cookies["gandy_session"].strip('"').partition(".")
-        client.cookies.set("gandy_session", f"{body[:-4]}AAAA.{signature}", domain="127.0.0.1")
-        answer = await client.get("/api/v1/runs")
-
-    assert answer.status_code == 401
-
-
-async def test_logging_out_takes_the_cookie_back(calls: Calls) -> None:
-    async with calls() as client:
-        await client.post("/login", data={"token": OPERATOR})
-        await client.post("/logout")
-
-        assert (await client.get("/api/v1/runs")).status_code == 401
-
-
 async def test_a_form_of_our_own_page_is_accepted(calls: Calls, guarded: Gandy) -> None:
     await guarded.seed()
     async with calls() as client:
@@ -169,15 +109,6 @@ async def test_a_form_of_another_session_is_refused(calls: Calls, guarded: Gandy
         await theirs.post("/login", data={"token": OPERATOR})
         page = await theirs.get("/manifests/nightly")
         answer = await mine.post("/manifests/nightly/disable", data={"form_token": form_token(page.text)})
-
-    assert answer.status_code == 403
-
-
-async def test_without_tokens_a_browser_needs_the_token_of_its_forms_too(unguarded: Gandy) -> None:
-    async with client_of(unguarded) as client:
-        answer = await client.post(
-            "/api/v1/groups/default/cancel", headers={"Origin": "http://127.0.0.1:8423"}
-        )
 
     assert answer.status_code == 403
 

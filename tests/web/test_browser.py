@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.web.browser import chromium, living_shop
+from tests.web.browser import chromium, living_shop, sign_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,7 @@ def page(browser: Browser, migrated_url: str) -> Iterator[Page]:
             "console",
             lambda message: complaints.append(message.text) if message.type == "error" else None,
         )
+        sign_in(found)
         yield found
         context.close()
         assert [said for said in complaints if "422" not in said] == []

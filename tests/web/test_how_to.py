@@ -13,6 +13,7 @@ import pytest
 
 from examples.fastapi import app as example
 from tests.support.waiting import eventually
+from tests.web.conftest import OPERATOR, bearer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,11 +23,11 @@ DOCS = Path(__file__).parents[2] / "docs" / "how-to"
 
 def calls(app: Any) -> httpx.AsyncClient:  # noqa: ANN401 an ASGI application
     transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=bearer(OPERATOR))
 
 
 async def test_the_fastapi_example_takes_an_order_works_and_shows_it(sqlite_url: str) -> None:
-    example.gandy.configure({"database": {"url": sqlite_url}})
+    example.gandy.configure({"database": {"url": sqlite_url}, "web": {"token": OPERATOR}})
     async with example.web.router.lifespan_context(example.web), calls(example.web) as client:
         taken = await client.post("/orders", json={"number": 7, "email": "ada@example.org"})
         job = taken.json()["job"]
@@ -43,7 +44,7 @@ async def test_the_fastapi_example_takes_an_order_works_and_shows_it(sqlite_url:
 
 
 async def test_a_mounted_dashboard_says_when_nobody_opened_the_application(sqlite_url: str) -> None:
-    example.gandy.configure({"database": {"url": sqlite_url}})
+    example.gandy.configure({"database": {"url": sqlite_url}, "web": {"token": OPERATOR}})
     async with calls(example.web) as client:
         answer = await client.get("/gandy/api/v1/runs")
 
@@ -72,6 +73,7 @@ def django_project(tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPa
         (package / f"{name}.py").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("GANDY_DATABASE_URL", sqlite_url)
+    monkeypatch.setenv("GANDY_WEB_TOKEN", OPERATOR)
     yield blocks
     for name in [name for name in sys.modules if name.split(".")[0] == "shop"]:
         del sys.modules[name]

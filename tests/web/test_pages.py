@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.support.waiting import eventually
-from tests.web.conftest import client_of
+from tests.web.conftest import OPERATOR, browser_of, log_in
 from tests.web.shop import EVIL, make_shop, wait_for_ever
 from tests.web.test_access import form_token
 
@@ -31,9 +31,16 @@ PAGES = [
 
 
 @pytest.fixture
+async def client(shop: Gandy) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser in which an operator has logged in."""
+    async with browser_of(shop) as found:
+        yield found
+
+
+@pytest.fixture
 async def empty(sqlite_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """The dashboard of an application that has done nothing yet."""
-    async with make_shop(sqlite_url) as app, client_of(app) as client:
+    async with make_shop(sqlite_url) as app, browser_of(app) as client:
         yield client
 
 
@@ -246,10 +253,12 @@ async def test_a_group_is_switched_off_and_on(client: httpx.AsyncClient) -> None
 async def test_mounted_elsewhere_every_link_leads_there(shop: Gandy) -> None:
     from fastapi import FastAPI  # noqa: PLC0415 for this test alone
 
+    shop.configure({"web": {"token": OPERATOR}})
     outer = FastAPI(lifespan=shop.lifespan)
     outer.mount("/ops/gandy", shop.asgi())
     transport = httpx.ASGITransport(outer, client=("127.0.0.1", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        await log_in(client, at="/ops/gandy")
         page = await client.get("/ops/gandy/runs")
         answer = await submit(client, "/ops/gandy/manifests/nightly", "/ops/gandy/manifests/nightly/trigger")
         rest = await client.get("/ops/gandy/api/v1/runs")

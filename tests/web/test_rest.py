@@ -175,7 +175,6 @@ async def test_a_running_run_is_cancelled_and_its_progress_shown(
         await eventually(progressing, "the run reports its progress")
         page = await client.get(f"/runs/{job.id}")
         home = await client.get("/")
-        client.cookies.clear()  # from here on a program again, no browser
         result = await post(client, f"/runs/{job.id}/cancel")
 
         async def cancelled() -> bool:
@@ -210,7 +209,6 @@ async def test_a_run_is_failed_by_hand_and_what_is_over_is_a_conflict(
 
         await eventually(running, "the run has begun")
         page = await client.get(f"/runs/{job.id}")
-        client.cookies.clear()  # from here on a program again, no browser
         failed = await post(client, f"/runs/{job.id}/fail", {"reason": "it hangs"})
         shown = (await client.get(f"{API}/runs/{job.id}")).json()
 

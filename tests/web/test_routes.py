@@ -12,7 +12,7 @@ from gandy.errors import UndeclaredRouteError
 from gandy.web.access.gate import Access
 from gandy.web.access.routes import GuardedRoute, Routes
 from gandy.web.application import routes
-from tests.web.conftest import READER, bearer
+from tests.web.conftest import OPERATOR, READER, bearer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,9 @@ GUARDED = [route for route in routes() if isinstance(route, GuardedRoute)]
 CHANGING = [route for route in GUARDED if route.access is Access.CHANGES]
 READING = [route for route in GUARDED if route.access is Access.READS]
 
-#: Who may come in without a token, each for a reason: the door itself, and probes that tell nothing.
-OPEN = {"/login", "/logout", "/healthz", "/readyz"}
+#: What is answered without a token, each for a reason: the door itself, and probes that tell nothing.
+DOOR = {"/login", "/logout"}
+PROBES = {"/healthz", "/readyz"}
 
 
 def path_of(route: GuardedRoute) -> str:
@@ -51,7 +52,8 @@ def test_every_route_passes_the_gate_but_for_the_files_that_pages_load() -> None
 
 
 def test_only_the_door_and_the_probes_are_open() -> None:
-    assert {route.path for route in GUARDED if route.access is Access.OPEN} == OPEN
+    assert {route.path for route in GUARDED if route.access is Access.DOOR} == DOOR
+    assert {route.path for route in GUARDED if route.access is Access.PROBE} == PROBES
 
 
 def test_what_changes_something_is_a_post_and_what_reads_is_a_get() -> None:
@@ -90,7 +92,7 @@ async def test_another_site_changes_nothing_with_somebody_s_session(
     route: GuardedRoute, calls: Calls
 ) -> None:
     async with calls() as client:
-        await client.post("/login", data={"token": "operator-token"})
+        await client.post("/login", data={"token": OPERATOR})
         assert client.cookies
         answer = await client.post(
             path_of(route), headers={"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
@@ -105,7 +107,7 @@ async def test_a_session_changes_nothing_without_the_token_of_its_forms(
     route: GuardedRoute, calls: Calls
 ) -> None:
     async with calls() as client:
-        await client.post("/login", data={"token": "operator-token"})
+        await client.post("/login", data={"token": OPERATOR})
         answer = await client.post(path_of(route), headers={"Sec-Fetch-Site": "same-origin"})
 
     assert answer.status_code == 403

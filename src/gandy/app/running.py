@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.app.lifecycle import make_lifecycle
 from gandy.app.upkeep import UPKEEP_SERVICES, make_upkeep
-from gandy.app.web import has_web, make_probes, make_web, refuse_open_host
+from gandy.app.web import check_door, has_web, make_probes, make_web
 from gandy.errors import UnknownServiceError
 from gandy.services.dispatcher import DispatcherParts, DispatcherService
 from gandy.services.guarding import LoopGuard
@@ -114,7 +114,7 @@ async def services_running(
     if has_port and "web" not in wanted:
         makers["probes"] = _maker(make_probes, app, wakeups)
     if has_port or "web" in wanted:
-        refuse_open_host(app)
+        check_door(app)
     supervisor = Supervisor(makers, grace=app.settings.worker.shutdown_grace, events=app.events)
     stop = asyncio.Event()
     guard = LoopGuard("wakeups", app.events)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gandy.events import EventBus
     from gandy.services.supervisor import Service
     from gandy.services.wakeups import Wakeups
-    from gandy.settings import Settings
+    from gandy.settings import Settings, WebSettings
+    from gandy.web.access.door import Door
     from gandy.web.parts import PartsSource, WebParts
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -48,25 +49,37 @@ class _Opened(Protocol):
 def make_asgi(app: _Opened, opened: Callable[[], OpenApp]) -> ASGIApplication:
     """Make the dashboard; served alone it opens the application, mounted the outer lifespan has to."""
     observe(app.events)
-    return _create(app.name, lambda: parts_of(opened()), settings=app.settings, lifespan=app.lifespan)
+    return _create(
+        app.name,
+        lambda: parts_of(opened()),
+        settings=lambda: app.settings.web,
+        lifespan=app.lifespan,
+    )
 
 
 def make_web(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 every service is made so
     """Make the service that serves the dashboard."""
-    observe(app.events)
-    asgi = _create(app.name, lambda: parts_of(app), settings=app.settings)
-    from gandy.web.serving import WebService  # noqa: PLC0415 an extra
-
-    return WebService(asgi, app.settings.web)
+    return _serve(app)
 
 
 def make_probes(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 the same
     """Make the service that answers probes and serves metrics, and nothing else."""
+    return _serve(app, is_whole=False)
+
+
+def _serve(app: OpenApp, *, is_whole: bool = True) -> Service:
     observe(app.events)
-    asgi = _create(app.name, lambda: parts_of(app), settings=app.settings, is_whole=False)
+    door = check_door(app)
+    asgi = _create(
+        app.name,
+        lambda: parts_of(app),
+        settings=lambda: app.settings.web,
+        kept=door.kept,
+        is_whole=is_whole,
+    )
     from gandy.web.serving import WebService  # noqa: PLC0415 an extra
 
-    return WebService(asgi, app.settings.web)
+    return WebService(asgi, door, database=app.database if is_whole else None)
 
 
 def has_web() -> bool:
@@ -74,11 +87,11 @@ def has_web() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "jinja2", "uvicorn"))
 
 
-def refuse_open_host(app: OpenApp) -> None:
-    """Stop before anything starts where others could reach a dashboard without a token."""
-    from gandy.web.serving import refuse_open_host as refuse  # noqa: PLC0415 an extra
+def check_door(app: OpenApp) -> Door:
+    """Stop before anything starts where tokens are wrong, or others could come without one."""
+    from gandy.web.access.door import open_door  # noqa: PLC0415 an extra
 
-    refuse(app.settings.web)
+    return open_door(app.name, app.settings)
 
 
 def parts_of(app: OpenApp) -> WebParts:
@@ -91,6 +104,7 @@ def parts_of(app: OpenApp) -> WebParts:
         registry=app.registry,
         settings=app.settings,
         telemetry=observe(app.events),
+        events=app.events,
         contracts=app.contracts,
     )
 
@@ -99,7 +113,8 @@ def _create(
     name: str,
     parts: PartsSource,
     *,
-    settings: Settings,
+    settings: Callable[[], WebSettings],
+    kept: str | None = None,
     lifespan: Callable[..., Any] | None = None,
     is_whole: bool = True,
 ) -> ASGIApplication:
@@ -109,4 +124,4 @@ def _create(
         if (error.name or "").split(".")[0] == "gandy":
             raise
         raise MissingExtraError("the dashboard", "web") from error
-    return create_web(name, parts, settings=settings.web, lifespan=lifespan, is_whole=is_whole)
+    return create_web(name, parts, settings=settings, kept=kept, lifespan=lifespan, is_whole=is_whole)

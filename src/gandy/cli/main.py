@@ -40,6 +40,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
         "gandy.cli.tick:tick", "Run exactly one cycle of SERVICE and print its result as JSON."
     ),
     "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
+    "open": LazyCommand(
+        "gandy.cli.open:open_dashboard", "Open the dashboard of this host's `up` in the browser, signed in."
+    ),
     "up": LazyCommand("gandy.cli.up:up", "Run services in one process."),
     "work": LazyCommand("gandy.cli.work:work", "Claim runs and execute them; evaluates no schedule."),
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--port", type=click.IntRange(0, 65_535), help="Where the dashboard listens; 0 takes a free one."
 )
-@click.option("--host", help="The address it listens on; any but the local one needs GANDY_WEB_TOKEN.")
+@click.option("--host", help="The address it listens on; any but the local one needs a token that is set.")
 @pass_call
 def up(
     call: Call, *, services: str | None, concurrency: int | None, port: int | None, host: str | None

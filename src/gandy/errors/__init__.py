@@ -114,16 +114,21 @@ from gandy.errors.train import (
     UnknownTrainError,
 )
 from gandy.errors.web import (
+    CodeSpentError,
     ForeignOriginError,
     FormExpiredError,
     HostNeedsTokenError,
+    KeptFileError,
+    NothingRunsError,
     PortTakenError,
     ReadOnlyTokenError,
     ResolutionNoteMissingError,
     TokenMissingError,
+    TokensFileError,
     TokenWrongError,
     UndeclaredRouteError,
     WebClosedError,
+    WebTokenUnsetError,
 )
 
 __all__ = [
@@ -134,6 +139,7 @@ __all__ = [
     "AppReferenceError",
     "BorrowedConnectionError",
     "ClockReversedError",
+    "CodeSpentError",
     "CodeTooOldError",
     "ContractInvalidError",
     "ContractProblem",
@@ -174,6 +180,7 @@ __all__ = [
     "JobNotFoundError",
     "JobTimeoutError",
     "JunctionSignatureError",
+    "KeptFileError",
     "ManifestDeclaredError",
     "ManifestInUseError",
     "ManifestNotFoundError",
@@ -186,6 +193,7 @@ __all__ = [
     "MissingVariableError",
     "NaiveInstantError",
     "NoCurrentRunError",
+    "NothingRunsError",
     "OnceError",
     "OverrideError",
     "ParentNotFoundError",
@@ -219,6 +227,7 @@ __all__ = [
     "TimezoneNotFoundError",
     "TokenMissingError",
     "TokenWrongError",
+    "TokensFileError",
     "TrainDefinitionError",
     "TrainProcessError",
     "TriggerInputConflictError",
@@ -228,5 +237,6 @@ __all__ = [
     "UnknownTrainError",
     "ValueBoundsError",
     "WebClosedError",
+    "WebTokenUnsetError",
     "WorkerNotFoundError",
 ]

@@ -2,17 +2,70 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gandy.errors.base import GandyError
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-class WebClosedError(GandyError):
-    """Somebody from another machine asks, and no token says who may."""
+
+class WebTokenUnsetError(GandyError):
+    """The dashboard has no token that it could ask for, so that it answers nothing."""
 
     def __init__(self) -> None:
         super().__init__(
-            "without a token only this machine is answered, under its own name; "
-            "set GANDY_WEB_TOKEN and pass it as a Bearer token or in the login form"
+            "no token is set, so nothing is answered here: set GANDY_WEB_TOKEN on the server to at least 16 "
+            "characters, and pass it as a Bearer token or in the login form"
         )
+
+
+class WebClosedError(GandyError):
+    """Another machine asks, or by another name or a proxy, and the token was made for this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the token that was made here is for this machine alone, under its own name and without a proxy; "
+            "set GANDY_WEB_TOKEN on the server to be reached in another way"
+        )
+
+
+class TokensFileError(GandyError):
+    """The file of GANDY_WEB_TOKENS_FILE cannot be used."""
+
+    exit_code = 2
+
+    def __init__(self, path: Path, problem: str, *, line: int | None = None) -> None:
+        where = f"{path}" if line is None else f"{path}, line {line},"
+        super().__init__(f"tokens file {where} {problem}")
+        self.path = path
+        self.problem = problem
+        self.line = line
+
+
+class KeptFileError(GandyError):
+    """A file that only this user may read and write is not so."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path} {problem}; or set GANDY_WEB_TOKEN, and none is kept")
+        self.path = path
+        self.problem = problem
+
+
+class CodeSpentError(GandyError):
+    """A one-time code that opens nothing any more, or never did."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this link has been used or is too old; `gandy open` on the server's machine makes another"
+        )
+
+
+class NothingRunsError(GandyError):
+    """No process of this host serves the dashboard that was asked for."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
 
 
 class HostNeedsTokenError(GandyError):
@@ -22,7 +75,8 @@ class HostNeedsTokenError(GandyError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"listening on {host} opens the dashboard to others: set GANDY_WEB_TOKEN, or listen on 127.0.0.1"
+            f"listening on {host} opens the dashboard to others: set GANDY_WEB_TOKEN to at least 16 "
+            "characters (or GANDY_WEB_TOKENS_FILE), or listen on 127.0.0.1"
         )
         self.host = host
 
@@ -77,7 +131,7 @@ class UndeclaredRouteError(GandyError):
     """A route that does not say whether it reads or changes."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"route {path}: declare it with reads, changes or open_to_all, never otherwise")
+        super().__init__(f"route {path}: declare it with reads, changes, door or probes, never otherwise")
         self.path = path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 from gandy.settings import bounds
 from gandy.settings.bounds import NO_TIMEOUT, RefusedValueError, Timeout, is_storable
@@ -22,6 +22,8 @@ _SWITCH_WORDS = {"on": True, "true": True, "1": True, "off": False, "false": Fal
 _URL_SCHEMES = ("postgresql://", "postgres://", "sqlite:///")
 _MASK = "***"
 _SHORTEST = timedelta(milliseconds=10)
+SHORTEST_TOKEN: Final = 16
+LONGEST_TOKEN: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,22 @@ def switch() -> Kind[bool]:
     return Kind(expected, accept, from_text=_switch_or_text, write=lambda is_on: "on" if is_on else "off")
 
 
-def secret() -> Kind[str]:
-    """Take text that is never shown."""
-    return Kind("text, never shown", _filled_text, mask=lambda _: _MASK)
+def secret_token() -> Kind[str]:
+    """Take a token: long enough, and nothing in it that is lost or changed on its way."""
+
+    def accept(value: object) -> str:
+        if not isinstance(value, str) or not is_token(value):
+            raise RefusedValueError
+        return value
+
+    expected = f"at least {SHORTEST_TOKEN} visible ASCII characters without white space, never shown"
+    return Kind(expected, accept, from_text=str, mask=lambda _: _MASK)
+
+
+def is_token(text: str) -> bool:
+    """Whether a text can be a token."""
+    is_long = SHORTEST_TOKEN <= len(text) <= LONGEST_TOKEN
+    return is_long and all("!" <= character <= "~" for character in text)
 
 
 def host() -> Kind[str]:

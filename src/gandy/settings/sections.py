@@ -20,7 +20,7 @@ from gandy.settings.kinds import (
     or_auto,
     or_no_timeout,
     or_none,
-    secret,
+    secret_token,
     span,
     switch,
     whole_number,
@@ -267,14 +267,29 @@ class LifecycleSettings:
 class WebSettings:
     """The dashboard, the REST interface and the metrics."""
 
-    host: str = _setting(host(), "127.0.0.1", "Where to listen. Any host but the local one needs a token.")
+    host: str = _setting(
+        host(), "127.0.0.1", "Where to listen. Any host but the local one needs a token that is set."
+    )
     port: int = _setting(
         whole_number(minimum=0, maximum=_HIGHEST_PORT), 8423, "The port to listen on; 0 takes a free one."
     )
     token: str | None = _setting(
-        or_none(secret()), None, "Opens everything, as a Bearer token or in the login form."
+        or_none(secret_token()),
+        None,
+        "Opens everything, as a Bearer token or in the login form. Without any token a start on the local "
+        "host makes one and prints a link that signs in.",
     )
-    readonly_token: str | None = _setting(or_none(secret()), None, "Opens what changes nothing.")
+    readonly_token: str | None = _setting(
+        or_none(secret_token()),
+        None,
+        "Opens what changes nothing. Alone, it makes a dashboard that changes nothing.",
+    )
+    tokens_file: str | None = _setting(
+        or_none(file_path()),
+        None,
+        "Tokens for several people: a line each, with a name, `operator` or `read-only`, and the SHA-256 of "
+        "the token. A change is seen at once.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from gandy.events import (
     LeaseLost,
     LoopEnded,
     OccurrencesQueued,
+    RequestRefused,
     RunFinished,
     RunsRecovered,
     RunStarted,
@@ -72,6 +73,7 @@ class Metrics:
         events.subscribe(RunsRecovered, lambda event: self._recovered.labels(event.cause).inc(event.count))
         events.subscribe(WriteFenced, lambda event: self._fenced.labels(event.statement).inc(event.count))
         events.subscribe(LoopEnded, lambda event: self._restarts.labels(event.service).inc())
+        events.subscribe(RequestRefused, lambda event: self._refused.labels(event.reason).inc())
         events.subscribe(HintRepaired, lambda event: self._repaired.inc(event.count))
         events.subscribe(
             DeliveryFailed, lambda event: self._undelivered.labels(self._train(event.train)).inc()
@@ -157,6 +159,13 @@ class Metrics:
             "gandy_cycle_items",
             "What cycles did, by the words of their results",
             ["service", "what"],
+            registry=registry,
+        )
+
+        self._refused = Counter(
+            "gandy_web_refused",
+            "Requests that the gate of the dashboard refused, by reason",
+            ["reason"],
             registry=registry,
         )
 

@@ -28,16 +28,17 @@ def create_web(
     name: str,
     parts: PartsSource,
     *,
-    settings: WebSettings,
+    settings: Callable[[], WebSettings],
+    kept: str | None = None,
     lifespan: Callable[..., Any] | None = None,
     is_whole: bool = True,
 ) -> FastAPI:
-    """Make the dashboard and the REST interface of an application; `parts` is asked with every request.
+    """Make the dashboard and the REST interface of an application; requests ask for `parts` and `settings`.
 
-    Not whole, it only answers probes and serves metrics.
+    `kept` is the token that was made where none is set. Not whole, it only answers probes and serves metrics.
     """
-    gate = Gate(settings)
-    rendering = Rendering(gate, name)
+    gate = Gate(settings, parts, kept=kept)
+    rendering = Rendering(name)
     app = FastAPI(
         title="Gandy",
         summary=f"The job scheduler of {name}",

@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 
+from gandy.events import EventBus
 from gandy.lifecycle import Contract
 from gandy.model.operator import Operator
 from gandy.settings import Settings
@@ -26,6 +27,7 @@ class WebParts:
     registry: Registry
     settings: Settings
     telemetry: Telemetry
+    events: EventBus
     contracts: tuple[Contract, ...] = ()
 
 

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from gandy.errors import (
     AppNotOpenError,
+    CodeSpentError,
     ContractTargetError,
     DatabaseFaultError,
     DeclarationError,
@@ -41,6 +42,7 @@ from gandy.errors import (
     UnknownTrainError,
     ValueBoundsError,
     WebClosedError,
+    WebTokenUnsetError,
 )
 from gandy.web.hardening import HEADERS
 from gandy.web.parts import is_api, path_of
@@ -58,7 +60,9 @@ _log = logging.getLogger("gandy.web")
 _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (TokenMissingError, HTTPStatus.UNAUTHORIZED),
     (TokenWrongError, HTTPStatus.UNAUTHORIZED),
+    (CodeSpentError, HTTPStatus.UNAUTHORIZED),
     (WebClosedError, HTTPStatus.FORBIDDEN),
+    (WebTokenUnsetError, HTTPStatus.SERVICE_UNAVAILABLE),
     (ReadOnlyTokenError, HTTPStatus.FORBIDDEN),
     (ForeignOriginError, HTTPStatus.FORBIDDEN),
     (FormExpiredError, HTTPStatus.FORBIDDEN),

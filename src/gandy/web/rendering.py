@@ -15,8 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from gandy.desk.home import OWN_TRAINS
 from gandy.web import wording
-from gandy.web.access.sessions import COOKIE, KEPT_SECONDS
-from gandy.web.access.tokens import Role
+from gandy.web.access.keyring import COOKIE, SESSION_FOR
 from gandy.web.menu import MENU
 from gandy.web.parts import path_of
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from fastapi import Request
     from starlette.responses import Response
 
-    from gandy.web.access.gate import Gate
-    from gandy.web.access.sessions import Session
+    from gandy.web.access.keyring import Session
     from gandy.web.access.visitor import Visitor
 
 Context: TypeAlias = "Mapping[str, Any]"
@@ -39,8 +37,7 @@ _NOTICE_SECONDS: Final = 30
 class Rendering:
     """Turns templates into pages."""
 
-    def __init__(self, gate: Gate, app_name: str) -> None:
-        self._gate = gate
+    def __init__(self, app_name: str) -> None:
         self._environment = Environment(
             loader=PackageLoader("gandy.web"),
             autoescape=True,
@@ -56,14 +53,14 @@ class Rendering:
     ) -> Response:
         """Answer with a page; a part of it where only that is to be replaced."""
         visitor: Visitor | None = getattr(request.state, "visitor", None)
-        session = self._session(visitor)
+        session = None if visitor is None else visitor.session
         text = self._environment.get_template(template).render(
             **context,
             request=request,
             visitor=visitor,
             may_change=visitor is not None and visitor.may_change,
-            has_login=self._gate.tokens.are_set,
-            form_token="" if session is None else self._gate.form_token(session),
+            has_login=session is not None,
+            form_token="" if session is None else session.form_token,
             is_part="hx-request" in request.headers,
             path=path_of(request),
             link=lambda path: self.link(request, path),
@@ -71,8 +68,6 @@ class Rendering:
             notice=_notice(request),
         )
         response = HTMLResponse(text, status_code=status, headers={"Vary": "HX-Request, Cookie"})
-        if session is not None and visitor is not None and visitor.session is None:
-            self.set_session(request, response, session)
         if _NOTICE in request.cookies and "hx-request" not in request.headers:
             response.delete_cookie(_NOTICE, path=_root(request))
         return response
@@ -97,7 +92,7 @@ class Rendering:
         response.set_cookie(
             COOKIE,
             session.text,
-            max_age=KEPT_SECONDS,
+            max_age=int(SESSION_FOR.total_seconds()),
             path=_root(request),
             httponly=True,
             samesite="lax",
@@ -113,12 +108,6 @@ class Rendering:
         """Name a page of ours, wherever we are mounted."""
         root: str = request.scope.get("root_path", "")
         return f"{root}{path}"
-
-    def _session(self, visitor: Visitor | None) -> Session | None:
-        """The session that forms belong to; on this machine, without tokens, one is simply there."""
-        if visitor is None or visitor.known_by == "bearer":
-            return None
-        return visitor.session or self._gate.sessions.issue(Role.OPERATOR, visitor.name)
 
 
 def _root(request: Request) -> str:

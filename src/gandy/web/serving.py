@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 from typing_extensions import override
 
-from gandy.errors import HostNeedsTokenError, PortTakenError
-from gandy.web.access.origin import is_loopback
-from gandy.web.access.tokens import Tokens
+from gandy.errors import PortTakenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from gandy.settings import WebSettings
+    from gandy.store.drivers.database import ReadingRunner
+    from gandy.web.access.door import Door
 
 _log = logging.getLogger("gandy.web")
 
@@ -28,9 +28,11 @@ _log = logging.getLogger("gandy.web")
 class WebService:
     """Serves an ASGI application until it is told to stop."""
 
-    def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
-        refuse_open_host(settings)
-        self._settings = settings
+    def __init__(self, app: ASGIApp, door: Door, *, database: ReadingRunner | None) -> None:
+        """Without a database there is no dashboard to invite to, only what machines ask for."""
+        self._settings = door.settings.web
+        self._door = door
+        self._database = database
         self._server = _Server(
             uvicorn.Config(
                 app,
@@ -47,8 +49,16 @@ class WebService:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until the event is set."""
         listening = _listen(self._settings)
-        host, port = listening.getsockname()[:2]
-        _log.info("the dashboard is at http://%s:%d/", f"[{host}]" if ":" in host else host, port)
+        place = self._door.place(*listening.getsockname()[:2])
+        if self._database is None:
+            _log.info("probes and metrics are at %s/", place.address)
+            await self._serve(listening, stop)
+            return
+        with self._door.announced(place):
+            _log.info("the dashboard is at %s", await self._door.invite(self._database, place.address))
+            await self._serve(listening, stop)
+
+    async def _serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
         serving = asyncio.create_task(self._server.serve([listening]), name="gandy-web-server")
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -58,12 +68,6 @@ class WebService:
             self._server.should_exit = True
             await serving
             listening.close()
-
-
-def refuse_open_host(settings: WebSettings) -> None:
-    """Refuse to listen where others can reach us, as long as no token says who may."""
-    if not is_loopback(settings.host) and not Tokens.of(settings).are_set:
-        raise HostNeedsTokenError(settings.host)
 
 
 class _Server(uvicorn.Server):

@@ -136,10 +136,10 @@ def test_neither_the_settings_nor_their_listing_show_a_secret(folder: Path) -> N
     loaded = load(
         folder,
         GANDY_DATABASE_URL="postgresql://ada:hunter2@db/main",
-        GANDY_WEB_TOKEN="hunter2",
+        GANDY_WEB_TOKEN="hunter2-and-so-much-more",
         GANDY_WORKER_SLOTS="5",
     )
-    assert loaded.settings.web.token == "hunter2"
+    assert loaded.settings.web.token == "hunter2-and-so-much-more"
 
     shown = {setting.key: setting.value for setting in loaded.shown()}
 
@@ -184,6 +184,29 @@ def test_python_may_pass_a_timedelta_or_its_text(folder: Path) -> None:
     assert worker.shutdown_grace == timedelta(minutes=1)
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        "x",
+        "fifteen-letters",
+        " sixteen-letters",
+        "sixteen-letters ",
+        "sixteen\tletters!",
+        "sixteen letters ok",
+        "n\u00f6n-ascii-letters",
+    ],
+)
+@pytest.mark.parametrize("name", ["token", "readonly_token"])
+def test_a_token_that_is_short_or_changes_on_its_way_is_refused(folder: Path, name: str, token: str) -> None:
+    by_variable = problems_of(folder, "", None, **{f"GANDY_WEB_{name.upper()}": token})
+    by_keyword = problems_of(folder, "", {"web": {name: token}})
+
+    for problems in (by_variable, by_keyword):
+        assert len(problems) == 1
+        assert "must be at least 16 visible ASCII characters" in problems[0]
+        assert token.strip() not in problems[0]
+
+
 def test_an_empty_variable_counts_as_none_at_all(folder: Path) -> None:
     assert load(folder, GANDY_WEB_TOKEN="", GANDY_WORKER_SLOTS=" ").settings.web.token is None
 
@@ -217,7 +240,7 @@ def test_what_kubernetes_sets_for_a_service_of_our_name_is_no_mistake(folder: Pa
             "must be at most half of worker.lease_for (5s)",
         ),
         (
-            {"GANDY_WEB_TOKEN": "a", "GANDY_WEB_READONLY_TOKEN": "a"},
+            {"GANDY_WEB_TOKEN": "a" * 16, "GANDY_WEB_READONLY_TOKEN": "a" * 16},
             "web.readonly_token",
             "must differ from web.token, or everybody may change everything",
         ),

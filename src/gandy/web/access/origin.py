@@ -37,11 +37,6 @@ def is_from_this_machine(request: HTTPConnection) -> bool:
     return is_loopback(urlsplit(f"//{request.headers.get('host', '')}").hostname or "")
 
 
-def is_from_a_browser(request: HTTPConnection) -> bool:
-    """Whether a browser sent it, perhaps for somebody else's page."""
-    return bool({"origin", "sec-fetch-site", "cookie"} & set(request.headers.keys()))
-
-
 def refuse_foreign(request: HTTPConnection) -> None:
     """Refuse what another site makes a browser send."""
     site = request.headers.get("sec-fetch-site")

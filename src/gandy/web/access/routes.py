@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 from typing_extensions import override
 
-from gandy.errors import UndeclaredRouteError
+from gandy.errors import GandyError, UndeclaredRouteError
 from gandy.web.access.gate import Access, Gate
 from gandy.web.access.refusals import REFUSED, UNREACHABLE
 
@@ -28,16 +28,26 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             gate: Gate = request.app.state.gate
-            request.state.visitor = await gate.admit(request, self.access)
+            try:
+                request.state.visitor = await gate.admit(request, self.access)
+            except GandyError as error:
+                await gate.note(request, error)
+                raise
             return await handle(request)
 
         return guarded
 
 
-class OpenRoute(GuardedRoute):
-    """Answers anybody."""
+class ProbeRoute(GuardedRoute):
+    """Answers always."""
 
-    access = Access.OPEN
+    access = Access.PROBE
+
+
+class DoorRoute(GuardedRoute):
+    """Answers who has no token yet, where one is set."""
+
+    access = Access.DOOR
 
 
 class ReadingRoute(GuardedRoute):
@@ -72,15 +82,19 @@ class Routes(APIRouter):
             route_class=_UndeclaredRoute,
         )
 
-    def open_to_all(
+    def probes(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the framework's own
+        """Declare what is answered always and tells nothing but its verdict."""
+        return self._declare(path, "GET", ProbeRoute, options)
+
+    def door(
         self,
         path: str,
         *,
         method: str = "GET",
-        **options: Any,  # noqa: ANN401 the framework's own
+        **options: Any,  # noqa: ANN401 the same
     ) -> Callable[[Endpoint], Endpoint]:
-        """Declare what needs no token."""
-        return self._declare(path, method, OpenRoute, options)
+        """Declare what leads in or out."""
+        return self._declare(path, method, DoorRoute, options)
 
     def reads(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
         """Declare what changes nothing."""

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gandy.model.operator import Operator
 from gandy.web.access.tokens import Role
 
 if TYPE_CHECKING:
     from gandy.model.operator import Face
-    from gandy.web.access.sessions import Session
+    from gandy.web.access.keyring import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Who asks; a session is there where a browser asks for pages."""
+    """Who asks; a session is there where a browser asks, none where a token was sent."""
 
     role: Role
     name: str
-    known_by: Literal["bearer", "session", "machine"]
     session: Session | None = None
 
     @property

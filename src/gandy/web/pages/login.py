@@ -8,53 +8,85 @@ from typing import Annotated
 from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from gandy.errors import TokenWrongError
+from gandy.errors import CodeSpentError, GandyError, TokenWrongError
+from gandy.settings.kinds import LONGEST_TOKEN
 from gandy.web.access.gate import Gate
+from gandy.web.access.keyring import LONGEST_NAME, Session
 from gandy.web.access.origin import refuse_foreign
 from gandy.web.access.routes import Routes
-from gandy.web.access.sessions import LONGEST_NAME
 from gandy.web.rendering import Rendering
 
 router = Routes()
 
-_LONGEST_TOKEN = 1_000
 Next = Annotated[str, Query(max_length=500)]
+Code = Annotated[str | None, Query(max_length=LONGEST_TOKEN)]
 
 
-@router.open_to_all("/login")
-async def show_login(request: Request, next: Next = "/") -> Response:  # noqa: A002 the address says it so
-    """Ask for the token."""
-    return _rendering(request).page(request, "login.html", {"next": _inside(next), "error": None})
+@router.door("/login")
+async def show_login(request: Request, next: Next = "/", code: Code = None) -> Response:  # noqa: A002 the address says it so
+    """Ask for the token, or take the code of a link."""
+    if code is None:
+        return _ask(request, next, None)
+    gate = _gate(request)
+    session = await gate.keyring.redeem(code, gate.tokens)
+    return (
+        await _refuse(request, next, CodeSpentError())
+        if session is None
+        else _welcome(request, next, session)
+    )
 
 
-@router.open_to_all("/login", method="POST")
+@router.door("/login", method="POST")
 async def log_in(
     request: Request,
-    token: Annotated[str, Form(max_length=_LONGEST_TOKEN)] = "",
+    token: Annotated[str, Form(max_length=LONGEST_TOKEN)] = "",
     name: Annotated[str, Form(max_length=LONGEST_NAME)] = "",
     next: Annotated[str, Form(max_length=500)] = "/",  # noqa: A002 the form says it so
 ) -> Response:
-    """Open a session for whoever knows the token."""
+    """Open a session for the holder of a token."""
     refuse_foreign(request)
-    gate: Gate = request.app.state.gate
-    rendering = _rendering(request)
-    role = gate.tokens.role_of(token)
-    if role is None:
-        context = {"next": _inside(next), "error": str(TokenWrongError())}
-        return rendering.page(request, "login.html", context, status=HTTPStatus.UNAUTHORIZED)
-    response = RedirectResponse(rendering.link(request, _inside(next)), HTTPStatus.SEE_OTHER)
-    rendering.set_session(request, response, gate.sessions.issue(role, name.strip() or role.value))
-    return response
+    gate = _gate(request)
+    found = gate.tokens.find(token)
+    if found is None:
+        return await _refuse(request, next, TokenWrongError())
+    return _welcome(request, next, await gate.keyring.open_session(found, gate.name_of(found, name)))
 
 
-@router.open_to_all("/logout", method="POST")
+@router.door("/logout", method="POST")
 async def log_out(request: Request) -> Response:
-    """End the session."""
+    """End the session, here and in the browser."""
     refuse_foreign(request)
+    gate = _gate(request)
+    session = await gate.find_session(request)
+    if session is not None:
+        await gate.keyring.end_session(session)
     rendering = _rendering(request)
     response = RedirectResponse(rendering.link(request, "/login"), HTTPStatus.SEE_OTHER)
     rendering.end_session(request, response)
     return response
+
+
+def _ask(request: Request, next: str, error: GandyError | None) -> Response:  # noqa: A002 the same
+    context = {"next": _inside(next), "error": None if error is None else str(error)}
+    status = HTTPStatus.OK if error is None else HTTPStatus.UNAUTHORIZED
+    return _rendering(request).page(request, "login.html", context, status=status)
+
+
+async def _refuse(request: Request, next: str, error: GandyError) -> Response:  # noqa: A002 the same
+    await _gate(request).note(request, error)
+    return _ask(request, next, error)
+
+
+def _welcome(request: Request, next: str, session: Session) -> Response:  # noqa: A002 the same
+    rendering = _rendering(request)
+    response = RedirectResponse(rendering.link(request, _inside(next)), HTTPStatus.SEE_OTHER)
+    rendering.set_session(request, response, session)
+    return response
+
+
+def _gate(request: Request) -> Gate:
+    gate: Gate = request.app.state.gate
+    return gate
 
 
 def _rendering(request: Request) -> Rendering:

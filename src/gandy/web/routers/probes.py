@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 router = Routes()
 
 
-@router.open_to_all("/healthz")
+@router.probes("/healthz")
 async def healthz() -> Response:
     """Say that the process is alive."""
     return PlainTextResponse("ok")
 
 
-@router.open_to_all("/readyz")
+@router.probes("/readyz")
 async def readyz(parts: Parts) -> Response:
     """Say whether the database answers and the loops go round; details are for whoever has the log."""
     problems = list(parts.telemetry.loops.problems())

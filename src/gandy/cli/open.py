@@ -1,0 +1,104 @@
+"""`gandy open`: the dashboard of this host's `up`, signed in."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import webbrowser
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from gandy.cli.call import Call, pass_call
+from gandy.cli.options import example
+from gandy.cli.output import say
+from gandy.errors import NothingRunsError
+
+if TYPE_CHECKING:
+    from gandy.settings import Settings
+    from gandy.web.access.kept import Place
+    from gandy.web.access.tokens import Token
+
+_PATIENCE = 5.0
+
+
+@click.command("open", epilog=example("gandy --app billing:app open", "gandy --app billing:app open --print"))
+@click.option("--print", "is_printed", is_flag=True, help="Print the link instead of opening it.")
+@pass_call
+def open_dashboard(call: Call, *, is_printed: bool) -> None:
+    """Open the dashboard of this host's `up` in the browser, signed in.
+
+    The link signs in once, within ten minutes. Where there is no browser it is printed.
+    """
+    app = call.find_app()
+    settings = app.settings if app else call.load_settings().settings
+    place = _find(settings, None if app is None else app.name)
+    token = _token(settings, place)
+    if token is None:
+        say("Log in there with your token: this process is entered with one that is not set here.")
+    link = f"{place.address}/" if token is None else asyncio.run(_link(settings, place, token))
+    if is_printed or not _browse(link):
+        click.echo(link)
+    else:
+        say(f"Opened {place.address}/ in the browser.")
+
+
+def _find(settings: Settings, owner: str | None) -> Place:
+    """Find the one process that serves this application, or the only one on its database."""
+    from gandy.web.access.kept import database_stem, running_places, stem_of  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.web.access.state_folder import StateFolder  # noqa: PLC0415 the same
+
+    url = settings.database.url
+    try:
+        with StateFolder() as folder:
+            places = running_places(folder, database_stem(url) if owner is None else stem_of(url, owner))
+    except OSError:
+        places = []
+    found = {place.owner: place for place in places if _answers(place)}
+    if not found:
+        what = "on this database" if owner is None else f"of {owner}"
+        raise NothingRunsError(f"no dashboard {what} runs here as this user: start it with `gandy up`")
+    if len(found) > 1:
+        raise NothingRunsError(f"which one? Pass --app; these run here: {', '.join(sorted(found))}")
+    return next(iter(found.values()))
+
+
+def _answers(place: Place) -> bool:
+    where = urlsplit(place.address)
+    with suppress(OSError), socket.create_connection((where.hostname, where.port), timeout=_PATIENCE):
+        return True
+    return False
+
+
+def _token(settings: Settings, place: Place) -> Token | None:
+    """Find the token that the process is entered with, if it is known here."""
+    from gandy.web.access.kept import read_token, stem_of  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.web.access.state_folder import StateFolder  # noqa: PLC0415 the same
+    from gandy.web.access.tokens import Tokens  # noqa: PLC0415 the same
+
+    kept = None
+    if place.token == Tokens.KEPT:
+        with StateFolder() as folder:
+            kept = read_token(folder, stem_of(settings.database.url, place.owner))
+    return None if place.token is None else Tokens(settings.web, kept=kept).named(place.token)
+
+
+async def _link(settings: Settings, place: Place, token: Token) -> str:
+    from gandy.store.drivers.opening import open_database  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.web.access.keyring import Keyring  # noqa: PLC0415 the same
+
+    database = open_database(settings.database)
+    try:
+        await database.open()
+        return f"{place.address}/login?code={await Keyring(database, place.owner).make_code(token)}"
+    finally:
+        await database.close()
+
+
+def _browse(link: str) -> bool:
+    try:
+        return webbrowser.open(link)
+    except webbrowser.Error:
+        return False

@@ -1,0 +1,95 @@
+"""How a process of ours is entered: by the tokens of the settings, or by one made for this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy.errors import GandyError, HostNeedsTokenError
+from gandy.web.access.kept import Place, announced, keep_token, stem_of
+from gandy.web.access.keyring import Keyring
+from gandy.web.access.origin import is_loopback
+from gandy.web.access.state_folder import StateFolder
+from gandy.web.access.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import ReadingRunner
+
+_log = logging.getLogger("gandy.web")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The way in to one application in this process."""
+
+    owner: str
+    settings: Settings
+    kept: str | None  #: the token that was made, where none is set
+
+    @property
+    def tokens(self) -> Tokens:
+        """What opens it."""
+        return Tokens(self.settings.web, kept=self.kept)
+
+    async def invite(self, database: ReadingRunner, address: str) -> str:
+        """Give the address, with a code that signs in once where the token is one that nobody was told."""
+        token = self.tokens.strongest
+        if self.kept is None or token is None:
+            return f"{address}/"
+        try:
+            code = await Keyring(database, self.owner).make_code(token)
+        except GandyError as error:
+            _log.warning("no code that signs in could be made: %s; `gandy open` makes one", error)
+            return f"{address}/"
+        return f"{address}/login?code={code}"
+
+    def place(self, host: str, port: int) -> Place:
+        """Say where this process listens, and which token leads in."""
+        token = self.tokens.strongest
+        return Place(os.getpid(), host, port, self.owner, None if token is None else token.key)
+
+    def announced(self, place: Place) -> AbstractContextManager[None]:
+        """Let `gandy open` find this process; one that cannot say where it is serves all the same."""
+        try:
+            folder = StateFolder()
+        except (OSError, GandyError):
+            return nullcontext()
+        return _announced_in(folder, stem_of(self.settings.database.url, self.owner), place)
+
+
+def open_door(owner: str, settings: Settings) -> Door:
+    """Check the tokens; without any, make one for this machine, and refuse any other host."""
+    tokens = Tokens(settings.web)
+    tokens.check()
+    if tokens.are_set:
+        return Door(owner, settings, kept=None)
+    if not is_loopback(settings.web.host):
+        raise HostNeedsTokenError(settings.web.host)
+    return Door(owner, settings, kept=_made(settings.database.url, owner))
+
+
+def _made(url: str, owner: str) -> str:
+    try:
+        with StateFolder() as folder:
+            return keep_token(folder, stem_of(url, owner))
+    except OSError as error:
+        _log.warning(
+            "the token of the dashboard cannot be kept (%s) and ends with this process; "
+            "set GANDY_WEB_TOKEN, or XDG_STATE_HOME to a folder that can be written",
+            error,
+        )
+        return secrets.token_urlsafe(32)
+
+
+@contextmanager
+def _announced_in(folder: StateFolder, stem: str, place: Place) -> Iterator[None]:
+    with folder, announced(folder, stem, place):
+        yield
