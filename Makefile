@@ -93,6 +93,10 @@ fuzz: setup ## Random databases and contracts against a judge; CASES=20000 DATAB
 	$(BIN)/python -m tests.lifecycle.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(START),--start $(START)) $(if $(DATABASE),--database $(DATABASE))
 
+.PHONY: access
+access: setup ## Every configuration, credential and route of the dashboard against a judge, as a table
+	$(BIN)/python -m tests.web.access
+
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv

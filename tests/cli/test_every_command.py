@@ -213,6 +213,9 @@ def operate_workers(walk: Walk) -> None:
         walk("workers", "drain", worker["id"])
         assert walk.json("workers", "list", "--alive")[0]["state"] == "draining"
 
+    with walk.serving("up", "--services", "web", "--port", "0", until="the dashboard is at"):
+        assert "/login?code=" in walk("open", "--print")
+
 
 def keep_tables(walk: Walk) -> None:
     walk.variables |= {"GANDY_APP": ""}

@@ -36,8 +36,8 @@ _ABOUT: Final = {
     "unique_key": "Which job holds a key, and until when.",
     "audit": "Who did what, from which face.",
     "service_state": "What services remember between cycles.",
-    "web_key": "Sessions of the dashboard and one-time codes. Grant it to the roles that serve the dashboard, "
-    "to no other.",
+    "web_key": "Sessions of the dashboard and one-time codes. Grant it to the roles that serve the dashboard "
+    "and to no other.",
 }
 _TABLE: Final = re.compile(
     r"^CREATE TABLE gandy\.(?P<name>\w+) \(\n(?P<body>.*?)^\)", re.DOTALL | re.MULTILINE

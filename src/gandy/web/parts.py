@@ -50,8 +50,9 @@ async def _operator(request: Request) -> Operator:
 
 
 def is_api(request: Request) -> bool:
-    """Whether a program asks, rather than somebody at a browser."""
-    return path_of(request).startswith("/api/")
+    """Whether a program asks, rather than a person at a browser."""
+    path = path_of(request)
+    return path.startswith("/api/") or path == "/metrics"
 
 
 def path_of(request: Request) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+from psycopg.conninfo import conninfo_to_dict
 
 from gandy.errors import DatabaseUrlError
 from gandy.settings import mask_url
@@ -31,6 +34,15 @@ def sqlite_path(url: str) -> Path:
     if not rest.startswith("/") or rest in {"/", "//"} or rest == "/:memory:":
         raise DatabaseUrlError(url, "a SQLite database needs a file, shared by every connection")
     return Path(unquote(rest.removeprefix("/")))
+
+
+def identity_of(url: str) -> str:
+    """Name the database that a URL leads to, alike for every user, password and way to write it."""
+    if dialect_of(url) == "sqlite":
+        return str(sqlite_path(url.partition("?")[0]).resolve())
+    given = conninfo_to_dict(url)
+    where = [str(given.get(key) or "").lower() for key in ("host", "hostaddr", "service")]
+    return json.dumps([*where, str(given.get("port") or 5432), given.get("dbname") or given.get("user")])
 
 
 def table_name(url: str, table: str) -> str:

@@ -9,11 +9,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from psycopg.conninfo import conninfo_to_dict
-
 from gandy.errors import KeptFileError
 from gandy.settings.kinds import is_token
-from gandy.store.drivers.urls import dialect_of, sqlite_path
+from gandy.store.drivers.urls import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,12 +92,7 @@ def stem_of(url: str, owner: str) -> str:
 
 def database_stem(url: str) -> str:
     """Begin the names of the files of all applications on a database; passwords and users play no part."""
-    if dialect_of(url) == "sqlite":
-        return f"{_digest(str(sqlite_path(url.partition('?')[0]).resolve()))}-"
-    given = conninfo_to_dict(url)
-    where = [str(given.get(key) or "").lower() for key in ("host", "hostaddr", "port", "service")]
-    where[2] = where[2] or "5432"
-    return f"{_digest(json.dumps([*where, given.get('dbname') or given.get('user')]))}-"
+    return f"{_digest(identity_of(url))}-"
 
 
 def _digest(text: str) -> str:

@@ -39,10 +39,10 @@ class Slowing:
         self,
         *,
         now: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        pause: Callable[[float], Awaitable[object]] | None = None,
     ) -> None:
         self._now = now
-        self._pause = pause
+        self._pause = pause or asyncio.sleep
         self._guesses: OrderedDict[str, _Guesses] = OrderedDict()
         self._waiting = 0
 

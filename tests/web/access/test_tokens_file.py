@@ -1,0 +1,170 @@
+"""Tokens for several people: a line each, seen as it changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.errors import TokensFileError
+from tests.web.access.calling import Caller
+from tests.web.access.credentials import bearer, cookie
+from tests.web.access.matrix import ADA, BOB, PEOPLE, write_tokens_file
+from tests.web.conftest import OPERATOR
+from tests.web.shop import make_shop
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from gandy import Gandy
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file with an operator and a reader."""
+    write_tokens_file(tmp_path / "tokens", PEOPLE)
+    return tmp_path / "tokens"
+
+
+@pytest.fixture
+async def app(sqlite_url: str, file: Path) -> AsyncIterator[Gandy]:
+    """An application that goes by it."""
+    async with make_shop(sqlite_url, tokens_file=str(file)) as made:
+        await made.seed()
+        yield made
+
+
+def change(file: Path, text: str) -> None:
+    """Write the file again, at a later instant than before."""
+    later = file.stat().st_mtime_ns + 1_000_000_000
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, ns=(later, later))
+
+
+async def test_names_of_the_file_are_in_the_trail_whatever_the_form_says(app: Gandy) -> None:
+    call = Caller(app.asgi())
+    done = await call("POST", "/api/v1/manifests/nightly/disable", {**bearer(ADA), **JSON}, body=b"{}")
+    trail = await call("GET", "/audit", cookie((await call.log_in(ADA, name="mallory")).cookie))
+
+    assert done.status == 200
+    assert "<td>ada</td>" in trail.text
+    assert "mallory" not in trail.text
+
+
+async def test_a_shared_token_beside_the_file_cannot_take_a_persons_name(sqlite_url: str, file: Path) -> None:
+    async with make_shop(sqlite_url, tokens_file=str(file), token=OPERATOR) as app:
+        call = Caller(app.asgi())
+        page = await call("GET", "/", cookie((await call.log_in(OPERATOR, name="ada")).cookie))
+
+    assert "ada (token)" in page.text
+
+
+async def test_a_change_is_seen_at_once_and_ends_the_sessions_of_who_is_gone(app: Gandy, file: Path) -> None:
+    call = Caller(app.asgi())
+    sessions = {token: (await call.log_in(token)).cookie for token in (ADA, BOB)}
+    change(file, f"ada operator {digest('another-token-for-ada')}\nbob read-only {digest(BOB)}\n")
+
+    for headers in (bearer(ADA), cookie(sessions[ADA])):
+        assert (await call("GET", "/api/v1/runs", headers)).status == 401
+    for headers in (bearer(BOB), cookie(sessions[BOB]), bearer("another-token-for-ada")):
+        assert (await call("GET", "/api/v1/runs", headers)).status == 200
+
+
+async def test_a_session_of_who_becomes_a_reader_changes_nothing_more(app: Gandy, file: Path) -> None:
+    call = Caller(app.asgi())
+    session = (await call.log_in(ADA)).cookie
+    change(file, f"ada, read-only, {digest(ADA)}\n")
+
+    assert (await call("GET", "/api/v1/runs", cookie(session))).status == 200
+    assert (await call("POST", "/api/v1/groups/default/cancel", cookie(session))).status == 403
+
+
+def spoil(file: Path, what: str) -> None:
+    """Let the file go bad."""
+    if what == "gone":
+        file.unlink()
+    elif what == "writable":
+        file.chmod(0o666)
+    else:
+        change(file, "rubbish" if what == "rubbish" else "# nobody\n")
+
+
+@pytest.mark.parametrize("what", ["rubbish", "gone", "writable", "empty"])
+async def test_a_file_that_goes_bad_opens_nothing_until_it_is_mended(
+    app: Gandy, file: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = Caller(app.asgi())
+    session = (await call.log_in(ADA)).cookie
+    spoil(file, what)
+
+    for headers in (bearer(ADA), cookie(session), {}):
+        assert (await call("GET", "/api/v1/runs", headers)).status == 503
+    assert ("mended" in caplog.text) is (what != "empty")
+    mend(file)
+    assert (await call("GET", "/api/v1/runs", cookie(session))).status == 200
+
+
+def mend(file: Path) -> None:
+    """Write the file as it was."""
+    write_tokens_file(file, PEOPLE)
+    file.chmod(0o600)
+
+
+HASH = digest("some-token-of-a-person")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ada operator", "line 1, has not three fields"),
+        (f"# people\n\nada operator {HASH} more\n", "line 3, has not three fields"),
+        (f"ada admin {HASH}", "line 1, has a role"),
+        (f"ada operator {HASH[:-1]}", "line 1, has no SHA-256"),
+        (f"ada operator {HASH[:-1]}g", "line 1, has no SHA-256"),
+        (f"ada operator {digest('')}", "line 1, has the SHA-256 of nothing"),
+        (f", operator, {HASH}", "line 1, needs a printable name"),
+        (f"{'a' * 81} operator {HASH}", "line 1, needs a printable name"),
+        (f"a\u202eda, operator, {HASH}", "line 1, needs a printable name"),
+        (f"ada operator {HASH}\nada read-only {digest('x')}", "line 2, has the name of line 1"),
+        (f"ada operator {HASH}\nbob read-only {HASH}", "line 2, has the token of line 1"),
+        (f"ada read-only {digest(OPERATOR)}", "line 1, is a token of the settings"),
+        ("\udcff", "is not text in UTF-8"),
+    ],
+)
+def test_a_bad_line_is_named_at_the_start(sqlite_url: str, file: Path, text: str, said: str) -> None:
+    file.write_bytes(text.encode(errors="surrogateescape"))
+
+    with pytest.raises(TokensFileError) as refused:
+        make_shop(sqlite_url, tokens_file=str(file), token=OPERATOR).asgi()
+
+    assert said in str(refused.value)
+    assert HASH not in str(refused.value)
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(("target", "mode"), [("file", 0o602), ("folder", 0o777)])
+def test_a_file_that_everyone_may_change_is_refused(
+    sqlite_url: str, file: Path, target: str, mode: int
+) -> None:
+    (file if target == "file" else file.parent).chmod(mode)
+
+    with pytest.raises(TokensFileError, match=r"everyone may|by everyone"):
+        make_shop(sqlite_url, tokens_file=str(file)).asgi()
+
+
+async def test_a_bad_file_stops_the_start(sqlite_url: str, file: Path) -> None:
+    change(file, "rubbish")
+
+    with pytest.raises(TokensFileError, match="line 1"):
+        async with make_shop(sqlite_url, tokens_file=str(file)).running(("web",)):
+            raise AssertionError
