@@ -18,7 +18,8 @@ _BEGINNING: Final = """\
 
 <!-- Written by `python -m tools.references`; a test compares. -->
 
-Prometheus reads them from `/metrics` of every `gandy up` that has a port (`pip install 'gandy[metrics]'`).
+Prometheus reads them from `/metrics` of every `gandy up` that has a port (`pip install 'gandy[metrics]'`),
+with any token of the dashboard; the read-only one is enough.
 A label has a bounded number of values: beyond them it says `other`.
 
 | series | type | labels | what it says |

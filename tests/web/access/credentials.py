@@ -26,7 +26,7 @@ class Credential:
 
     name: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    allowed: Allowed = "nobody"
+    allowed: Allowed = "stranger"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tests.web.access.calling import Answer
     from tests.web.access.routes import Asked
 
-Allowed: TypeAlias = Literal["nobody", "reader", "operator"]
+Allowed: TypeAlias = Literal["stranger", "reader", "operator"]
 
 PROBES: Final = {"/healthz", "/readyz"}
 DOOR: Final = {"/login", "/logout"}
@@ -36,7 +36,7 @@ def expected(asked: Asked, allowed: Allowed, *, is_closed: bool) -> Verdict:
         return Verdict.DOOR
     if asked.path.startswith("/static/"):
         return Verdict.ANSWERED
-    if allowed == "nobody":
+    if allowed == "stranger":
         return Verdict.UNKNOWN
     return Verdict.FORBIDDEN if allowed == "reader" and asked.method != "GET" else Verdict.ANSWERED
 

@@ -132,7 +132,7 @@ async def _credentials(
 ) -> list[Credential]:
     """Make them all: operators log in before the forger reads the rows of their sessions."""
     if is_closed:
-        tokens = {OPERATOR: "nobody", READER: "nobody"}
+        tokens = {OPERATOR: "stranger", READER: "stranger"}
         found = [Credential(token, {"Authorization": f"Bearer {token}"}) for token in tokens]
         return [*strangers(tokens), *found]
     right = await holders(call, tokens)

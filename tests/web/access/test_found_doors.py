@@ -47,7 +47,7 @@ async def test_the_holder_of_the_read_only_token_cannot_sign_an_operators_sessio
     assert answer.status_code == 401
 
 
-async def test_a_proxy_on_this_host_lets_nobody_in_without_a_token(sqlite_url: str) -> None:
+async def test_a_proxy_on_this_host_lets_no_one_in_without_a_token(sqlite_url: str) -> None:
     async with make_shop(sqlite_url) as app, client(app) as visitor:
         answers = [await visitor.get("/api/v1/runs"), await visitor.post(ENQUEUE, json=JOB)]
         probes = [await visitor.get("/healthz"), await visitor.get("/readyz")]

@@ -197,7 +197,9 @@ async def test_a_made_token_is_for_this_machine(
     assert "GANDY_WEB_TOKEN" in refused.text
 
 
-async def test_a_plain_proxy_on_the_same_host_makes_nobody_an_operator(home: Path, sqlite_url: str) -> None:
+async def test_a_plain_proxy_on_the_same_host_makes_no_visitor_an_operator(
+    home: Path, sqlite_url: str
+) -> None:
     async with make_shop(sqlite_url) as app:
         asgi = app_service(app)._server.config.app
         asgi.state.gate.slowing._pause = at_once

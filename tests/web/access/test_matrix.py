@@ -1,4 +1,4 @@
-"""Nobody gets in where they do not belong: configurations, credentials and routes, each with each."""
+"""No one gets in where they do not belong: configurations, credentials and routes, each with each."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def spoil(file: Path, what: str) -> None:
     elif what == "writable":
         file.chmod(0o666)
     else:
-        change(file, "rubbish" if what == "rubbish" else "# nobody\n")
+        change(file, "rubbish" if what == "rubbish" else "# empty\n")
 
 
 @pytest.mark.parametrize("what", ["rubbish", "gone", "writable", "empty"])

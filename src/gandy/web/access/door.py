@@ -40,7 +40,7 @@ class Door:
         return Tokens(self.settings.web, kept=self.kept)
 
     async def invite(self, database: ReadingRunner, address: str) -> str:
-        """Give the address, with a code that signs in once where the token is one that nobody was told."""
+        """Give the address, with a code that signs in once where the token was made here."""
         token = self.tokens.strongest
         if self.kept is None or token is None:
             return f"{address}/"

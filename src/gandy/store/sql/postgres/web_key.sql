@@ -1,5 +1,5 @@
 -- name: drop_surplus_web_keys
--- Whoever comes in makes room: the oldest of the same kind beyond the newest so many go.
+-- A new key makes room: the oldest of the same kind beyond the limit go.
 DELETE FROM gandy.web_key WHERE id IN (
     SELECT id FROM gandy.web_key WHERE owner = %(owner)s AND kind = %(kind)s
     ORDER BY created_at DESC, id OFFSET %(most)s FOR UPDATE SKIP LOCKED);
