@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -235,10 +234,12 @@ def test_a_process_that_serves_can_be_found_and_one_that_is_gone_cannot(home: Pa
 
 
 def test_a_process_that_cannot_say_where_it_is_serves_all_the_same(
-    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     door = open_door("shop", make_shop(sqlite_url, readonly_token=READER).settings)
+    with door.announced(door.place("127.0.0.1", 1)):
+        said = caplog.text
 
-    assert isinstance(door.announced(door.place("127.0.0.1", 1)), nullcontext)
+    assert "`gandy open` will not find this process" in said

@@ -83,6 +83,18 @@ async def test_another_site_cannot_log_anybody_out(call: Caller) -> None:
     assert await status(call, session) == 200
 
 
+@pytest.mark.parametrize(
+    "name", ["%00", "a%00b", "%E2%80%AEeve", "%0D%0Aeve", "%ED%A0%80", "n" * 80, "%F0%9F%9A%82"]
+)
+async def test_whatever_name_is_typed_the_session_begins(call: Caller, name: str) -> None:
+    answer = await call.log_in(OPERATOR, name)
+
+    assert answer.status == 303
+    page = await call("GET", "/", cookie(answer.cookie))
+    assert page.status == 200
+    assert "\u202e" not in page.text
+
+
 async def test_a_changed_token_ends_its_sessions_and_no_other(app: Gandy, call: Caller) -> None:
     operator, reader = (await call.log_in(OPERATOR)).cookie, (await call.log_in(READER)).cookie
 

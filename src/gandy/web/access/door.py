@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.errors import GandyError, HostNeedsTokenError
+from gandy.errors import GandyError, HostNeedsTokenError, KeptFileError
 from gandy.web.access.kept import Place, announced, keep_token, stem_of
 from gandy.web.access.keyring import Keyring
 from gandy.web.access.origin import is_loopback
@@ -18,7 +18,6 @@ from gandy.web.access.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
     from gandy.settings import Settings
     from gandy.store.drivers.database import ReadingRunner
@@ -56,13 +55,17 @@ class Door:
         token = self.tokens.strongest
         return Place(os.getpid(), host, port, self.owner, None if token is None else token.key)
 
-    def announced(self, place: Place) -> AbstractContextManager[None]:
+    @contextmanager
+    def announced(self, place: Place) -> Iterator[None]:
         """Let `gandy open` find this process; one that cannot say where it is serves all the same."""
-        try:
-            folder = StateFolder()
-        except (OSError, GandyError):
-            return nullcontext()
-        return _announced_in(folder, stem_of(self.settings.database.url, self.owner), place)
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(StateFolder())
+                stem = stem_of(self.settings.database.url, self.owner)
+                stack.enter_context(announced(folder, stem, place))
+            except (OSError, KeptFileError) as error:
+                _log.warning("`gandy open` will not find this process: %s", error)
+            yield
 
 
 def open_door(owner: str, settings: Settings) -> Door:
@@ -87,9 +90,3 @@ def _made(url: str, owner: str) -> str:
             error,
         )
         return secrets.token_urlsafe(32)
-
-
-@contextmanager
-def _announced_in(folder: StateFolder, stem: str, place: Place) -> Iterator[None]:
-    with folder, announced(folder, stem, place):
-        yield

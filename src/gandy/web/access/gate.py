@@ -134,9 +134,10 @@ class Gate:
 
     def name_of(self, token: Token, said: str) -> str:
         """Name who logs in: a token of one's own says it; another one only where no person has one."""
-        if token.is_personal or not said.strip():
+        name = "".join(character for character in said if character.isprintable()).strip()
+        if token.is_personal or not name:
             return token.name
-        return f"{said.strip()} ({token.name})" if self.tokens.are_personal else said.strip()
+        return f"{name} ({token.name})" if self.tokens.are_personal else name
 
     async def note(self, request: Request, error: GandyError) -> None:
         """Count a refusal, and let the sender of a wrong credential wait for it."""

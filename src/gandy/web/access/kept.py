@@ -78,10 +78,11 @@ def running_places(folder: StateFolder, beginning: str) -> list[Place]:
     """List the processes that say so and live; what a dead one left is removed."""
     found = []
     for name in folder.names(_PLACE, beginning=beginning):
-        if not name.startswith(".") and folder.is_locked(name):
-            found.append(Place(**json.loads(folder.read(name) or "{}")))
-        elif not name.startswith("."):
+        if not folder.is_locked(name):
             folder.remove(name)
+            continue
+        with suppress(ValueError, TypeError):  # of another version, which writes it otherwise
+            found.append(Place(**json.loads(folder.read(name) or "{}")))
     return found
 
 
