@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import ColumnElement, Connection, Select
@@ -159,6 +159,14 @@ class Dialect(Protocol):
 
     def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
         """These tables and all that refer to them, or every application table for None."""
+        ...
+
+    def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+        """Whether these tables are still as the catalogue described them, within any statement."""
+        ...
+
+    def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
+        """Let none of these tables get a key, a trigger or a rule until the transaction ends."""
         ...
 
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:

@@ -153,6 +153,7 @@ class Catalogue:
     own_tables: frozenset[TableName] = frozenset()
     state: frozenset[tuple[str, str]] = frozenset()
     may_write_state: bool = True
+    marks: Mapping[TableName, str] = field(default_factory=dict)
 
     def meant(self, wanted: Wanted) -> Iterator[TableName]:
         """A name without a schema may mean a table of any schema on the search path."""
@@ -225,6 +226,7 @@ class SchemaFacts:
     may_write_state: bool = True
     lineage: Lineage = field(default_factory=Lineage)
     absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there
+    marks: Mapping[TableName, str] = field(default_factory=dict)  # what was judged, for `Dialect.unchanged`
 
     def kin(self, table: TableName) -> set[TableName]:
         """The table with all that its rows are in: what it belongs to, and its partitions and heirs."""

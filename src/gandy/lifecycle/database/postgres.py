@@ -36,12 +36,13 @@ from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, T
 from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_of_unit
 from gandy.lifecycle.database.postgres_catalogue import read_catalogue
+from gandy.lifecycle.database.postgres_marks import unchanged
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
 from gandy.lifecycle.database.postgres_state import read_state_access
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
@@ -156,6 +157,16 @@ class Postgres(PostgresPartitions, Dialect):
     @override
     def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
         return read_catalogue(connection, wanted)
+
+    @override
+    def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+        return unchanged(marks)
+
+    @override
+    def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
+        """The mode of a DELETE, which keys and triggers wait for, taken before anything is asked."""
+        names = ", ".join(_regclass(table) for table in tables)
+        connection.exec_driver_sql(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE".replace("%", "%%"))
 
     @override
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:

@@ -24,6 +24,7 @@ from gandy.lifecycle.database.facts import (
     Trigger,
 )
 from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
+from gandy.lifecycle.database.postgres_marks import mark_of
 from gandy.lifecycle.database.postgres_types import column_type
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ _LINEAGE = """
     AND (relation.relkind = 'p' OR inhparent IS NOT NULL)
 """
 # An index that is not valid (yet) serves nothing and holds nothing unique.
-_TABLES = """
-    SELECT nspname AS schema, relname AS name, current_user::text AS role,
+_TABLES = f"""
+    SELECT nspname AS schema, relname AS name, current_user::text AS role, {mark_of("wanted.oid")} AS mark,
            pg_catalog.has_schema_privilege(space, 'USAGE') AS may_enter,
            pg_catalog.has_table_privilege(oid, 'DELETE') AS may_delete,
            pg_catalog.row_security_active(oid) AS has_row_security,
@@ -137,7 +138,7 @@ _TABLES = """
             FROM pg_catalog.pg_index JOIN pg_catalog.pg_class AS each ON each.oid = indexrelid
             WHERE indrelid = wanted.oid AND indisvalid) AS indexes
     FROM wanted
-"""
+"""  # noqa: S608  # a constant
 # Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE. A member's own statement trigger does not
 # fire through its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
 _TRIGGERS = """
@@ -220,6 +221,7 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         own_tables=frozenset(TableName(GANDY, own["name"]) for own in found["own_tables"]),
         state=frozenset((own["table"], own["column"]) for own in found["state"]),
         may_write_state=all(own["is_writable"] for own in found["state"]),
+        marks={TableName(row["schema"], row["name"]): row["mark"] for row in found["tables"]},
     )
 
 

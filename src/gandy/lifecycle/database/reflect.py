@@ -47,6 +47,7 @@ def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> Sc
         catalogue.state,
         catalogue.may_write_state,
         catalogue.lineage,
+        marks=catalogue.marks,
     )
 
 

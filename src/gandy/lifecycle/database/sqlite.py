@@ -41,10 +41,10 @@ from gandy.lifecycle.database.instants import (
 )
 from gandy.lifecycle.database.numbers import as_number, is_finite
 from gandy.lifecycle.database.sampling import sample
-from gandy.lifecycle.database.sqlite_catalogue import read_catalogue
+from gandy.lifecycle.database.sqlite_catalogue import read_catalogue, unchanged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import ColumnElement
@@ -129,6 +129,14 @@ class Sqlite(Dialect):
     @override
     def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
         return read_catalogue(connection, wanted)
+
+    @override
+    def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+        return unchanged(marks)
+
+    @override
+    def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
+        """A batch has the only write lock from its start."""
 
     @override
     def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:

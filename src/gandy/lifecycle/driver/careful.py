@@ -55,7 +55,7 @@ class CarefulLane:
             batch = batch or self.ties.found(connection, after, limit)
             if batch is None:
                 return None
-            self.shift.lease.renew(connection)
+            self.shift.hold_on(connection)
             if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             doomed = self.guard.doomed(connection, batch)
@@ -82,7 +82,7 @@ class CarefulLane:
         """Quarantine the one row that a batch consisted of."""
         selection = self.guard.selection
         with self.shift.session.batch(self.shift.patience) as connection:
-            self.shift.lease.renew(connection)
+            self.shift.hold_on(connection)
             found = connection.execute(select(KeyText(selection.key)).where(equal(selection.order, end)))
             put_in_quarantine(connection, [self._row(key, reason) for key in found.scalars()])
             self.remember(connection, end)

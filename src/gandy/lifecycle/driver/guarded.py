@@ -137,7 +137,7 @@ class GuardedLane(Lane):
             if batch is None:
                 return None
             self.end = batch.end
-            self._shift.lease.renew(connection)
+            self._shift.hold_on(connection)
             doomed = self._guard.doomed(connection, batch)
             removal = Removal.on(connection, self._shift.label)
             rows = removal.remove(doomed.rows, doomed.levels) if doomed.rows.addresses else 0

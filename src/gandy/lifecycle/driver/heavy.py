@@ -152,7 +152,7 @@ class HeavyLane:
             if end is None:
                 return None
             self.end = end
-            self._shift.lease.renew(connection)
+            self._shift.hold_on(connection)
             if self._guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             one = Stretch(self._guard.selection, after, end, is_full)

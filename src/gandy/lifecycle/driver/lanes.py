@@ -67,7 +67,7 @@ class OrdinaryLane(Lane):
             if batch is None:
                 return None
             self.end = batch.end
-            self._shift.lease.renew(connection)
+            self._shift.hold_on(connection)
             rows = connection.execute(batch.deletion()).rowcount
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)

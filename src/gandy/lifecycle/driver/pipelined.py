@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.driver.ties import Stretch, Ties
     from gandy.lifecycle.selection.walks import Selection
-    from gandy.lifecycle.state.lease import Lease
 
 Driver = psycopg.Connection[Any]
 
@@ -109,7 +108,7 @@ class PipelinedLane(Lane):
         with _transaction(connection) as driver:
             driver.prepare_threshold = 0 if shift.lease.is_direct else None
             self._batches = batches = _Statements(
-                connection, driver, selection, lease=shift.lease, remember=remember(slot("cursor", String))
+                connection, driver, selection, shift=shift, remember=remember(slot("cursor", String))
             )
             self._limits = batches.prepare(batch_limits(shift.patience))
             self._first = batches.after(None)
@@ -128,9 +127,9 @@ class PipelinedLane(Lane):
         if batch is None:
             return None
         rows = batch.deletion.rowcount  # known once the pipeline is settled, and committed by then
-        if not rows:  # every row of it came back to life, or the lease is lost
+        if not rows:  # every row of it came back to life, the lease is lost, or the grounds have changed
             with self._shift.session.batch(self._shift.patience) as connection:
-                self._shift.lease.renew(connection)
+                self._shift.hold_on(connection)
         if listed is not None:
             self._ties.settled(listed, rows)
         return Advanced(batch.end, batch.is_full, rows, {self._mine: rows})
@@ -188,7 +187,7 @@ class _Statements:
     connection: Connection
     driver: Driver
     selection: Selection
-    lease: Lease
+    shift: Shift
     remember: Update
 
     def prepare(self, statement: ClauseElement) -> Prepared:
@@ -211,10 +210,11 @@ class _Statements:
     def _deletion(self, which: ColumnElement[bool]) -> Prepared:
         """The delete renews the lease and writes the cursor in the same statement.
 
-        Neither a row goes nor the cursor moves unless the lease is still held.
+        Neither a row goes nor the cursor moves unless the lease is still held and all is as it was judged.
+        The statement looks after it has locked the table: no key or trigger can be made any more.
         """
-        until = slot("until", Instant)
-        renewed = self.lease.renewing(until).returning(literal(1)).cte("renewed")
+        lease, unchanged = self.shift.lease, self.shift.grounds.unchanged
+        renewed = lease.renewing(slot("until", Instant), unchanged).returning(literal(1)).cte("renewed")
         is_held = exists(select(1).select_from(renewed))
         remembered = self.remember.where(is_held).returning(literal(1)).cte("remembered")
         return self.prepare(delete(self.selection.table.clause).where(which, is_held).add_cte(remembered))

@@ -79,6 +79,11 @@ class ContractReport:
     health: list[Health] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
 
+    def start_over(self) -> None:
+        """Drop what was found, not what was done: the rules are judged again."""
+        for found in (self.rules, self.failures, self.held, self.overdue, self.health, self.warnings):
+            found.clear()
+
     @property
     def deleted(self) -> int:
         """Rows that went, children included."""

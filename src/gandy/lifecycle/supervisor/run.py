@@ -17,6 +17,7 @@ from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
+from gandy.lifecycle.driver.grounds import GroundsChangedError, grounds_of
 from gandy.lifecycle.driver.partitions import PartitionSweep
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.foresight import oldest_instant
@@ -129,10 +130,13 @@ class ContractRun:
 
     def _sweep(self, rule: Resolved, walk: Walk, budget: Budget) -> bool:
         before = self.outcomes.get(walk.key)
-        outcome = self._drive(rule, walk, budget)
+        shift = self._shift_for(walk)
+        outcome = self._drive(shift, rule, walk, budget=budget)
         if before is not None:
             outcome = outcome.after(before)
         self.outcomes[walk.key] = outcome
+        if shift.grounds.have_changed:
+            raise GroundsChangedError
         if outcome.set_aside:  # later sweeps of this run must look for them too
             self.quarantine.setdefault(walk.key.table, [()])
         if isinstance(walk, PartitionWalk) and outcome.reason is not None:
@@ -143,8 +147,13 @@ class ContractRun:
             )
         return True
 
-    def _drive(self, rule: Resolved, walk: Walk, budget: Budget) -> RuleOutcome:
-        throttles = self.shift.throttles(rule.declared.throttle, walk.table.name)
+    def _shift_for(self, walk: Walk) -> Shift:
+        seen = self.survey
+        grounds = grounds_of(walk, seen.schema, self.shift.session.dialect, holds=seen.recorded)
+        return replace(self.shift, grounds=grounds)
+
+    def _drive(self, shift: Shift, rule: Resolved, walk: Walk, *, budget: Budget) -> RuleOutcome:
+        throttles = shift.throttles(rule.declared.throttle, walk.table.name)
         pace = self.survey.contract.batch
         poison = self.quarantine.get(walk.key.table, [])
         if len(poison) >= _MOST_IN_QUARANTINE:
@@ -152,13 +161,11 @@ class ContractRun:
         state = self._state(walk)
         match walk:
             case AgeWalk():
-                ages = AgeSweep(
-                    shift=self.shift, walk=walk, pace=pace, throttles=throttles, quarantined=poison
-                )
+                ages = AgeSweep(shift=shift, walk=walk, pace=pace, throttles=throttles, quarantined=poison)
                 return ages.run(state, budget)
             case CapWalk():
                 caps = CapSweep(
-                    shift=self.shift,
+                    shift=shift,
                     walk=walk,
                     pace=pace,
                     throttles=throttles,
@@ -167,7 +174,7 @@ class ContractRun:
                 )
                 return caps.run(state, budget)
             case PartitionWalk():
-                return PartitionSweep(shift=self.shift, walk=walk, throttles=throttles).run()
+                return PartitionSweep(shift=shift, walk=walk, throttles=throttles).run()
             case _:
                 assert_never(walk)
 
@@ -268,7 +275,7 @@ class ContractRun:
         """One failing rule never stops the others; a lost lease or connection stops them all."""
         try:
             return step()
-        except SweepLeaseLostError:
+        except (SweepLeaseLostError, GroundsChangedError):
             raise
         except (GandyError, SQLAlchemyError, psycopg.Error) as error:
             self._fail(rule, said(error))

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -24,6 +25,7 @@ from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
+from gandy.lifecycle.driver.grounds import GroundsChangedError
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
@@ -36,13 +38,19 @@ from gandy.lifecycle.supervisor.upkeep import Memory, recall, tidied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.state.progress import RuleKey
     from gandy.lifecycle.supervisor.confirmation import Confirm
 
 _LEASE_POLL = timedelta(milliseconds=100)
+_MOST_JUDGEMENTS = 10
+_RESTLESS = (
+    f"tables or holds changed {_MOST_JUDGEMENTS} times while the sweep ran; the next run goes on from here"
+)
 
 
 def nobody_confirms(_held: Held) -> bool:
@@ -153,17 +161,8 @@ class _Tick:
 
 
 def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
-    by, session = tick.by, tick.session
+    by = tick.by
     report.started_at = tick.lease.taken_at
-    with session.reading():
-        seen = survey(session, tick.contract, report.started_at, contracts=tick.kept.contracts)
-        recalled = recall(session, seen) if is_ready(seen.schema) else None
-    if recalled is None:
-        ensure_tables(session)
-        recalled = recall(session, seen)
-    record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
-    if by.is_strict and seen.wrong:
-        raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
     counts: Counter[str] = Counter()
 
     def committed(rows: Counts) -> None:
@@ -173,12 +172,46 @@ def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
         by.pruned(tick.contract.name, rows)
 
     try:
-        memory = tidied(session, seen, recalled)
-        _contract_run(tick, seen, report, memory=memory, committed=committed).run(table)
+        _run_rules(tick, report, committed, table=table)
     finally:
         report.counts = {name: count for name, count in counts.items() if count}
         if report.counts:
             announce.pruned(tick.contract.name, report.counts)
+
+
+def _run_rules(
+    tick: _Tick, report: ContractReport, committed: Callable[[Counts], None], *, table: str | None
+) -> None:
+    """Judge the rules and run them; they are judged again where a table or a hold changes meanwhile."""
+    outcomes: dict[RuleKey, RuleOutcome] = {}
+    for _ in range(_MOST_JUDGEMENTS):
+        report.start_over()
+        seen, memory = _judged(tick, tick.lease.taken_at)
+        run = _contract_run(tick, seen, report, memory=memory, committed=committed)
+        run.outcomes = outcomes
+        try:
+            return run.run(table)
+        except GroundsChangedError:
+            announce.judged_again(tick.contract.name)
+    return _failed_whole(report, tick.by, _RESTLESS)
+
+
+def _judged(tick: _Tick, now: datetime) -> tuple[Survey, Memory]:
+    """The rules against the database as it is now, and what is remembered of them."""
+    session = tick.session
+    look = partial(survey, session, tick.contract, now, contracts=tick.kept.contracts)
+    with session.reading():
+        seen = look()
+        recalled = recall(session, seen) if is_ready(seen.schema) else None
+    if recalled is None:
+        ensure_tables(session)
+        with session.reading():
+            seen = look()  # to make a table is a change too
+            recalled = recall(session, seen)
+    record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
+    if tick.by.is_strict and seen.wrong:
+        raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
+    return seen, tidied(session, seen, recalled)
 
 
 def _contract_run(
