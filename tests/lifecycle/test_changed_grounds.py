@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gandy.lifecycle.contract.rules import Rule
     from gandy.lifecycle.supervisor.report import ContractReport
     from tests.lifecycle.ground import Ground
 
@@ -56,26 +57,27 @@ _KEYS = [
         "no_action": "",
     }.items()
 ]
+_TELL = (
+    "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS"
+    " 'BEGIN INSERT INTO told VALUES (old.id); RETURN old; END'"
+)
 _TRIGGER = Change(
     "trigger",
     {
-        "sqlite": (
-            "CREATE TRIGGER told AFTER DELETE ON parent BEGIN INSERT INTO told VALUES (old.id); END",
-        ),
+        "sqlite": ("CREATE TRIGGER told AFTER DELETE ON parent BEGIN INSERT INTO told VALUES (old.id); END",),
         "postgresql": (
-            "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS"
-            " 'BEGIN INSERT INTO told VALUES (old.id); RETURN old; END'",
+            _TELL,
             "CREATE TRIGGER told AFTER DELETE ON parent FOR EACH ROW EXECUTE FUNCTION tell()",
         ),
     },
     "told",
 )
 CHANGES = [pytest.param(change, id=change.name) for change in (*_KEYS, _TRIGGER)]
-RULES = {
-    "older_than": lambda: older_than("at", keep_for="7d"),
-    "expires": lambda: expires("at"),
-    "cap": lambda: cap(1, per=[], order_by="at"),
-    "guarded": lambda: older_than("at", keep_for="7d", wait_for=["waits.parent_id"]),
+RULES: dict[str, Rule] = {
+    "older_than": older_than("at", keep_for="7d"),
+    "expires": expires("at"),
+    "cap": cap(1, per=[], order_by="at"),
+    "guarded": older_than("at", keep_for="7d", wait_for=["waits.parent_id"]),
 }
 
 
@@ -108,7 +110,7 @@ def sweep(
         pages=None,
         pruned=lambda *_: next(once, lambda: None)(),
     )
-    contract = Contract("app", [Table("parent", [RULES[rule]()])], batch=steps_of(BATCH))
+    contract = Contract("app", [Table("parent", [RULES[rule]])], batch=steps_of(BATCH))
     [report] = run_contracts([contract], ground.url, attendance=by)
     return report
 
@@ -185,3 +187,81 @@ def test_a_sweep_whose_grounds_never_rest_says_so(parents: Ground) -> None:
         "tables or holds changed 10 times while the sweep ran; the next run goes on from here"
     ]
     assert report.deleted == 2 * 10
+
+
+WITH_CHILDREN = Table(
+    "parent", [older_than("at", keep_for="7d")], children={"child.parent_id": "delete_first"}
+)
+GRANDCHILD = (
+    "CREATE TABLE late (id {key}, child_id bigint REFERENCES child ON DELETE CASCADE)",
+    f"INSERT INTO late VALUES (1, {LATE})",
+)
+
+
+def make_children(ground: Ground) -> None:
+    make_parents(ground)
+    ground.run(
+        "CREATE TABLE child (id {key}, parent_id bigint REFERENCES parent)",
+        "CREATE INDEX children ON child (parent_id)",
+    )
+    ground.fill("child", [(n, n) for n in range(1, ROWS + 1)])
+
+
+def sweep_children(ground: Ground, at_batch: Callable[[], None] = lambda: None) -> ContractReport:
+    once = iter([at_batch])
+    by = Attendance(
+        clock=ManualClock(NOW),
+        patience=PATIENT,
+        confirm=lambda _held: True,
+        pruned=lambda *_: next(once, lambda: None)(),
+    )
+    contract = Contract("app", [WITH_CHILDREN], batch=steps_of(2 * BATCH))
+    [report] = run_contracts([contract], ground.url, attendance=by)
+    return report
+
+
+def test_a_key_to_a_child_between_two_batches_stops_the_rule(ground: Ground) -> None:
+    make_children(ground)
+
+    report = sweep_children(ground, lambda: ground.run(*GRANDCHILD))
+
+    assert ground.ids("late") == [1]
+    assert LATE in ground.ids("child")
+    assert ["late.child_id" in failure.error for failure in report.failures] == [True]
+
+
+def test_a_key_to_a_child_that_a_batch_waited_for_is_seen(postgres: Ground) -> None:
+    make_children(postgres)
+    with closing(postgres.connect()) as other, ThreadPoolExecutor() as pool:
+        other.execute("BEGIN")
+        other.execute("LOCK TABLE child IN SHARE ROW EXCLUSIVE MODE")
+        sweeping = pool.submit(sweep_children, postgres)
+        wait_until(lambda: postgres.rows(WAITING) == [(1,)], "a batch waits for the change")
+        for statement in GRANDCHILD:
+            other.execute(statement.format(key="bigint PRIMARY KEY"))
+        other.execute("COMMIT")
+        report = sweeping.result()
+
+    assert (len(postgres.ids("child")), postgres.ids("late")) == (ROWS, [1])
+    assert ["late.child_id" in failure.error for failure in report.failures] == [True]
+
+
+def test_a_key_to_one_partition_between_two_batches_stops_the_rule(postgres: Ground) -> None:
+    postgres.run(
+        "CREATE TABLE parent (id bigint, at timestamptz, PRIMARY KEY (id)) PARTITION BY RANGE (id)",
+        f"CREATE TABLE early PARTITION OF parent FOR VALUES FROM (1) TO ({LATE})",
+        f"CREATE TABLE later PARTITION OF parent FOR VALUES FROM ({LATE}) TO (1000)",
+        "CREATE INDEX parents ON parent (at, id)",
+    )
+    postgres.fill("parent", [(n, ago(days=60 - n)) for n in range(1, ROWS + 1)])
+    key = "CREATE TABLE late (id bigint PRIMARY KEY, parent_id bigint REFERENCES later ON DELETE CASCADE)"
+
+    report = sweep(
+        postgres,
+        "older_than",
+        at_batch=lambda: postgres.run(key, f"INSERT INTO late VALUES (1, {LATE})"),
+    )
+
+    assert postgres.ids("late") == [1]
+    assert LATE in postgres.ids("parent")
+    assert ["late.parent_id" in failure.error for failure in report.failures] == [True]
