@@ -14,7 +14,7 @@ from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.rules import StaleCursor
 from gandy.lifecycle.contract.tables import gathered
-from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
@@ -145,27 +145,33 @@ class _Planner:
             yield self._walk(connection, walk, warnings)
 
     def _walk(self, connection: Connection, walk: Walk, warnings: tuple[str, ...]) -> PlannedRule:
-        advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
-        agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
-        is_asked = self._is_asked(advisor, walk, agreement)
+        """What cannot be counted is said; whatever one rule raises, the others are planned."""
         planned = PlannedRule(
             scheduler=walk.key.scheduler,
             table=walk.key.table,
             rule=walk.label,
             quarantined=len(self._quarantine.get(walk.key.table, [])),
-            needs_confirmation=is_asked,
             warnings=warnings,
             notes=tuple(_notes(walk, self._seen)),
         )
-        if isinstance(walk, PartitionWalk):
-            return self._partitions(connection, walk, planned)
-        planned = replace(planned, index=advisor.index_of(walk))
         try:
             with connection.begin_nested():
-                return self._rows(connection, walk, planned)
+                return self._foreseen(connection, walk, planned)
         except DBAPIError as error:  # many rules after each other make a question that is too large
+            if connection.invalidated:
+                raise
             note = f"could not be counted: {said(error)}"
-            return replace(planned, is_counted=False, notes=(*planned.notes, note))
+        except Exception as error:  # noqa: BLE001
+            note = f"could not be counted: {unexpected(error)}"
+        return replace(planned, is_counted=False, notes=(*planned.notes, note))
+
+    def _foreseen(self, connection: Connection, walk: Walk, planned: PlannedRule) -> PlannedRule:
+        advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
+        agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
+        planned = replace(planned, needs_confirmation=self._is_asked(advisor, walk, agreement))
+        if isinstance(walk, PartitionWalk):
+            return self._partitions(connection, walk, planned)
+        return self._rows(connection, walk, replace(planned, index=advisor.index_of(walk)))
 
     def _is_asked(self, advisor: IndexAdvisor, walk: Walk, agreement: Agreement) -> bool:
         state = self._states.get(walk.key)
