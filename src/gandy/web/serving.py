@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from typing_extensions import override
 from gandy.errors import HostNeedsTokenError, PortTakenError
 from gandy.web.access.origin import is_loopback
 from gandy.web.access.tokens import Tokens
+from gandy.web.connections import Limits, Places, most_connections, protocol_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +33,12 @@ class WebService:
     def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
         refuse_open_host(settings)
         self._settings = settings
+        self._places = Places(Limits(connections=most_connections()), time.monotonic)
         self._server = _Server(
             uvicorn.Config(
                 app,
+                http=protocol_in(self._places),
+                ws="none",
                 lifespan="off",  # the application is open already
                 log_config=None,
                 log_level="warning",
@@ -51,10 +56,12 @@ class WebService:
         _log.info("the dashboard is at http://%s:%d/", f"[{host}]" if ":" in host else host, port)
         serving = asyncio.create_task(self._server.serve([listening]), name="gandy-web-server")
         stopping = asyncio.create_task(stop.wait())
+        watching = asyncio.create_task(self._places.watch())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
+            watching.cancel()
             self._server.should_exit = True
             await serving
             listening.close()
