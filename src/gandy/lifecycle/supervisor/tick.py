@@ -22,23 +22,23 @@ from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said, unexpected
-from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
-from gandy.lifecycle.state.tables import ensure_tables, is_ready
+from gandy.lifecycle.state.setup import ensure_tables, is_ready, open_state
 from gandy.lifecycle.supervisor import announce
 from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
 from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
 from gandy.lifecycle.supervisor.run import ContractRun
-from gandy.lifecycle.supervisor.upkeep import Memory, recall, tidied
+from gandy.lifecycle.supervisor.upkeep import Memory, Recalled, recall, tidied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.driver.outcome import RuleOutcome
     from gandy.lifecycle.supervisor.confirmation import Confirm
 
@@ -111,7 +111,7 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
     url = contract.target(target)
     report = ContractReport(scheduler=contract.name)
     try:
-        with open_target(url, clock=by.clock) as session:
+        with open_state(url, clock=by.clock) as session:
             lease = _wait_for_lease(session, contract.name, by)
             if lease is None:
                 report.is_skipped = True
@@ -155,12 +155,11 @@ class _Tick:
 def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
     by, session = tick.by, tick.session
     report.started_at = tick.lease.taken_at
-    with session.reading():
-        seen = survey(session, tick.contract, report.started_at, contracts=tick.kept.contracts)
-        recalled = recall(session, seen) if is_ready(seen.schema) else None
+    seen, recalled = _look(tick)
     if recalled is None:
-        ensure_tables(session)
-        recalled = recall(session, seen)
+        ensure_tables(session, newcomer=tick.contract.name)
+        seen, recalled = _look(tick)  # a hold may have been recorded in a table that was not there before
+    assert recalled is not None  # noqa: S101  # the tables are there
     record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
     if by.is_strict and seen.wrong:
         raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
@@ -179,6 +178,13 @@ def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
         report.counts = {name: count for name, count in counts.items() if count}
         if report.counts:
             announce.pruned(tick.contract.name, report.counts)
+
+
+def _look(tick: _Tick) -> tuple[Survey, Recalled | None]:
+    """The contract on its database, and what is remembered of it where the state is whole."""
+    with tick.session.reading():
+        seen = survey(tick.session, tick.contract, tick.lease.taken_at, contracts=tick.kept.contracts)
+        return seen, recall(tick.session, seen) if is_ready(seen.schema) else None
 
 
 def _contract_run(
