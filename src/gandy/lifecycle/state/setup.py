@@ -75,7 +75,8 @@ def _make(connection: Connection, home: Home) -> None:
     assert schema is not None  # noqa: S101  # else it is an obstacle
     reach_state(connection, schema)
     for table in STATE_TABLES:
-        connection.execute(CreateTable(table, if_not_exists=True))
+        if home.find(table.name) is None:
+            connection.execute(CreateTable(table))
     rule = home.find(RULE.name)
     if rule is not None and "agreed" not in rule.columns:
         connection.execute(text(_ADD_AGREED.format(schema=quoted(schema), table=RULE.name)))
