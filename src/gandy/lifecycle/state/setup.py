@@ -102,9 +102,12 @@ def must_allow(
 
 def must_remember_holds(session: Session) -> None:
     """Raise where what contracts keep cannot be known: a plan without it would be wrong."""
-    must_allow(session, (HOLD, RULE, QUARANTINE, LEASE), ("SELECT",))
+    must_allow(session, (HOLD, RULE, QUARANTINE), ("SELECT",))
     with session.reading() as connection:
-        lost = _lost_holds(connection, _look(session, is_fresh=False), newcomer=None)
+        home = _look(session, is_fresh=False)
+        if home.find(HOLD.name) is None:
+            must_allow(session, [LEASE], ("SELECT",))
+        lost = _lost_holds(connection, home, newcomer=None)
     if lost is not None:
         raise StateObstructedError(str(lost))
 
