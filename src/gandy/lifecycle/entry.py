@@ -67,7 +67,7 @@ def sweep(
     table: str | None = None,
     attendance: Attendance | None = None,
 ) -> list[ContractReport]:
-    """Sweep now, to the end: a contract that does not fit is refused before anything is deleted."""
+    """Sweep now, within the budget: a contract that does not fit is refused before anything is deleted."""
     by = replace(attendance or Attendance(), is_strict=True, pages=None, wait_for_lease=PATIENT)
     return run_contracts(contracts, target, table=table, attendance=by)
 
