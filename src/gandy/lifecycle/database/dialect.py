@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Wanted,
     )
     from gandy.lifecycle.database.instants import Form
+    from gandy.lifecycle.database.state_sight import StateSight
 
 
 class Failure(StrEnum):
@@ -78,25 +79,6 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class StateObstacle:
-    """Why the lifecycle's own tables cannot be made or written, and what would help."""
-
-    message: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}"
-
-
-@dataclass(frozen=True, slots=True)
-class StateAccess:
-    """Whether the lifecycle's own tables are there, and what keeps the role from making or writing them."""
-
-    exists: bool
-    obstacle: StateObstacle | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ReplicationLag:
     """How far the slowest standby is behind, as far as the role may see it."""
 
@@ -116,6 +98,7 @@ class Dialect(Protocol):
     has_row_locks: bool
     has_partitions: bool
     has_pipeline: bool
+    only_schema: str | None  # the one that can hold our own tables, where there is no choice
 
     def now(self, connection: Connection) -> datetime:
         """The database's own clock."""
@@ -169,8 +152,8 @@ class Dialect(Protocol):
         """Let none of these tables get a key, a trigger or a rule until the transaction ends."""
         ...
 
-    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        """Whether the lifecycle's own tables are there, and what keeps the role from writing them."""
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+        """The lifecycle's own tables, in every schema; as of the connection's start where that is enough."""
         ...
 
     def stored_type(self, declared: ColumnType) -> ColumnType:

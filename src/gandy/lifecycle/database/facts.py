@@ -152,6 +152,7 @@ class Catalogue:
     lineage: Lineage = field(default_factory=Lineage)
     own_tables: frozenset[TableName] = frozenset()
     state: frozenset[tuple[str, str]] = frozenset()
+    state_schema: str | None = None
     may_write_state: bool = True
     marks: Mapping[TableName, str] = field(default_factory=dict)
 
@@ -223,6 +224,7 @@ class SchemaFacts:
     search_path: tuple[str | None, ...] = ()
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
     state: frozenset[tuple[str, str]] = frozenset()  # columns of the lifecycle's own tables, if readable
+    state_schema: str | None = None  # where those are; None on SQLite, and while there are none
     may_write_state: bool = True
     lineage: Lineage = field(default_factory=Lineage)
     absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there

@@ -28,7 +28,6 @@ from gandy.lifecycle.database.dialect import (
     Failure,
     Patience,
     ReplicationLag,
-    StateAccess,
     TableSize,
 )
 from gandy.lifecycle.database.explain import Explain
@@ -38,7 +37,7 @@ from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_
 from gandy.lifecycle.database.postgres_catalogue import read_catalogue
 from gandy.lifecycle.database.postgres_marks import unchanged
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
-from gandy.lifecycle.database.postgres_state import read_state_access
+from gandy.lifecycle.database.postgres_state import read_sight
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
     from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.database.state_sight import StateSight
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
 _CONTENDED = {"55P03", "57014", "40P01", "40001"}
@@ -89,6 +89,7 @@ class Postgres(PostgresPartitions, Dialect):
     has_row_locks = True
     has_partitions = True
     has_pipeline = True
+    only_schema = None
 
     @override
     def now(self, connection: Connection) -> datetime:
@@ -169,8 +170,8 @@ class Postgres(PostgresPartitions, Dialect):
         connection.exec_driver_sql(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE".replace("%", "%%"))
 
     @override
-    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        return read_state_access(connection, tables)
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+        return read_sight(connection, is_fresh=is_fresh)
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:

@@ -26,6 +26,7 @@ from gandy.lifecycle.database.facts import (
 from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
 from gandy.lifecycle.database.postgres_marks import mark_of
 from gandy.lifecycle.database.postgres_types import column_type
+from gandy.lifecycle.database.state_sight import state_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -171,7 +172,7 @@ _STATE = """
     FROM pg_catalog.pg_class AS relation
     JOIN pg_catalog.pg_attribute ON attrelid = relation.oid
     WHERE relname LIKE 'gandy\\_lifecycle\\_%' AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
-    AND pg_catalog.pg_table_is_visible(relation.oid)
+    AND relnamespace = (SELECT space.oid FROM pg_catalog.pg_namespace AS space WHERE nspname = :state_schema)
     AND pg_catalog.has_table_privilege(relation.oid, 'SELECT')
 """
 
@@ -201,12 +202,13 @@ _CATALOGUE = text(
 
 def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
     """These tables and all that refer to them, or every application table for None."""
-    given = {
+    given: Found = {
         "schemas": [schema for schema, _ in wanted or ()],
         "names": [name for _, name in wanted or ()],
         "is_all": wanted is None,
         "gandy": GANDY,
         "own_tables": sorted(GANDY_TABLES),
+        "state_schema": state_schema(connection),
     }
     found = connection.execute(_CATALOGUE, given).mappings().one()
     lineage, path = _lineage(found["lineage"]), tuple(found["search_path"])
@@ -220,6 +222,7 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         lineage=lineage,
         own_tables=frozenset(TableName(GANDY, own["name"]) for own in found["own_tables"]),
         state=frozenset((own["table"], own["column"]) for own in found["state"]),
+        state_schema=given["state_schema"],
         may_write_state=all(own["is_writable"] for own in found["state"]),
         marks={TableName(row["schema"], row["name"]): row["mark"] for row in found["tables"]},
     )

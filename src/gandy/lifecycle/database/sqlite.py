@@ -23,8 +23,6 @@ from gandy.lifecycle.database.dialect import (
     Partition,
     Patience,
     ReplicationLag,
-    StateAccess,
-    StateObstacle,
     TableSize,
 )
 from gandy.lifecycle.database.explain import Explain
@@ -42,6 +40,7 @@ from gandy.lifecycle.database.instants import (
 from gandy.lifecycle.database.numbers import as_number, is_finite
 from gandy.lifecycle.database.sampling import sample
 from gandy.lifecycle.database.sqlite_catalogue import read_catalogue, unchanged
+from gandy.lifecycle.database.sqlite_state import MAIN, read_sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,11 +49,11 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
     from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.database.state_sight import StateSight
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
 _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
-_TABLES = text("SELECT name FROM sqlite_master WHERE type = 'table'")
 _MADE_BY_ITSELF = "sqlite_autoindex_"
 _ROW_COMPARISON = ")>(?"
 _MACHINE = platform.node()
@@ -67,6 +66,7 @@ class Sqlite(Dialect):
     has_row_locks = False
     has_partitions = False
     has_pipeline = False
+    only_schema = MAIN
 
     @override
     def now(self, connection: Connection) -> datetime:
@@ -139,18 +139,8 @@ class Sqlite(Dialect):
         """A batch has the only write lock from its start."""
 
     @override
-    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        """Only a file that cannot be written stands in the way, or its folder: it holds the journal."""
-        exists = set(tables) <= set(connection.execute(_TABLES).scalars())
-        file = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
-        places = [str(file), os.path.dirname(str(file))] if file else []  # noqa: PTH120  # a text for people
-        closed = next((place for place in places if not os.access(place, os.W_OK)), None)
-        if closed is None:
-            return StateAccess(exists)
-        message = f"{closed} cannot be written by this user, so a sweep could not write its state"
-        return StateAccess(
-            exists, StateObstacle(message, "Give this user write access to the file and folder")
-        )
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+        return read_sight(connection)
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:

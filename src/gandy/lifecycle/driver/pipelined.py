@@ -20,10 +20,10 @@ from sqlalchemy import (
     literal,
     select,
 )
-from sqlalchemy.sql.compiler import SQLCompiler
 from typing_extensions import override
 
 from gandy.lifecycle.database.postgres import batch_limits
+from gandy.lifecycle.database.state_sight import compiled
 from gandy.lifecycle.database.values import encode_values
 from gandy.lifecycle.driver.lanes import Advanced, Lane
 from gandy.lifecycle.selection.addresses import places, stored_at
@@ -66,9 +66,7 @@ class Prepared:
     """
 
     def __init__(self, connection: Connection, driver: Driver, statement: ClauseElement) -> None:
-        compiled = statement.compile(dialect=connection.dialect)
-        assert isinstance(compiled, SQLCompiler)  # noqa: S101  # statements compile to SQL
-        state = compiled.construct_expanded_state()
+        state = compiled(connection, statement).construct_expanded_state()
         self._processors: Mapping[str, Any] = state.processors
         written = {name: self._write(driver, name, value) for name, value in state.parameters.items()}
         self._text = (state.statement.replace("%%", "%%%%") % written).encode()

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -23,25 +22,24 @@ from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said, unexpected
-from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.grounds import GroundsChangedError
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
-from gandy.lifecycle.state.tables import ensure_tables, is_ready
+from gandy.lifecycle.state.setup import ensure_tables, is_ready, open_state
 from gandy.lifecycle.supervisor import announce
 from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
 from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
 from gandy.lifecycle.supervisor.run import ContractRun
-from gandy.lifecycle.supervisor.upkeep import Memory, recall, tidied
+from gandy.lifecycle.supervisor.upkeep import Memory, Recalled, recall, tidied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.driver.outcome import RuleOutcome
     from gandy.lifecycle.state.progress import RuleKey
     from gandy.lifecycle.supervisor.confirmation import Confirm
@@ -119,7 +117,7 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
     url = contract.target(target)
     report = ContractReport(scheduler=contract.name)
     try:
-        with open_target(url, clock=by.clock) as session:
+        with open_state(url, clock=by.clock) as session:
             lease = _wait_for_lease(session, contract.name, by)
             if lease is None:
                 report.is_skipped = True
@@ -186,7 +184,7 @@ def _run_rules(
     outcomes: dict[RuleKey, RuleOutcome] = {}
     for _ in range(_MOST_JUDGEMENTS):
         report.start_over()
-        seen, memory = _judged(tick, tick.lease.taken_at)
+        seen, memory = _judged(tick)
         run = _contract_run(tick, seen, report, memory=memory, committed=committed)
         run.outcomes = outcomes
         try:
@@ -196,22 +194,25 @@ def _run_rules(
     return _failed_whole(report, tick.by, _RESTLESS)
 
 
-def _judged(tick: _Tick, now: datetime) -> tuple[Survey, Memory]:
+def _judged(tick: _Tick) -> tuple[Survey, Memory]:
     """The rules against the database as it is now, and what is remembered of them."""
     session = tick.session
-    look = partial(survey, session, tick.contract, now, contracts=tick.kept.contracts)
-    with session.reading():
-        seen = look()
-        recalled = recall(session, seen) if is_ready(seen.schema) else None
+    seen, recalled = _look(tick)
     if recalled is None:
-        ensure_tables(session)
-        with session.reading():
-            seen = look()  # to make a table is a change too
-            recalled = recall(session, seen)
+        ensure_tables(session, newcomer=tick.contract.name)
+        seen, recalled = _look(tick)  # a hold may have been recorded in a table that was not there before
+    assert recalled is not None  # noqa: S101  # the tables are there
     record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
     if tick.by.is_strict and seen.wrong:
         raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
     return seen, tidied(session, seen, recalled)
+
+
+def _look(tick: _Tick) -> tuple[Survey, Recalled | None]:
+    """The contract on its database, and what is remembered of it where the state is whole."""
+    with tick.session.reading():
+        seen = survey(tick.session, tick.contract, tick.lease.taken_at, contracts=tick.kept.contracts)
+        return seen, recall(tick.session, seen) if is_ready(seen.schema) else None
 
 
 def _contract_run(
