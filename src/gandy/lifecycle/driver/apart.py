@@ -36,7 +36,7 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
     """Raise where a row is still there, with which or above which the database refused none."""
     rows = doomed.rows
     if rows.table.may_keep_rows and removed.rows + len(removed.refused) < len(rows):
-        raise RowKeptError(rows)
+        raise RowKeptError.of(rows)
     watched = [level for level in _each(doomed.levels) if level.rows.table.may_keep_rows]
     if not watched:
         return
@@ -45,7 +45,7 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
     for level in watched:
         left = {(level.rows.table.name, address) for address in _left(connection, level.rows)}
         if left - stay:
-            raise RowKeptError(level.rows)
+            raise RowKeptError.of(level.rows)
 
 
 def hint_of(doomed: Doomed) -> str:
