@@ -219,6 +219,10 @@ class Sqlite(Dialect):
         return 0
 
     @override
+    def version_of_others(self, connection: Connection) -> int:
+        return int(connection.execute(text("PRAGMA data_version")).scalar_one())
+
+    @override
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         return []
 

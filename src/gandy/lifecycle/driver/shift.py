@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gandy.errors import RuleRefusedError
+from gandy.lifecycle.driver.gaps import WriteGaps
 from gandy.sweep import Throttle as Holds
 from gandy.sweep import Verdict, verdict
 
@@ -34,6 +35,14 @@ class Shift:
     rest: Callable[[timedelta], None]
     committed: Callable[[Counts], None]
     patience: Patience
+    gaps: WriteGaps = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gaps", WriteGaps(self._version))
+
+    def _version(self) -> int:
+        with self.session.reading() as connection:
+            return self.session.dialect.version_of_others(connection)
 
     def label(self, table: TableName) -> str:
         """A table as people name it."""
@@ -51,6 +60,8 @@ class Shift:
             holds.append(lambda: self._lag(table) > lag)
         if waiters is not None:
             holds.append(lambda: self._waiters(table) >= waiters)
+        if not self.session.dialect.has_row_locks:
+            holds.append(self.gaps.is_due)
         return holds
 
     def _lag(self, table: TableName) -> timedelta:

@@ -1,0 +1,55 @@
+"""Gaps between batches for other writers, where a database has one write lock for all of them.
+
+SQLite keeps no queue: a writer that finds the lock taken sleeps and tries again, every 100 ms once it has
+waited for a while. Between two batches the lock is free too briefly for it to try just then.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONG_ENOUGH = timedelta(milliseconds=110)  # a gap in which every waiting writer tries at least once
+BESIDE_WRITERS = timedelta(milliseconds=150)  # of holding the lock until the next gap
+_AT_FIRST = timedelta(milliseconds=250)
+ALONE = timedelta(seconds=1)
+
+
+class WriteGaps:
+    """Says when the lock was held long enough: soon while others write, later while nothing else does."""
+
+    def __init__(self, version: Callable[[], int]) -> None:
+        self._version = version  # another one after every commit of another connection
+        self._seen: int | None = None
+        self._most = _AT_FIRST
+        self._held = timedelta(0)
+        self._rested = timedelta(0)
+
+    def held(self, span: timedelta) -> None:
+        """The lock was held, or waited for."""
+        self._held += span
+        self._rested = timedelta(0)
+
+    def rested(self, span: timedelta) -> None:
+        """The lock was free."""
+        self._rested += span
+
+    def is_due(self) -> bool:
+        """Whether the lock must stay free."""
+        if self._held < self._most:
+            return False
+        if self._seen is None:
+            self._seen = self._version()
+        if self._rested < LONG_ENOUGH:
+            return True
+        self._learn()
+        return False
+
+    def _learn(self) -> None:
+        """A writer that used the gap will come again."""
+        seen, self._seen = self._seen, self._version()
+        self._most = min(2 * self._most, ALONE) if seen == self._seen else BESIDE_WRITERS
+        self._held = timedelta(0)
