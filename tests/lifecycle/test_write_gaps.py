@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -121,6 +122,33 @@ def test_beside_a_writer_the_lock_is_free_as_long_as_it_is_held(
     assert first <= timedelta(milliseconds=250) + BATCH
     assert max(held) <= timedelta(milliseconds=150) + BATCH
     assert len(sqlite.ids("written")) == len(written) >= 2 * len(held)
+
+
+def test_a_writer_that_locks_the_whole_file_in_a_gap_stops_nothing(
+    sqlite: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gandy.lifecycle.database.target._BUSY_TIMEOUT_SECONDS", 0)
+    with closing(sqlite.connect()) as writer:
+        rests: list[timedelta] = []
+
+        def lock(span: timedelta) -> None:
+            rests.append(span)
+            if len(rests) == 2:  # the gap ends with it
+                writer.execute("BEGIN EXCLUSIVE")
+                asked.clear()
+
+        asked: list[None] = []
+
+        def is_stopping() -> bool:
+            asked.append(None)
+            if writer.in_transaction and len(asked) > 1:  # a batch had to give way meanwhile
+                writer.execute("COMMIT")
+            return False
+
+        sweep(sqlite, "rows alone", monkeypatch, by=Attendance(rest=lock, is_stopping=is_stopping))
+
+    assert len(rests) > 2
+    assert sqlite.ids("event") == []
 
 
 @pytest.mark.parametrize("name", list(SWEEPS)[:2])

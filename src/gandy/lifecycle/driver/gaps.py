@@ -21,7 +21,7 @@ ALONE = timedelta(seconds=1)
 class WriteGaps:
     """Says when the lock was held long enough: soon while others write, later while nothing else does."""
 
-    def __init__(self, version: Callable[[], int]) -> None:
+    def __init__(self, version: Callable[[], int | None]) -> None:
         self._version = version  # another one after every commit of another connection
         self._seen: int | None = None
         self._most = _AT_FIRST
@@ -51,5 +51,6 @@ class WriteGaps:
     def _learn(self) -> None:
         """A writer that used the gap will come again."""
         seen, self._seen = self._seen, self._version()
-        self._most = min(2 * self._most, ALONE) if seen == self._seen else BESIDE_WRITERS
+        is_alone = seen is not None and seen == self._seen
+        self._most = min(2 * self._most, ALONE) if is_alone else BESIDE_WRITERS
         self._held = timedelta(0)

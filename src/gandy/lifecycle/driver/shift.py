@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sqlalchemy.exc import DBAPIError
+
 from gandy.errors import RuleRefusedError
+from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.driver.gaps import WriteGaps
 from gandy.sweep import Throttle as Holds
 from gandy.sweep import Verdict, verdict
@@ -40,9 +43,16 @@ class Shift:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gaps", WriteGaps(self._version))
 
-    def _version(self) -> int:
-        with self.session.reading() as connection:
-            return self.session.dialect.version_of_others(connection)
+    def _version(self) -> int | None:
+        """None where other writers keep even this from being read."""
+        dialect = self.session.dialect
+        try:
+            with self.session.reading() as connection:
+                return dialect.version_of_others(connection)
+        except DBAPIError as error:
+            if dialect.failure(error) is not Failure.CONTENDED:
+                raise
+            return None
 
     def label(self, table: TableName) -> str:
         """A table as people name it."""
