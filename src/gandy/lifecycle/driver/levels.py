@@ -29,13 +29,14 @@ from gandy.lifecycle.selection.statements import readable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gandy.lifecycle.database.facts import TableName
+    from gandy.lifecycle.database.facts import TableFacts, TableName
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import Child, Columns
 
 
 KEPT = "a trigger keeps a"
 _KEPT = KEPT + " row of {table} that was deleted, without an error; it fires: {triggers}"
+_AGAIN = KEPT + " row of {table}: it is inserted again when it is deleted; it fires: {triggers}"
 _UNCUT = (
     KEPT + " reference of {table} ({columns}) that was set to NULL, without an error; it fires: {triggers}"
 )
@@ -68,6 +69,12 @@ class RowKeptError(Exception):
             trigger.name for trigger in rows.table.standing.delete_triggers if trigger.may_keep
         )
         return cls(_KEPT.format(table=rows.table.name, triggers=triggers))
+
+    @classmethod
+    def again(cls, table: TableFacts) -> RowKeptError:
+        """A row is there again after it went."""
+        triggers = ", ".join(trigger.name for trigger in table.standing.delete_triggers)
+        return cls(_AGAIN.format(table=table.name, triggers=triggers))
 
     @classmethod
     def of_reference(cls, child: Child) -> RowKeptError:
@@ -238,13 +245,15 @@ class Removal:
             case ChildMode.DELETE_FIRST:
                 self._count(level.rows, most=self._delete(level.rows))
                 self.must_be_gone(level)  # before a foreign key speaks of it in other words
+                if level.rows.table.standing.delete_triggers and self._is_referred_to(parents, level.child):
+                    raise RowKeptError.again(level.rows.table)
             case ChildMode.CASCADE:
                 self._count(level.rows, most=len(level.rows))
             case ChildMode.SET_NULL:
                 for part in self.where_now(parents).parts():
                     self._let_go(level.child, part)
-                if level.child.restorers:
-                    self._must_be_cut(parents, level.child)
+                if level.child.restorers and self._is_referred_to(parents, level.child):
+                    raise RowKeptError.of_reference(level.child)
             case _:
                 assert_never(level.child.mode)
 
@@ -260,13 +269,13 @@ class Removal:
         for *was, table, place in self.connection.execute(_telling_moves(child, parents)):
             self._move(tuple(was), (table, place))
 
-    def _must_be_cut(self, parents: Rows, child: Child) -> None:
+    def _is_referred_to(self, parents: Rows, child: Child) -> bool:
+        """Whether any row still refers to the parents."""
         if any(trigger.is_deferrable for trigger in child.restorers):
             self.connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
-        for part in self.where_now(parents).parts():
-            left = _some_of(child, part, (literal(1).label("one"),), most=1)
-            if self.connection.execute(left).first() is not None:
-                raise RowKeptError.of_reference(child)
+        parts = self.where_now(parents).parts()
+        left = (_some_of(child, part, (literal(1).label("one"),), most=1) for part in parts)
+        return any(self.connection.execute(each).first() is not None for each in left)
 
     def _move(self, was: Values, now: Values) -> None:
         first = self.first.pop(was, was)
