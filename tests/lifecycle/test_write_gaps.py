@@ -117,9 +117,9 @@ def test_beside_a_writer_the_lock_is_free_as_long_as_it_is_held(
         written.append((len(written),))
         sqlite.fill("written", written[-1:])
 
-    first, *held = sweep(sqlite, name, monkeypatch, by=Attendance(rest=write)).stretches()[0]
+    first, second, *held = sweep(sqlite, name, monkeypatch, by=Attendance(rest=write)).stretches()[0]
 
-    assert first <= timedelta(milliseconds=250) + BATCH
+    assert max(first, second) <= timedelta(milliseconds=250) + BATCH
     assert max(held) <= timedelta(milliseconds=150) + BATCH
     assert len(sqlite.ids("written")) == len(written) >= 2 * len(held)
 
@@ -133,7 +133,7 @@ def test_a_writer_that_locks_the_whole_file_in_a_gap_stops_nothing(
 
         def lock(span: timedelta) -> None:
             rests.append(span)
-            if len(rests) == 2:  # the gap ends with it
+            if len(rests) == 4:  # the second gap ends with it
                 writer.execute("BEGIN EXCLUSIVE")
                 asked.clear()
 
@@ -147,7 +147,7 @@ def test_a_writer_that_locks_the_whole_file_in_a_gap_stops_nothing(
 
         sweep(sqlite, "rows alone", monkeypatch, by=Attendance(rest=lock, is_stopping=is_stopping))
 
-    assert len(rests) > 2
+    assert len(rests) > 4
     assert sqlite.ids("event") == []
 
 

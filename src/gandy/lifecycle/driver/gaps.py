@@ -24,6 +24,7 @@ class WriteGaps:
     def __init__(self, version: Callable[[], int | None]) -> None:
         self._version = version  # another one after every commit of another connection
         self._seen: int | None = None
+        self._has_left_one = False
         self._most = _AT_FIRST
         self._held = timedelta(0)
         self._rested = timedelta(0)
@@ -41,7 +42,7 @@ class WriteGaps:
         """Whether the lock must stay free."""
         if self._held < self._most:
             return False
-        if self._seen is None:
+        if self._seen is None and self._has_left_one:  # a short run pays for no statement more
             self._seen = self._version()
         if self._rested < LONG_ENOUGH:
             return True
@@ -50,7 +51,10 @@ class WriteGaps:
 
     def _learn(self) -> None:
         """A writer that used the gap will come again."""
+        self._held = timedelta(0)
+        if not self._has_left_one:
+            self._has_left_one = True
+            return
         seen, self._seen = self._seen, self._version()
         is_alone = seen is not None and seen == self._seen
         self._most = min(2 * self._most, ALONE) if is_alone else BESIDE_WRITERS
-        self._held = timedelta(0)
