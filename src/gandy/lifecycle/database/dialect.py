@@ -198,6 +198,10 @@ class Dialect(Protocol):
         """How many sessions wait for a lock on the table."""
         ...
 
+    def version_of_others(self, connection: Connection) -> int:
+        """A number that a commit of another connection changes; asked where there is one write lock."""
+        ...
+
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         """The range partitions of the table by this column that end somewhere."""
         ...

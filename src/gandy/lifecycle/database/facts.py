@@ -73,11 +73,14 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What fires when rows of a table are deleted: a trigger, or a rule of PostgreSQL."""
+    """What fires when rows of a table are deleted or updated: a trigger, or a rule of PostgreSQL."""
 
     table: TableName
     name: str
     may_keep: bool = True  # the row that is deleted, without an error
+    columns: frozenset[str] = frozenset()  # an update of which fires it; none means all
+    is_instead: bool = False  # a rule that replaces the statement
+    is_deferrable: bool = False  # it may fire at the commit only
 
     def __str__(self) -> str:
         return f"{self.table}.{self.name}"
@@ -85,7 +88,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the role may do with a table, and what fires when rows of it are deleted."""
+    """What the role may do with a table, and what fires when rows of it are deleted or updated."""
 
     role: str = ""
     may_enter: bool = True  # USAGE on the schema
@@ -95,6 +98,12 @@ class Standing:
     unwritable: frozenset[str] = frozenset()  # columns that the role may not UPDATE
     has_row_security: bool = False  # active for this role: rows may be hidden from it
     delete_triggers: tuple[Trigger, ...] = ()
+    update_triggers: tuple[Trigger, ...] = ()
+
+    def fired_by_update(self, columns: Iterable[str]) -> tuple[Trigger, ...]:
+        """What fires when these columns are written; any of it may bring the old values back."""
+        written = set(columns)
+        return tuple(each for each in self.update_triggers if not each.columns or each.columns & written)
 
     @property
     def is_readable(self) -> bool:

@@ -140,19 +140,29 @@ _TABLES = f"""
             WHERE indrelid = wanted.oid AND indisvalid) AS indexes
     FROM wanted
 """  # noqa: S608  # a constant
-# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE. A member's own statement trigger does not
-# fire through its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
+# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE, 16 is UPDATE. A member's own statement
+# trigger does not fire through its root, and a copy that a partition got from its root (tgparentid) fires
+# as the root's.
 _TRIGGERS = """
     SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
-           relation.relname AS "table", fired.name, fired.may_keep
+           relation.relname AS "table", fired.name, fired.may_keep, fired.is_instead,
+           fired.is_deferrable, fired.on_delete, fired.on_update, (
+               SELECT pg_catalog.json_agg(attname) FROM pg_catalog.pg_attribute
+               WHERE attrelid = fired.relation AND attnum = ANY (fired.columns)
+           ) AS columns
     FROM (
-        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3 = 3 AS may_keep FROM member
+        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3 = 3 AS may_keep,
+               false AS is_instead, tgdeferrable AS is_deferrable,
+               tgtype & 8 = 8 AS on_delete, tgtype & 16 = 16 AS on_update,
+               tgattr::smallint[] AS columns FROM member
         JOIN pg_catalog.pg_trigger ON tgrelid = member.oid
-        WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 8 = 8
+        WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 24 <> 0
         AND (tgtype & 1 = 1 OR tgrelid = root)
         UNION ALL
-        SELECT wanted.oid, ev_class, rulename::text, is_instead FROM wanted
-        JOIN pg_catalog.pg_rewrite ON ev_class = wanted.oid WHERE ev_type = '4' AND ev_enabled <> 'D'
+        SELECT wanted.oid, ev_class, rulename::text, is_instead, is_instead, false, ev_type = '4',
+               ev_type = '2', '{}' FROM wanted
+        JOIN pg_catalog.pg_rewrite ON ev_class = wanted.oid
+        WHERE ev_type IN ('2', '4') AND ev_enabled <> 'D'
     ) AS fired JOIN wanted ON wanted.oid = fired.root
     JOIN pg_catalog.pg_class AS relation ON relation.oid = fired.relation
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
@@ -280,7 +290,7 @@ def _tables(found: Found, path: Sequence[str]) -> dict[TableName, Described]:
     }
 
 
-def _table(row: Found, triggers: Iterable[Trigger], described: Callable[[Found], ColumnFacts]) -> Described:
+def _table(row: Found, triggers: Sequence[Found], described: Callable[[Found], ColumnFacts]) -> Described:
     columns, indexes = row["columns"] or [], row["indexes"] or []
     primary = next((index["columns"] for index in indexes if index["is_primary"]), ())
     return Described(
@@ -295,7 +305,8 @@ def _table(row: Found, triggers: Iterable[Trigger], described: Callable[[Found],
             unreadable=frozenset(column["name"] for column in columns if not column["is_readable"]),
             unwritable=frozenset(column["name"] for column in columns if not column["is_writable"]),
             has_row_security=row["has_row_security"],
-            delete_triggers=tuple(triggers),
+            delete_triggers=tuple(_trigger(each) for each in triggers if each["on_delete"]),
+            update_triggers=tuple(_trigger(each) for each in triggers if each["on_update"]),
         ),
     )
 
@@ -321,9 +332,19 @@ def _index(found: Found) -> IndexFacts:
     )
 
 
-def _triggers(found: Iterable[Found]) -> Mapping[TableName, list[Trigger]]:
-    triggers: dict[TableName, list[Trigger]] = {}
+def _triggers(found: Iterable[Found]) -> Mapping[TableName, list[Found]]:
+    triggers: dict[TableName, list[Found]] = {}
     for row in found:
-        trigger = Trigger(TableName(row["schema"], row["table"]), row["name"], row["may_keep"])
-        triggers.setdefault(TableName(row["root_schema"], row["root"]), []).append(trigger)
+        triggers.setdefault(TableName(row["root_schema"], row["root"]), []).append(row)
     return triggers
+
+
+def _trigger(row: Found) -> Trigger:
+    return Trigger(
+        TableName(row["schema"], row["table"]),
+        row["name"],
+        row["may_keep"],
+        frozenset(row["columns"] or ()),
+        is_instead=row["is_instead"],
+        is_deferrable=row["is_deferrable"],
+    )

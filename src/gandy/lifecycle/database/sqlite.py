@@ -36,6 +36,7 @@ from gandy.lifecycle.database.instants import (
     kind_of_number,
     kind_of_numbers,
     kind_of_unit,
+    prevailing,
 )
 from gandy.lifecycle.database.numbers import as_number, is_finite
 from gandy.lifecycle.database.sampling import sample
@@ -216,6 +217,10 @@ class Sqlite(Dialect):
         return 0
 
     @override
+    def version_of_others(self, connection: Connection) -> int:
+        return int(connection.execute(text("PRAGMA data_version")).scalar_one())
+
+    @override
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         return []
 
@@ -249,12 +254,8 @@ def _holds_numbers(samples: Sequence[object], column: ColumnFacts) -> bool:
     """Whether a column without a unit writes instants as numbers; placeholders speak for numbers too."""
     texts = [value for value in samples if is_text_instant(value)]
     numbers = [value for value in samples if kind_of_number(value) is not None]
-    if texts and numbers:
-        raise UnreadableError(
-            f"{column.name} holds {texts[0]!r} and {numbers[0]!r}: instants in more than one form"
-        )
     if texts or numbers:
-        return bool(numbers)
+        return not prevailing([*texts, *numbers], is_text_instant, column.name)
     if not samples:
         return isinstance(column.type, Integer | BigInteger | Numeric | Float)
     return all(as_number(value) is not None for value in samples)

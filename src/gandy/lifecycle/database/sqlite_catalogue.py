@@ -252,16 +252,17 @@ def _type(declared: str) -> ColumnType:
 def _standing(table: str, declared: _Declarations) -> Standing:
     """Who can open the file may do everything; only triggers are looked up."""
     fired = [
-        Trigger(TableName(None, table), each.name, "ignore" in (each.sql or "").casefold())
+        (Trigger(TableName(None, table), each.name, "ignore" in (each.sql or "").casefold()), each.sql or "")
         for each in declared
-        if each.type == "trigger"
-        and each.table.casefold() == table.casefold()
-        and _fires_on_delete(each.sql or "")
+        if each.type == "trigger" and each.table.casefold() == table.casefold()
     ]
-    return Standing(delete_triggers=tuple(fired))
+    return Standing(
+        delete_triggers=tuple(trigger for trigger, sql in fired if _fires_on("DELETE", sql)),
+        update_triggers=tuple(trigger for trigger, sql in fired if _fires_on("UPDATE", sql)),
+    )
 
 
-def _fires_on_delete(declaration: str) -> bool:
-    """Whether a trigger fires on DELETE; one that cannot be read is taken to."""
+def _fires_on(event: str, declaration: str) -> bool:
+    """Whether a trigger fires on the event; one that cannot be read is taken to."""
     found = _TRIGGER_EVENT.match(declaration)
-    return found is None or found[1].upper() == "DELETE"
+    return found is None or found[1].upper() == event

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, text
 
 from gandy.lifecycle.driver.apart import RowsApart, hint_of, must_all_be_gone
 from gandy.lifecycle.driver.lanes import Advanced, Remember
-from gandy.lifecycle.driver.levels import KEPT, RowKeptError
+from gandy.lifecycle.driver.levels import KEPT, RowKeptError, may_keep_references
 from gandy.lifecycle.driver.singly import Removed, TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import equal
 from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
@@ -67,7 +67,7 @@ class CarefulLane:
         return Advanced(batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason)
 
     def _remove(self, connection: Connection, doomed: Doomed, trials: Trials) -> Removed:
-        if trials.is_apart:
+        if trials.is_apart or may_keep_references(doomed.levels):
             removed = RowsApart(connection, self.shift, doomed).run(trials)
         else:
             removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)

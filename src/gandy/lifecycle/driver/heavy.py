@@ -68,6 +68,8 @@ def may_go_in_parts(walk: AgeWalk | CapWalk) -> bool:
 def _may_keep_rows(table: TableFacts, children: Sequence[Child]) -> bool:
     if table.may_keep_rows:
         return True
+    if any(child.restorers for child in children):
+        return True
     going = (child for child in children if child.mode is not ChildMode.SET_NULL)
     return any(_may_keep_rows(child.table, child.children) for child in going)
 

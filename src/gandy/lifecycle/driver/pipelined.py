@@ -26,6 +26,9 @@ from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.state_sight import compiled
 from gandy.lifecycle.database.values import encode_values
 from gandy.lifecycle.driver.lanes import Advanced, Lane
+from gandy.lifecycle.driver.levels import RowKeptError
+from gandy.lifecycle.driver.returns import came_back
+from gandy.lifecycle.driver.ties import Stretch
 from gandy.lifecycle.selection.addresses import places, stored_at
 from gandy.lifecycle.selection.statements import (
     UNTYPED,
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
     from gandy.lifecycle.driver.shift import Shift
-    from gandy.lifecycle.driver.ties import Stretch, Ties
+    from gandy.lifecycle.driver.ties import Ties
     from gandy.lifecycle.selection.walks import Selection
 
 Driver = psycopg.Connection[Any]
@@ -101,6 +104,7 @@ class PipelinedLane(Lane):
         self._shift = shift
         self._ties = ties
         self._of_a_list: Prepared | None = None
+        self._table = selection.table
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
         with _transaction(connection) as driver:
@@ -142,6 +146,7 @@ class PipelinedLane(Lane):
         self.end = end
         self._ties.learn(after, end, is_full=is_full)
         deletion = span.delete(driver, after, end, until=self._shift.lease.expiry())
+        self._must_stay_gone(driver, after, end)
         _send_commit(driver)
         return _Batch(end, is_full, deletion)
 
@@ -158,8 +163,15 @@ class PipelinedLane(Lane):
             cursor=encode_values(listed.end),
             places=places(listed.listed.addresses),
         )
+        self._must_stay_gone(driver, listed.after, listed.end)
         _send_commit(driver)
         return _Batch(listed.end, listed.is_full, deletion)
+
+    def _must_stay_gone(self, driver: Driver, after: Values | None, end: Values) -> None:
+        """Another round trip, but only where a trigger may insert a row of the batch again."""
+        span = self._first if after is None else self._next
+        if span.came_back(driver, after, end):
+            raise RowKeptError.again(self._table)
 
     @override
     def peek(self, after: Values | None) -> Values | None:
@@ -194,10 +206,14 @@ class _Statements:
 
     def after(self, cursor: Values | None) -> _Range:
         """From the head of the index, or after a cursor."""
+        end = _slots(self.selection, "end")
+        batch = Stretch(self.selection, cursor, end, is_full=True)
+        fires = self.selection.table.standing.delete_triggers
         return _Range(
             nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),
             last=self.prepare(last_row(self.selection, cursor)),
-            deletion=self._deletion(in_range(self.selection, cursor, _slots(self.selection, "end"))),
+            deletion=self._deletion(in_range(self.selection, cursor, end)),
+            again=self.prepare(came_back(batch, has_locks=True)) if fires else None,
         )
 
     def of_a_list(self) -> Prepared:
@@ -225,6 +241,7 @@ class _Range:
     nth: Prepared
     last: Prepared
     deletion: Prepared
+    again: Prepared | None = None
 
     def find_end(self, driver: Driver, after: Values | None, limit: int) -> tuple[Values | None, bool]:
         found = self.nth.run(driver, skip=limit - 1, **_named("after", after)).fetchone()
@@ -232,6 +249,13 @@ class _Range:
             return tuple(found), True
         found = self.last.run(driver, **_named("after", after)).fetchone()
         return (None if found is None else tuple(found)), False
+
+    def came_back(self, driver: Driver, after: Values | None, end: Values) -> bool:
+        """Whether a trigger has inserted a row of the batch again."""
+        if self.again is None:
+            return False
+        named = {**_named("after", after), **_named("end", end)}
+        return self.again.run(driver, **named).fetchone() is not None
 
     def delete(
         self, driver: Driver, after: Values | None, end: Values, *, until: datetime

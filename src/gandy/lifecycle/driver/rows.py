@@ -57,6 +57,7 @@ class RowDriver:
                 return self.shift.may_go_on(self.throttles)
             case Rest(rest_for):
                 self.shift.rest(rest_for)
+                self.shift.gaps.rested(rest_for)
                 return Verdict.GO
             case Attempt(after, limit):
                 return self._on_grounds(after, partial(self._attempt, after, limit))
@@ -81,8 +82,13 @@ class RowDriver:
         try:
             done = self._advance(after, limit)
         except (DBAPIError, psycopg.Error) as error:
-            return self._failed(error, _since(started))
-        return self._swept(done, after, _since(started))
+            return self._failed(error, self._held_since(started))
+        return self._swept(done, after, self._held_since(started))
+
+    def _held_since(self, started: float) -> timedelta:
+        elapsed = _since(started)
+        self.shift.gaps.held(elapsed)
+        return elapsed
 
     def _advance(self, after: Values | None, limit: int) -> Advanced | None:
         if self.heavy.is_at(after):

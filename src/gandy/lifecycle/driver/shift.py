@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.dialect import Patience
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.driver.gaps import WriteGaps
     from gandy.lifecycle.state.lease import Lease
 
 Counts = Mapping[str, int]
@@ -39,6 +40,7 @@ class Shift:
     rest: Callable[[timedelta], None]
     committed: Callable[[Counts], None]
     patience: Patience
+    gaps: WriteGaps
     grounds: Grounds = field(default_factory=lambda: Grounds(false()))  # each rule has its own
 
     def hold_on(self, connection: Connection) -> None:
@@ -68,6 +70,8 @@ class Shift:
             holds.append(lambda: self._lag(table) > lag)
         if waiters is not None:
             holds.append(lambda: self._waiters(table) >= waiters)
+        if not self.session.dialect.has_row_locks:
+            holds.append(self.gaps.is_due)
         return holds
 
     def _lag(self, table: TableName) -> timedelta:

@@ -23,6 +23,7 @@ from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
+from gandy.lifecycle.driver.gaps import WriteGaps
 from gandy.lifecycle.driver.grounds import GroundsChangedError
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.holds import record_holds
@@ -230,6 +231,7 @@ def _contract_run(
             rest=by.rest,
             committed=committed,
             patience=by.patience,
+            gaps=WriteGaps.of(session),
         ),
         survey=seen,
         states=memory.states,
