@@ -42,9 +42,13 @@ class Pace:
         """Return the seconds that are measured."""
         return max(self.window, self.jobs * milliseconds / 1000)
 
-    def warm_up_for(self, milliseconds: float) -> float:
-        """Return the seconds that come before."""
-        return WARM_UP + 2 * milliseconds / 1000
+    def warm_up_for(self, cell: Cell, before: float) -> float:
+        """Return the seconds that come before: jobs as long as `before` are under way, and must have ended.
+
+        More processes than cores each take longer, and so does their start.
+        """
+        crowding = cell.jobs_at_once / cell.places
+        return crowding * (WARM_UP + (2 * cell.milliseconds + before) / 1000)
 
 
 FULL: Final = Pace(queued=100_000)
@@ -105,6 +109,7 @@ def _measure_load(queue: Queue, theirs: Sequence[Cell], pace: Pace) -> Iterator[
     load = theirs[0].load
     with running_up(queue, load) as stand:
         applied: Cap | None = None
+        before = 0.0
         for cell in theirs:
             cap = Cap.read(cell.cap, load.slots)
             if cap != applied:
@@ -114,10 +119,11 @@ def _measure_load(queue: Queue, theirs: Sequence[Cell], pace: Pace) -> Iterator[
             milliseconds = cell.milliseconds
             rate = stand.rate(
                 milliseconds,
-                warm_up=pace.warm_up_for(milliseconds),
+                warm_up=pace.warm_up_for(cell, before),
                 window=pace.window_for(milliseconds),
                 at_once=cell.jobs_at_once,
             )
+            before = milliseconds
             yield Figure(cell, rate, cell.places / BARE.of(load.kind, milliseconds))
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from gandy.cli.main import main
+from gandy.clock import ManualClock
+from gandy.lifecycle import Contract, Table, older_than, plan
+from gandy.lifecycle.reports import plan as plan_report
+from gandy.lifecycle.selection import foresight
+from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sqlalchemy import Select
+
+    from gandy.lifecycle.database.instants import Form
+    from gandy.lifecycle.selection.foresight import Taken
     from tests.lifecycle.ground import Ground
 
 COMMANDS = ["check", "plan", "sweep", "audit", "quarantine"]
@@ -131,3 +140,25 @@ def test_a_statement_timeout_is_told_without_a_traceback(postgres: Ground, contr
             assert told.exit_code == 1
             assert isinstance(told.exception, SystemExit)
             assert "statement timeout" in told.output
+
+
+def test_a_rule_that_cannot_be_counted_says_so_and_the_others_are_planned(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        ground.run(
+            f"CREATE TABLE {name} (id {{key}}, at {{instant}})", f"CREATE INDEX {name}_at ON {name} (at)"
+        )
+        ground.fill(name, [(1, ago(days=9))])
+
+    def count(taken: Taken, instant: str, form: Form) -> Select[Any]:
+        if taken.table.name.name == "first":
+            raise ZeroDivisionError("an error that no layer knows")
+        return foresight.extent(taken, instant, form)
+
+    monkeypatch.setattr(plan_report, "extent", count)
+    tables = [Table(name, [older_than("at", keep_for="7d")]) for name in ("first", "second")]
+    [first, second] = plan([Contract("app", tables)], ground.url, clock=ManualClock(NOW))
+
+    assert (first.is_counted, second.is_counted, second.rows) == (False, True, 1)
+    assert "ZeroDivisionError" in first.notes[-1]

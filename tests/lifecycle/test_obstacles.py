@@ -241,7 +241,7 @@ def test_a_role_that_may_not_keep_the_state_is_told_by_check_and_stopped_by_swee
 
     postgres.sweep(OTHER, now=ago(days=900))
     [finding] = check([contract], them.url)
-    assert "GRANT SELECT, INSERT, UPDATE, DELETE ON gandy_lifecycle_audit" in finding.remedy
+    assert "GRANT SELECT, INSERT, UPDATE, DELETE ON public.gandy_lifecycle_audit" in finding.remedy
     with closing(postgres.connect()) as connection:
         connection.execute(
             "GRANT SELECT, INSERT, UPDATE, DELETE ON gandy_lifecycle_audit, gandy_lifecycle_hold,"

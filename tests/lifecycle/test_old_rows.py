@@ -15,7 +15,7 @@ from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.old_rows import OldRowsDeleted, delete_old_rows
 from gandy.lifecycle.state.lease import take_lease
-from gandy.lifecycle.state.tables import ensure_tables
+from gandy.lifecycle.state.setup import ensure_tables
 from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gandy.clock import ManualClock
-from gandy.lifecycle import Contract, Table, check, drop_partition, expires, plan
+from gandy.lifecycle import Attendance, Contract, Table, check, drop_partition, expires, keep, plan
+from gandy.lifecycle.database.dialect import Patience
 from tests.lifecycle.ground import NOW, ago
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from gandy.lifecycle.reports.plan import PlannedRule
@@ -17,6 +22,8 @@ if TYPE_CHECKING:
 DROPS = Table("event", [drop_partition("at", keep_for="90d")])
 OTHER = Table("other", [expires("at")])
 OLD = "FROM ('2024-01-01') TO ('2024-02-01')"
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+PATIENT = Attendance(patience=Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 OLDER = "FROM ('2023-01-01') TO ('2023-02-01')"
 
 
@@ -99,3 +106,19 @@ def test_a_partition_that_the_database_keeps_does_not_keep_the_others(postgres: 
     assert ["event_older cannot be dropped" in failure.error for failure in report.failures] == [True]
     assert (postgres.ids("event"), report.counts) == ([1], {"event": 1})
     assert [(rule.rows, rule.batches) for rule in report.rules] == [(1, 1)]
+
+
+def test_a_hold_set_while_the_drop_waits_for_its_lock_holds(postgres: Ground) -> None:
+    make_ranges(postgres)
+    postgres.run("ALTER TABLE event ADD COLUMN held boolean")
+    table = Table("event", [*DROPS.rules, keep(column="held", equals=True)])
+    with closing(postgres.connect()) as owner, ThreadPoolExecutor() as pool:
+        owner.execute("BEGIN")
+        owner.execute("UPDATE event SET held = true WHERE at < '2024-01-01'")
+        sweeping = pool.submit(postgres.sweep, table, by=PATIENT)
+        wait_until(lambda: postgres.rows(WAITING) == [(1,)], "the drop waits for the lock")
+        owner.execute("COMMIT")
+        report = sweeping.result()
+
+    assert postgres.rows("SELECT held FROM event WHERE at < '2024-01-01'") == [(True,)]
+    assert report.failures == []

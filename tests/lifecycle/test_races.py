@@ -118,13 +118,13 @@ def test_two_replicas_sweep_at_once_and_every_row_is_counted_once(ground: Ground
 
 
 def test_a_sweep_that_lost_its_lease_deletes_nothing_more(ground: Ground) -> None:
-    from gandy.lifecycle.database.target import open_target  # noqa: PLC0415
+    from gandy.lifecycle.state.setup import open_state  # noqa: PLC0415
 
     make_leases(ground, 100)
     contract = Contract("app", [LEASES], batch=steps_of(10))
 
     def somebody_takes_over(_scheduler: str, _counts: object) -> None:
-        with open_target(ground.url, clock=ManualClock(NOW + timedelta(hours=1))) as session:
+        with open_state(ground.url, clock=ManualClock(NOW + timedelta(hours=1))) as session:
             assert take_lease(session, "app") is not None
 
     by = Attendance(clock=ManualClock(NOW), pruned=somebody_takes_over)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gandy.clock import ManualClock
 from gandy.lifecycle import Contract, Table, audit, expires, keep_last, older_than, plan
 from gandy.lifecycle.database.dialect import TableSize
-from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.reports.audit import UNBOUNDED
 from gandy.lifecycle.state.growth import Measured, record_size
+from gandy.lifecycle.state.setup import open_state
 from tests.lifecycle.ground import NOW, Ground, ago
 from tests.support import postgres_found
 
@@ -54,7 +54,7 @@ def test_growth_is_told_since_the_last_audit(ground: Ground) -> None:
 def test_what_the_audit_remembers_is_bounded(ground: Ground) -> None:
     ground.run("CREATE TABLE event (id {key}, at {instant})")
     audit([], ground.url, clock=ManualClock(NOW))
-    with open_target(ground.url) as session, session.writing() as connection:
+    with open_state(ground.url) as session, session.writing() as connection:
         for day in range(1, 120):
             record_size(connection, "event", Measured(NOW + timedelta(days=day), TableSize(day, None)))
 

@@ -17,7 +17,7 @@ from gandy.events import CycleEnded, EventBus
 from gandy.lifecycle import Contract, Table, expires, older_than
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import take_lease
-from gandy.lifecycle.state.tables import ensure_tables
+from gandy.lifecycle.state.setup import ensure_tables
 from gandy.services.lifecycle import LifecycleParts, LifecycleService
 from gandy.services.upkeep import UpkeepParts
 from gandy.settings import CleanupSettings, RetentionSettings, Settings

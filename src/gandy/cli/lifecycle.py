@@ -11,7 +11,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.lifecycle_events import log_events
-from gandy.cli.lifecycle_progress import attended, would_remove
+from gandy.cli.lifecycle_progress import attended, left_over, would_remove
 from gandy.cli.lifecycle_sources import Sources
 from gandy.cli.options import confirm, example, json_option, yes_option
 from gandy.cli.output import emit_json, emit_rows, say
@@ -142,7 +142,10 @@ def sweep(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Sweep once, now, to the end; exit 1 if a rule failed or waits for a person's word."""
+    """Sweep once, now, within the contract's budget; exit 1 if a rule failed or waits for a person's word.
+
+    Rows that the budget leaves behind are told on stderr.
+    """
     from gandy.lifecycle import sweep as sweep_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
     contracts = Sources(call, files, target).contracts()
@@ -172,6 +175,8 @@ def _explain(reports: Sequence[ContractReport]) -> None:
         for held in report.held:
             what = f"{would_remove(held)}; pass --yes to agree"
             say(f"{report.scheduler}: table {held.table}: {held.rule}: {what}")
+        for unfinished in report.unfinished:
+            say(f"{report.scheduler}: table {unfinished.table}: {unfinished.rule}: {left_over(unfinished)}")
 
 
 def _show(reports: Sequence[ContractReport]) -> None:

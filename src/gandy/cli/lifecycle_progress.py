@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle import Attendance, Contract
     from gandy.lifecycle.supervisor.confirmation import Confirm
-    from gandy.lifecycle.supervisor.report import Held
+    from gandy.lifecycle.supervisor.report import Held, Unfinished
 
     Pruned = Callable[[str, Mapping[str, int]], None]
 
@@ -39,6 +39,15 @@ def would_remove(held: Held) -> str:
         return f"may remove most of at least {held.of:,} rows: counting them took too long"
     others = " with the other rules of the database" if held.is_shared else ""
     return f"would remove{others} {held.rows:,} of {held.of:,} rows"
+
+
+def left_over(unfinished: Unfinished) -> str:
+    """What a budget left behind, in words, and what helps."""
+    rows = "rows may be" if unfinished.left is None else f"{unfinished.left:,} rows are"
+    if not unfinished.is_counted:
+        rows = f"at least {rows}"
+    budget = f"budget.{unfinished.budget}"
+    return f"stopped by {budget}, and {rows} left; sweep again, or raise {budget} in the contract"
 
 
 def _confirmer(*, yes: bool) -> Confirm:

@@ -195,19 +195,23 @@ class LifecycleDesk:
 def _progress(contracts: Sequence[Contract]) -> Iterator[RuleProgress]:
     if not contracts:
         return
-    from gandy.lifecycle.database.target import open_target  # noqa: PLC0415 an extra
     from gandy.lifecycle.state.growth import last_measured  # noqa: PLC0415 an extra
     from gandy.lifecycle.state.progress import read_states  # noqa: PLC0415 an extra
+    from gandy.lifecycle.state.setup import must_allow, open_state, scheduler_of  # noqa: PLC0415 an extra
+    from gandy.lifecycle.state.tables import AUDIT, QUARANTINE, RULE  # noqa: PLC0415 an extra
 
     for contract in contracts:
         try:
-            with open_target(contract.target()) as session, session.reading() as connection:
-                states = read_states(connection, contract.name)
-                sizes = last_measured(connection)
+            with open_state(contract.target()) as session:
+                must_allow(session, (AUDIT, QUARANTINE, RULE), ("SELECT",))
+                with session.reading() as connection:
+                    states = read_states(connection, scheduler_of(session, contract))
+                    sizes = last_measured(connection)
         except GandyError:
             continue  # its sweep fails too, and that is told as an error
         for key, state in states.items():
-            yield _kept_up(key, state, _size_of(key.table, sizes))
+            found = _kept_up(key, state, _size_of(key.table, sizes))
+            yield replace(found, scheduler=contract.name)
 
 
 def _kept_up(key: RuleKey, state: RuleState, size: TableSize | None) -> RuleProgress:

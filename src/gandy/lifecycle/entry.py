@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from gandy.errors import ContractUnknownError
 from gandy.lifecycle.advisor.survey import of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
-from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.state.forgetting import forget_contract, remembered_contracts
 from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
-from gandy.lifecycle.state.tables import LEASE, state_access
+from gandy.lifecycle.state.setup import must_allow, open_state, sweep_obstacle
+from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE
 from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.supervisor.report import ContractReport
 
 
@@ -37,7 +38,7 @@ def check(
     findings: list[Finding] = []
     wanted, others = gathered(contracts, target), list(beside)
     for contract in wanted:
-        with open_target(contract.target(target), clock=clock) as session:
+        with open_state(contract.target(target), clock=clock) as session:
             known = of_one_database(contract, [*wanted, *others], target)
             findings += _state_findings(session, contract)
             seen = survey(session, contract, session.now(), contracts=known, is_thorough=True)
@@ -47,8 +48,7 @@ def check(
 
 def _state_findings(session: Session, contract: Contract) -> Iterator[Finding]:
     """A sweep needs its state; where it may not write it, nothing can be swept."""
-    with session.reading() as connection:
-        obstacle = state_access(connection, session.dialect).obstacle
+    obstacle = sweep_obstacle(session)
     if obstacle is not None:
         yield Finding(
             severity=Severity.REFUSED,
@@ -67,21 +67,25 @@ def sweep(
     table: str | None = None,
     attendance: Attendance | None = None,
 ) -> list[ContractReport]:
-    """Sweep now, to the end: a contract that does not fit is refused before anything is deleted."""
+    """Sweep now, within the budget: a contract that does not fit is refused before anything is deleted."""
     by = replace(attendance or Attendance(), is_strict=True, pages=None, wait_for_lease=PATIENT)
     return run_contracts(contracts, target, table=table, attendance=by)
 
 
 def quarantine(target: str, *, table: str | None = None) -> list[QuarantinedRow]:
     """The rows that could not be deleted."""
-    with open_target(target) as session, session.reading() as connection:
-        return list_quarantine(connection, table=table)
+    with open_state(target) as session:
+        must_allow(session, [QUARANTINE], ("SELECT",))
+        with session.reading() as connection:
+            return list_quarantine(connection, table=table)
 
 
 def release(target: str, *, table: str | None = None) -> int:
     """Let the next sweep try quarantined rows again; how many they were."""
-    with open_target(target) as session, session.writing() as connection:
-        return release_rows(connection, list_quarantine(connection, table=table))
+    with open_state(target) as session:
+        must_allow(session, [QUARANTINE], ("SELECT", "DELETE"))
+        with session.writing() as connection:
+            return release_rows(connection, list_quarantine(connection, table=table))
 
 
 def forget(target: str, scheduler: str) -> dict[str, int]:
@@ -89,7 +93,8 @@ def forget(target: str, scheduler: str) -> dict[str, int]:
 
     Its holds count no more. What a living contract needs is recorded again by its next sweep.
     """
-    with open_target(target) as session:
+    with open_state(target) as session:
+        must_allow(session, (HOLD, RULE, QUARANTINE, LEASE), ("SELECT", "DELETE"))
         now = session.now()
         with session.writing() as connection:
             known = remembered_contracts(connection)

@@ -11,17 +11,19 @@ from starlette.routing import BaseRoute, Mount
 from gandy.desk.lifecycle import HeldRules
 from gandy.web import problems
 from gandy.web.access.gate import Gate
+from gandy.web.access.lateness import Late
 from gandy.web.assets import Assets
 from gandy.web.hardening import Hardening
 from gandy.web.pages import PAGES
 from gandy.web.rendering import Rendering
 from gandy.web.routers import ROUTERS, probes
+from gandy.web.turns import TurnLimits, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gandy.settings import WebSettings
-    from gandy.web.parts import PartsSource
+    from gandy.web.parts import PartsSource, WebParts
 
 
 def create_web(
@@ -47,7 +49,11 @@ def create_web(
         docs_url=None,
         redoc_url=None,
         routes=routes() if is_whole else [*probes.router.routes],
-        middleware=[Middleware(Hardening)],
+        middleware=[
+            Middleware(Late, gate=gate),
+            Middleware(Hardening),
+            Middleware(Turns, limits=lambda: _turns(parts())),
+        ],
         lifespan=lifespan,
         redirect_slashes=False,
     )
@@ -57,6 +63,11 @@ def create_web(
     app.state.held_rules = HeldRules()
     problems.install(app, rendering)
     return app
+
+
+def _turns(parts: WebParts) -> TurnLimits:
+    """Half of the connections to the database are for the services of the same process."""
+    return TurnLimits(at_once=max(1, parts.settings.database.pool_size // 2))
 
 
 def routes() -> list[BaseRoute]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import uvicorn
 from typing_extensions import override
 
 from gandy.errors import PortTakenError
+from gandy.web.connections import Limits, Places, most_connections, protocol_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +35,12 @@ class WebService:
         self._settings = door.settings.web
         self._door = door
         self._database = database
+        self._places = Places(Limits(connections=most_connections()), time.monotonic)
         self._server = _Server(
             uvicorn.Config(
                 app,
+                http=protocol_in(self._places),
+                ws="none",
                 lifespan="off",  # the application is open already
                 log_config=None,
                 log_level="warning",
@@ -61,10 +66,12 @@ class WebService:
     async def _serve(self, listening: socket.socket, stop: asyncio.Event) -> None:
         serving = asyncio.create_task(self._server.serve([listening]), name="gandy-web-server")
         stopping = asyncio.create_task(stop.wait())
+        watching = asyncio.create_task(self._places.watch())
         try:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
+            watching.cancel()
             self._server.should_exit = True
             await serving
             listening.close()

@@ -40,6 +40,58 @@ LEASES = [
     ),
 ]
 
+GROUNDS = [
+    Mutant(
+        breaks="the look at tables that changed while the sweep ran",
+        file="driver/grounds.py",
+        old="and_(dialect.unchanged(tables), no_new_hold)",
+        new="and_(no_new_hold)",
+        tests=["test_changed_grounds.py"],
+    ),
+    Mutant(
+        breaks="the look at holds that were recorded while the sweep ran",
+        file="driver/grounds.py",
+        old="and_(dialect.unchanged(tables), no_new_hold)",
+        new="and_(dialect.unchanged(tables))",
+        tests=["test_changed_grounds.py"],
+    ),
+    Mutant(
+        breaks="the lock that keys and triggers wait for",
+        file="driver/shift.py",
+        old="if self.grounds.emptied:",
+        new="if False:",
+        tests=["test_changed_grounds.py"],
+    ),
+    Mutant(
+        breaks="the lock on children that keys and triggers wait for",
+        file="driver/grounds.py",
+        old="emptied = [*_emptied(walk.children), walk.table]",
+        new="emptied = [walk.table]",
+        tests=["test_changed_grounds.py"],
+    ),
+    Mutant(
+        breaks="the marks of children",
+        file="driver/grounds.py",
+        old="    yield from _below(walk.children)\n",
+        new="",
+        tests=["test_changed_grounds.py"],
+    ),
+    Mutant(
+        breaks="the look within the delete on PostgreSQL",
+        file="driver/pipelined.py",
+        old='lease.renewing(slot("until", Instant), unchanged)',
+        new='lease.renewing(slot("until", Instant), literal(True))',
+        tests=["test_changed_grounds.py"],
+    ),
+    Mutant(
+        breaks="partitions and heirs in a mark",
+        file="database/postgres_marks.py",
+        old="{seed} UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN heir ON inhparent = heir.oid",
+        new="{seed}",
+        tests=["test_changed_grounds.py"],
+    ),
+]
+
 LOCKS = [
     Mutant(
         breaks="the lock on the rows of a batch",
@@ -207,4 +259,4 @@ QUARANTINE = [
     ),
 ]
 
-DRIVING = (*CAPS, *LEASES, *LOCKS, *PARTS, *KEPT, *QUARANTINE)
+DRIVING = (*CAPS, *GROUNDS, *LEASES, *LOCKS, *PARTS, *KEPT, *QUARANTINE)

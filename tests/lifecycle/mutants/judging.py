@@ -81,7 +81,7 @@ HOLDS = [
         old="if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile\n"
         "                    return outcome",
         new="",
-        tests=["test_holds.py"],
+        tests=["test_partitions.py"],
     ),
 ]
 

@@ -22,6 +22,8 @@ SUITE = (
     "test_skipping_triggers.py",
     "test_many_children.py",
     "test_ties.py",
+    "test_changed_grounds.py",
+    "test_partitions.py",
     "test_races.py",
     "test_rules.py",
     "test_plan_is_run.py",

@@ -6,11 +6,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from gandy import Gandy
 from gandy.clock import ManualClock
 from gandy.store import web_keys
+from gandy.store.drivers.opening import migrate
 from gandy.web.access.keyring import CODE_FOR, SESSION_FOR, Keyring
 from gandy.web.access.tokens import Tokens
 from tests.support.worlds import migrated_url
@@ -198,3 +200,18 @@ async def test_the_cookie_of_a_code_is_for_this_site_and_no_script(
     assert "httponly" in said
     assert "samesite=lax" in said
     assert ("secure" in said) is is_secure
+
+
+def test_no_role_but_the_owner_of_the_tables_is_granted_the_keys(postgres_url: str) -> None:
+    migrate(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as link:
+        link.execute("CREATE ROLE onlooker")
+        try:
+            link.execute("GRANT USAGE ON SCHEMA gandy TO onlooker")
+            link.execute("SET ROLE onlooker")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                link.execute("SELECT secret FROM gandy.web_key")
+        finally:
+            link.execute("RESET ROLE")
+            link.execute("DROP OWNED BY onlooker")
+            link.execute("DROP ROLE onlooker")

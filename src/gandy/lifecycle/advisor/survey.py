@@ -76,7 +76,7 @@ def survey(
         schema = with_null_keys(connection, session.dialect, schema)
         known = tuple(contracts) or (contract,)
         recorded = read_holds(connection, schema)
-        everyone = (*known, *declared_elsewhere(recorded, known))
+        everyone = (*known, *declared_elsewhere(recorded, known, schema))
         schema = replace(schema, absent=absent_tables(connection, schema, everyone))
         rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=everyone)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)

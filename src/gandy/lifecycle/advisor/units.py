@@ -21,7 +21,7 @@ from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Columns, InlineWatch, PartitionWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.facts import TableFacts
@@ -64,8 +64,9 @@ def advise_units(connection: Connection, resolved: Resolved, *, is_thorough: boo
             _judge(connection, resolved, instants)
         if instants.form.kind is Kind.TEXT and not resolved.is_refused:
             samples = sample(connection, instants.table, instants.column)
-            if is_thorough or not all(is_text_instant(value, instants.form) for value in samples):
-                _count_kept_texts(connection, resolved, instants)
+            odd = [value for value in samples if not is_text_instant(value, instants.form)]
+            if is_thorough or odd:
+                _count_kept_texts(connection, resolved, instants, seen=odd)
 
 
 def _instants(resolved: Resolved) -> Iterator[_Instants]:
@@ -114,7 +115,9 @@ def _count_kept(connection: Connection, resolved: Resolved, instants: _Instants,
         )
 
 
-def _count_kept_texts(connection: Connection, resolved: Resolved, instants: _Instants) -> None:
+def _count_kept_texts(
+    connection: Connection, resolved: Resolved, instants: _Instants, *, seen: Sequence[object]
+) -> None:
     """Say how many rows stay because their value is no instant of the column's form.
 
     They gather at the ends of the column: the rest goes, or is ahead. So only the ends are read.
@@ -122,8 +125,8 @@ def _count_kept_texts(connection: Connection, resolved: Resolved, instants: _Ins
     low = _end_of_texts(connection, instants, instants.values.asc())
     is_all = low.read < _LOOKED
     high = _TextEnd(0, 0, None) if is_all else _end_of_texts(connection, instants, instants.values.desc())
-    if kept := low.kept + high.kept:
-        odd = low.odd if low.kept else high.odd
+    if kept := low.kept + high.kept or min(len(seen), 1):
+        odd = low.odd if low.kept else high.odd if high.kept else seen[0]
         _warn(
             resolved,
             f"{'' if is_all else 'at least '}{kept:,} rows are kept: their {instants.column} (such as "

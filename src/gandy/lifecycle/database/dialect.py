@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import ColumnElement, Connection, Select
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Wanted,
     )
     from gandy.lifecycle.database.instants import Form
+    from gandy.lifecycle.database.state_sight import StateSight
 
 
 class Failure(StrEnum):
@@ -78,25 +79,6 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class StateObstacle:
-    """Why the lifecycle's own tables cannot be made or written, and what would help."""
-
-    message: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}"
-
-
-@dataclass(frozen=True, slots=True)
-class StateAccess:
-    """Whether the lifecycle's own tables are there, and what keeps the role from making or writing them."""
-
-    exists: bool
-    obstacle: StateObstacle | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ReplicationLag:
     """How far the slowest standby is behind, as far as the role may see it."""
 
@@ -116,6 +98,7 @@ class Dialect(Protocol):
     has_row_locks: bool
     has_partitions: bool
     has_pipeline: bool
+    only_schema: str | None  # the one that can hold our own tables, where there is no choice
 
     def now(self, connection: Connection) -> datetime:
         """The database's own clock."""
@@ -161,8 +144,16 @@ class Dialect(Protocol):
         """These tables and all that refer to them, or every application table for None."""
         ...
 
-    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        """Whether the lifecycle's own tables are there, and what keeps the role from writing them."""
+    def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+        """Whether these tables are still as the catalogue described them, within any statement."""
+        ...
+
+    def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
+        """Let none of these tables get a key, a trigger or a rule until the transaction ends."""
+        ...
+
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+        """The lifecycle's own tables, in every schema; as of the connection's start where that is enough."""
         ...
 
     def stored_type(self, declared: ColumnType) -> ColumnType:
@@ -205,6 +196,10 @@ class Dialect(Protocol):
 
     def lock_waiters(self, connection: Connection, table: TableName) -> int:
         """How many sessions wait for a lock on the table."""
+        ...
+
+    def version_of_others(self, connection: Connection) -> int:
+        """A number that a commit of another connection changes; asked where there is one write lock."""
         ...
 
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:

@@ -73,11 +73,14 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What fires when rows of a table are deleted: a trigger, or a rule of PostgreSQL."""
+    """What fires when rows of a table are deleted or updated: a trigger, or a rule of PostgreSQL."""
 
     table: TableName
     name: str
     may_keep: bool = True  # the row that is deleted, without an error
+    columns: frozenset[str] = frozenset()  # an update of which fires it; none means all
+    is_instead: bool = False  # a rule that replaces the statement
+    is_deferrable: bool = False  # it may fire at the commit only
 
     def __str__(self) -> str:
         return f"{self.table}.{self.name}"
@@ -85,7 +88,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the role may do with a table, and what fires when rows of it are deleted."""
+    """What the role may do with a table, and what fires when rows of it are deleted or updated."""
 
     role: str = ""
     may_enter: bool = True  # USAGE on the schema
@@ -95,6 +98,12 @@ class Standing:
     unwritable: frozenset[str] = frozenset()  # columns that the role may not UPDATE
     has_row_security: bool = False  # active for this role: rows may be hidden from it
     delete_triggers: tuple[Trigger, ...] = ()
+    update_triggers: tuple[Trigger, ...] = ()
+
+    def fired_by_update(self, columns: Iterable[str]) -> tuple[Trigger, ...]:
+        """What fires when these columns are written; any of it may bring the old values back."""
+        written = set(columns)
+        return tuple(each for each in self.update_triggers if not each.columns or each.columns & written)
 
     @property
     def is_readable(self) -> bool:
@@ -152,7 +161,9 @@ class Catalogue:
     lineage: Lineage = field(default_factory=Lineage)
     own_tables: frozenset[TableName] = frozenset()
     state: frozenset[tuple[str, str]] = frozenset()
+    state_schema: str | None = None
     may_write_state: bool = True
+    marks: Mapping[TableName, str] = field(default_factory=dict)
 
     def meant(self, wanted: Wanted) -> Iterator[TableName]:
         """A name without a schema may mean a table of any schema on the search path."""
@@ -222,9 +233,11 @@ class SchemaFacts:
     search_path: tuple[str | None, ...] = ()
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
     state: frozenset[tuple[str, str]] = frozenset()  # columns of the lifecycle's own tables, if readable
+    state_schema: str | None = None  # where those are; None on SQLite, and while there are none
     may_write_state: bool = True
     lineage: Lineage = field(default_factory=Lineage)
     absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there
+    marks: Mapping[TableName, str] = field(default_factory=dict)  # what was judged, for `Dialect.unchanged`
 
     def kin(self, table: TableName) -> set[TableName]:
         """The table with all that its rows are in: what it belongs to, and its partitions and heirs."""

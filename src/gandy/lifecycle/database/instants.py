@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from sqlalchemy import (
     BigInteger,
@@ -28,6 +29,9 @@ from gandy.lifecycle.contract.rules import Unit
 from gandy.lifecycle.database import numbers
 from gandy.lifecycle.database.numbers import Window, as_number, is_placeholder
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 _TEXT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:([T ])((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
@@ -40,6 +44,10 @@ _SECONDS = f"{_MINUTES}:[0-5][0-9]"
 _ANY_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 # PostgreSQL writes instants that Python cannot: infinities, and years before 1 and after 9999.
 _READABLE = ("0001-01-01", "9999-12-31")
+
+
+_MOST = 1.5  # times its samples, a form that prevails reaches all of them
+T = TypeVar("T")
 
 
 class UnreadableError(ValueError):
@@ -215,7 +223,7 @@ def is_text_instant(value: object, form: Form | None = None) -> bool:
 
 
 def form_of_texts(samples: list[object], column: str) -> Form:
-    """The form that the sampled instants share; UnreadableError where they share none, or there are none."""
+    """The form of most sampled instants; UnreadableError where none prevails, or there are none."""
     instants = [sample for sample in samples if is_text_instant(sample)]
     if samples and not instants:
         match = _TEXT.fullmatch(samples[0]) if isinstance(samples[0], str) else None
@@ -224,10 +232,28 @@ def form_of_texts(samples: list[object], column: str) -> Form:
         else:
             reason = f"holds {samples[0]!r}, which is no instant written as text"
         raise UnreadableError(f"{column} {reason}")
-    separators = {str(instant)[_DAY_LENGTH : _DAY_LENGTH + 1] for instant in instants}
-    if len(separators) > 1:
-        raise UnreadableError(f"{column} holds instants in more than one form: they do not sort as text")
-    return Form(Kind.TEXT, separators.pop() if separators else "T")
+    return Form(Kind.TEXT, prevailing(instants, separator_of, column) if instants else "T")
+
+
+def separator_of(instant: object) -> str:
+    """What stands between the day and the clock of an instant that is written as a text."""
+    return str(instant)[_DAY_LENGTH : _DAY_LENGTH + 1]
+
+
+def prevailing(samples: Sequence[object], form_of: Callable[[object], T], column: str) -> T:
+    """The form that at least two of three samples have; UnreadableError where none does.
+
+    A predicate takes only whole instants of its form, so rows in another form stay, whichever form prevails.
+    """
+    forms = Counter(map(form_of, samples))
+    [(form, count), *others] = forms.most_common()
+    if _MOST * count >= len(samples):
+        return form
+    examples = [next(each for each in samples if form_of(each) == other) for other in (form, others[0][0])]
+    raise UnreadableError(
+        f"{column} holds {examples[0]!r} and {examples[1]!r}: instants in more than one form, and none "
+        "prevails; write them in one form"
+    )
 
 
 def kind_of_unit(unit: Unit | None) -> Kind | None:

@@ -28,7 +28,6 @@ from gandy.lifecycle.database.dialect import (
     Failure,
     Patience,
     ReplicationLag,
-    StateAccess,
     TableSize,
 )
 from gandy.lifecycle.database.explain import Explain
@@ -36,16 +35,18 @@ from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, T
 from gandy.lifecycle.database.failures import original
 from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_of_unit
 from gandy.lifecycle.database.postgres_catalogue import read_catalogue
+from gandy.lifecycle.database.postgres_marks import unchanged
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
-from gandy.lifecycle.database.postgres_state import read_state_access
+from gandy.lifecycle.database.postgres_state import read_sight
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
     from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.database.state_sight import StateSight
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
 _CONTENDED = {"55P03", "57014", "40P01", "40001"}
@@ -88,6 +89,7 @@ class Postgres(PostgresPartitions, Dialect):
     has_row_locks = True
     has_partitions = True
     has_pipeline = True
+    only_schema = None
 
     @override
     def now(self, connection: Connection) -> datetime:
@@ -158,8 +160,18 @@ class Postgres(PostgresPartitions, Dialect):
         return read_catalogue(connection, wanted)
 
     @override
-    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        return read_state_access(connection, tables)
+    def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+        return unchanged(marks)
+
+    @override
+    def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
+        """The mode of a DELETE, which keys and triggers wait for, taken before anything is asked."""
+        names = ", ".join(_regclass(table) for table in tables)
+        connection.exec_driver_sql(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE".replace("%", "%%"))
+
+    @override
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+        return read_sight(connection, is_fresh=is_fresh)
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:
@@ -268,6 +280,11 @@ class Postgres(PostgresPartitions, Dialect):
             {"name": _regclass(table)},
         )
         return int(found.scalar_one())
+
+    @override
+    def version_of_others(self, connection: Connection) -> int:
+        """Writers do not wait for one lock here, so what they commit decides nothing."""
+        return 0
 
     @override
     def is_checked_singleton(self, connection: Connection, facts: TableFacts, column: str) -> bool:

@@ -24,7 +24,9 @@ from gandy.lifecycle.database.facts import (
     Trigger,
 )
 from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
+from gandy.lifecycle.database.postgres_marks import mark_of
 from gandy.lifecycle.database.postgres_types import column_type
+from gandy.lifecycle.database.state_sight import state_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,8 +113,8 @@ _LINEAGE = """
     AND (relation.relkind = 'p' OR inhparent IS NOT NULL)
 """
 # An index that is not valid (yet) serves nothing and holds nothing unique.
-_TABLES = """
-    SELECT nspname AS schema, relname AS name, current_user::text AS role,
+_TABLES = f"""
+    SELECT nspname AS schema, relname AS name, current_user::text AS role, {mark_of("wanted.oid")} AS mark,
            pg_catalog.has_schema_privilege(space, 'USAGE') AS may_enter,
            pg_catalog.has_table_privilege(oid, 'DELETE') AS may_delete,
            pg_catalog.row_security_active(oid) AS has_row_security,
@@ -137,20 +139,30 @@ _TABLES = """
             FROM pg_catalog.pg_index JOIN pg_catalog.pg_class AS each ON each.oid = indexrelid
             WHERE indrelid = wanted.oid AND indisvalid) AS indexes
     FROM wanted
-"""
-# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE. A member's own statement trigger does not
-# fire through its root, and a copy that a partition got from its root (tgparentid) fires as the root's.
+"""  # noqa: S608  # a constant
+# Bits of tgtype: 1 is FOR EACH ROW, 2 is BEFORE, 8 is DELETE, 16 is UPDATE. A member's own statement
+# trigger does not fire through its root, and a copy that a partition got from its root (tgparentid) fires
+# as the root's.
 _TRIGGERS = """
     SELECT wanted.nspname AS root_schema, wanted.relname AS root, space.nspname AS schema,
-           relation.relname AS "table", fired.name, fired.may_keep
+           relation.relname AS "table", fired.name, fired.may_keep, fired.is_instead,
+           fired.is_deferrable, fired.on_delete, fired.on_update, (
+               SELECT pg_catalog.json_agg(attname) FROM pg_catalog.pg_attribute
+               WHERE attrelid = fired.relation AND attnum = ANY (fired.columns)
+           ) AS columns
     FROM (
-        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3 = 3 AS may_keep FROM member
+        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3 = 3 AS may_keep,
+               false AS is_instead, tgdeferrable AS is_deferrable,
+               tgtype & 8 = 8 AS on_delete, tgtype & 16 = 16 AS on_update,
+               tgattr::smallint[] AS columns FROM member
         JOIN pg_catalog.pg_trigger ON tgrelid = member.oid
-        WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 8 = 8
+        WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 24 <> 0
         AND (tgtype & 1 = 1 OR tgrelid = root)
         UNION ALL
-        SELECT wanted.oid, ev_class, rulename::text, is_instead FROM wanted
-        JOIN pg_catalog.pg_rewrite ON ev_class = wanted.oid WHERE ev_type = '4' AND ev_enabled <> 'D'
+        SELECT wanted.oid, ev_class, rulename::text, is_instead, is_instead, false, ev_type = '4',
+               ev_type = '2', '{}' FROM wanted
+        JOIN pg_catalog.pg_rewrite ON ev_class = wanted.oid
+        WHERE ev_type IN ('2', '4') AND ev_enabled <> 'D'
     ) AS fired JOIN wanted ON wanted.oid = fired.root
     JOIN pg_catalog.pg_class AS relation ON relation.oid = fired.relation
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
@@ -170,7 +182,7 @@ _STATE = """
     FROM pg_catalog.pg_class AS relation
     JOIN pg_catalog.pg_attribute ON attrelid = relation.oid
     WHERE relname LIKE 'gandy\\_lifecycle\\_%' AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
-    AND pg_catalog.pg_table_is_visible(relation.oid)
+    AND relnamespace = (SELECT space.oid FROM pg_catalog.pg_namespace AS space WHERE nspname = :state_schema)
     AND pg_catalog.has_table_privilege(relation.oid, 'SELECT')
 """
 
@@ -200,12 +212,13 @@ _CATALOGUE = text(
 
 def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
     """These tables and all that refer to them, or every application table for None."""
-    given = {
+    given: Found = {
         "schemas": [schema for schema, _ in wanted or ()],
         "names": [name for _, name in wanted or ()],
         "is_all": wanted is None,
         "gandy": GANDY,
         "own_tables": sorted(GANDY_TABLES),
+        "state_schema": state_schema(connection),
     }
     found = connection.execute(_CATALOGUE, given).mappings().one()
     lineage, path = _lineage(found["lineage"]), tuple(found["search_path"])
@@ -219,7 +232,9 @@ def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> C
         lineage=lineage,
         own_tables=frozenset(TableName(GANDY, own["name"]) for own in found["own_tables"]),
         state=frozenset((own["table"], own["column"]) for own in found["state"]),
+        state_schema=given["state_schema"],
         may_write_state=all(own["is_writable"] for own in found["state"]),
+        marks={TableName(row["schema"], row["name"]): row["mark"] for row in found["tables"]},
     )
 
 
@@ -275,7 +290,7 @@ def _tables(found: Found, path: Sequence[str]) -> dict[TableName, Described]:
     }
 
 
-def _table(row: Found, triggers: Iterable[Trigger], described: Callable[[Found], ColumnFacts]) -> Described:
+def _table(row: Found, triggers: Sequence[Found], described: Callable[[Found], ColumnFacts]) -> Described:
     columns, indexes = row["columns"] or [], row["indexes"] or []
     primary = next((index["columns"] for index in indexes if index["is_primary"]), ())
     return Described(
@@ -290,7 +305,8 @@ def _table(row: Found, triggers: Iterable[Trigger], described: Callable[[Found],
             unreadable=frozenset(column["name"] for column in columns if not column["is_readable"]),
             unwritable=frozenset(column["name"] for column in columns if not column["is_writable"]),
             has_row_security=row["has_row_security"],
-            delete_triggers=tuple(triggers),
+            delete_triggers=tuple(_trigger(each) for each in triggers if each["on_delete"]),
+            update_triggers=tuple(_trigger(each) for each in triggers if each["on_update"]),
         ),
     )
 
@@ -316,9 +332,19 @@ def _index(found: Found) -> IndexFacts:
     )
 
 
-def _triggers(found: Iterable[Found]) -> Mapping[TableName, list[Trigger]]:
-    triggers: dict[TableName, list[Trigger]] = {}
+def _triggers(found: Iterable[Found]) -> Mapping[TableName, list[Found]]:
+    triggers: dict[TableName, list[Found]] = {}
     for row in found:
-        trigger = Trigger(TableName(row["schema"], row["table"]), row["name"], row["may_keep"])
-        triggers.setdefault(TableName(row["root_schema"], row["root"]), []).append(trigger)
+        triggers.setdefault(TableName(row["root_schema"], row["root"]), []).append(row)
     return triggers
+
+
+def _trigger(row: Found) -> Trigger:
+    return Trigger(
+        TableName(row["schema"], row["table"]),
+        row["name"],
+        row["may_keep"],
+        frozenset(row["columns"] or ()),
+        is_instead=row["is_instead"],
+        is_deferrable=row["is_deferrable"],
+    )

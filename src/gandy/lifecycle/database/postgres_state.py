@@ -1,57 +1,78 @@
-"""PostgreSQL: whether the lifecycle's own tables are there, and what keeps the role from them."""
+"""PostgreSQL: the lifecycle's own tables in every schema, whatever the role's search path is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, text
+from sqlalchemy import Connection, text
 
 from gandy.lifecycle.contract.names import quoted
-from gandy.lifecycle.database.dialect import StateAccess, StateObstacle
+from gandy.lifecycle.database.state_sight import StateObstacle, StateSight, StateTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-_STATE = text("""
-    SELECT pg_catalog.pg_is_in_recovery() AS is_standby,
-           pg_catalog.current_setting('default_transaction_read_only') = 'on' AS is_read_only,
-           current_user::text AS role,
-           pg_catalog.current_schema()::text AS schema,
-           pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE') AS may_create,
-           pg_catalog.count(relation.oid) AS found,
-           pg_catalog.json_agg(relname::text ORDER BY relname) FILTER (WHERE NOT (
-               pg_catalog.has_table_privilege(relation.oid, 'SELECT')
-               AND pg_catalog.has_table_privilege(relation.oid, 'INSERT')
-               AND pg_catalog.has_table_privilege(relation.oid, 'UPDATE')
-               AND pg_catalog.has_table_privilege(relation.oid, 'DELETE'))) AS closed
-    FROM pg_catalog.unnest(CAST(:tables AS text[])) AS named (name)
-    LEFT JOIN pg_catalog.pg_class AS relation
-    ON relname = named.name AND relkind IN ('r', 'p') AND pg_catalog.pg_table_is_visible(relation.oid)
-""")
+#: Read with the connection's first statement, so that it costs none of its own.
+SIGHT = r"""pg_catalog.json_build_object(
+    'role', current_user::text,
+    'schema', pg_catalog.current_schema()::text,
+    'may_create', coalesce(
+        pg_catalog.has_schema_privilege(pg_catalog.current_schema(), 'CREATE'), false),
+    'is_standby', pg_catalog.pg_is_in_recovery(),
+    'is_read_only', pg_catalog.current_setting('default_transaction_read_only') = 'on',
+    'tables', (
+        SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
+            'schema', nspname, 'name', relname,
+            'may_enter', pg_catalog.has_schema_privilege(space.oid, 'USAGE'),
+            'may_create', pg_catalog.has_schema_privilege(space.oid, 'CREATE'),
+            'hides_rows', pg_catalog.row_security_active(relation.oid),
+            'lacks', (SELECT coalesce(pg_catalog.json_agg(kind ORDER BY at), '[]')
+                      FROM pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE'])
+                      WITH ORDINALITY AS every (kind, at)
+                      WHERE NOT pg_catalog.has_table_privilege(relation.oid, kind)),
+            'columns', (SELECT coalesce(pg_catalog.json_agg(attname), '[]') FROM pg_catalog.pg_attribute
+                        WHERE attrelid = relation.oid AND attnum > 0 AND NOT attisdropped))
+            ORDER BY nspname, relname), '[]')
+        FROM pg_catalog.pg_class AS relation
+        JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
+        WHERE relname LIKE 'gandy\_lifecycle\_%' AND relkind IN ('r', 'p') AND relpersistence <> 't'))"""
+_SIGHT = text(f"SELECT {SIGHT}")
+SEEN = "gandy_state"  # where a connection keeps what its first statement saw
 
 
-def read_state_access(connection: Connection, tables: Sequence[str]) -> StateAccess:
-    """Whether the lifecycle's own tables are there, and what keeps the role from making or writing them."""
-    row = connection.execute(_STATE, {"tables": list(tables)}).one()
-    exists = row.found == len(tables)
-    return StateAccess(exists, _state_obstacle(row, exists=exists))
+def read_sight(connection: Connection, *, is_fresh: bool) -> StateSight:
+    """The state as it is now, or as it was when the connection was made."""
+    if is_fresh:
+        connection.info[SEEN] = connection.execute(_SIGHT).scalar_one()
+    return _sight(connection.info[SEEN])
 
 
-def _state_obstacle(row: Row[Any], *, exists: bool) -> StateObstacle | None:
-    role = quoted(row.role)
-    if row.is_standby:
+def _sight(found: Mapping[str, Any]) -> StateSight:
+    return StateSight(
+        tables=tuple(
+            StateTable(
+                schema=each["schema"],
+                name=each["name"],
+                columns=frozenset(each["columns"]),
+                may_enter=each["may_enter"],
+                may_create=each["may_create"],
+                lacks=tuple(each["lacks"]),
+                hides_rows=each["hides_rows"],
+            )
+            for each in found["tables"]
+        ),
+        default_schema=found["schema"],
+        role=found["role"],
+        may_create=found["may_create"],
+        obstacle=_obstacle(found),
+    )
+
+
+def _obstacle(found: Mapping[str, Any]) -> StateObstacle | None:
+    if found["is_standby"]:
         return StateObstacle("the server is a standby, which is read only", "Name the primary")
-    if row.is_read_only:
+    if found["is_read_only"]:
         message = "default_transaction_read_only is on, so a sweep could not write its state"
-        return StateObstacle(message, f"Run: ALTER ROLE {role} SET default_transaction_read_only = off")
-    if row.closed:
-        names = ", ".join(row.closed)
-        message = f"the role {row.role} may not read and write {names}, where the lifecycle keeps its state"
-        return StateObstacle(message, f"Run: GRANT SELECT, INSERT, UPDATE, DELETE ON {names} TO {role}")
-    if exists or row.may_create:
-        return None
-    if row.schema is None:
-        message = f"no schema on the search path of the role {row.role} can hold the lifecycle's state"
-        return StateObstacle(message, f"Run: ALTER ROLE {role} SET search_path = ...")
-    message = f"the role {row.role} may not create the tables of the lifecycle's state in {row.schema}"
-    return StateObstacle(message, f"Run: GRANT CREATE ON SCHEMA {quoted(row.schema)} TO {role}")
+        remedy = f"Run: ALTER ROLE {quoted(found['role'])} SET default_transaction_read_only = off"
+        return StateObstacle(message, remedy)
+    return None

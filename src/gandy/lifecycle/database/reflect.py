@@ -45,8 +45,10 @@ def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> Sc
         catalogue.search_path,
         catalogue.own_tables,
         catalogue.state,
+        catalogue.state_schema,
         catalogue.may_write_state,
         catalogue.lineage,
+        marks=catalogue.marks,
     )
 
 

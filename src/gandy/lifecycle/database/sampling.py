@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Connection, Select, func, literal, not_, or_, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    union_all,
+)
 
 from gandy.lifecycle.database.instants import (
     SEPARATORS,
@@ -14,6 +25,7 @@ from gandy.lifecycle.database.instants import (
     is_strange_text,
     is_text_instant,
     kind_of_number,
+    separator_of,
 )
 
 if TYPE_CHECKING:
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
 
 _EACH_END = 20
 _EACH_UNIT = 3
+_BY_KEY = 200
 _WITHOUT_INDEX = 500
 _SMALL = 10_000
 
@@ -44,7 +57,9 @@ def _look(connection: Connection, table: TableFacts, column: str) -> list[object
     lowest = filled.order_by(values.asc()).limit(_EACH_END)
     ends = _read(connection, lowest, filled.order_by(values.desc()).limit(_EACH_END))
     if any(map(is_text_instant, ends)):
-        return ends  # every predicate leaves out what hides between and is no instant of their form
+        is_one_form = len({form for value in ends if (form := _form_of(value)) is not None}) == 1
+        # Every predicate leaves out what hides between and is no instant of the form that prevails.
+        return ends if is_one_form else ends + _by_key(connection, table, values)
     kinds = {kind_of_number(value) for value in ends}
     if not kinds or (len(kinds) == 1 and None not in kinds):
         return ends  # all that lies between two values of one unit is of that unit
@@ -52,6 +67,19 @@ def _look(connection: Connection, table: TableFacts, column: str) -> list[object
     if any(isinstance(value, str | bytes) for value in ends) and not any(map(kind_of_number, between)):
         between += _texts_between(connection, filled)
     return ends + between
+
+
+def _form_of(value: object) -> object:
+    """How an instant is written; None for what is no instant."""
+    return separator_of(value) if is_text_instant(value) else kind_of_number(value)
+
+
+def _by_key(connection: Connection, table: TableFacts, values: ColumnElement[Any]) -> list[object]:
+    """Values of the first and last rows by key; rows without one are read too, not searched past."""
+    keys = [table.clause.c[key.name] for key in table.key]
+    some = select(values.label("value")).limit(_BY_KEY)
+    read = (some.order_by(*order).subquery() for order in (keys, [key.desc() for key in keys]))
+    return _read(connection, *(select(part.c.value).where(part.c.value.is_not(None)) for part in read))
 
 
 def _between(connection: Connection, filled: Select[Any]) -> list[object]:

@@ -23,8 +23,6 @@ from gandy.lifecycle.database.dialect import (
     Partition,
     Patience,
     ReplicationLag,
-    StateAccess,
-    StateObstacle,
     TableSize,
 )
 from gandy.lifecycle.database.explain import Explain
@@ -38,23 +36,25 @@ from gandy.lifecycle.database.instants import (
     kind_of_number,
     kind_of_numbers,
     kind_of_unit,
+    prevailing,
 )
 from gandy.lifecycle.database.numbers import as_number, is_finite
 from gandy.lifecycle.database.sampling import sample
-from gandy.lifecycle.database.sqlite_catalogue import read_catalogue
+from gandy.lifecycle.database.sqlite_catalogue import read_catalogue, unchanged
+from gandy.lifecycle.database.sqlite_state import MAIN, read_sight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy import ColumnElement
 
     from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.database.state_sight import StateSight
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
 _STEPS_BETWEEN_LOOKS = 100_000  # of the virtual machine: about a millisecond
-_TABLES = text("SELECT name FROM sqlite_master WHERE type = 'table'")
 _MADE_BY_ITSELF = "sqlite_autoindex_"
 _ROW_COMPARISON = ")>(?"
 _MACHINE = platform.node()
@@ -67,6 +67,7 @@ class Sqlite(Dialect):
     has_row_locks = False
     has_partitions = False
     has_pipeline = False
+    only_schema = MAIN
 
     @override
     def now(self, connection: Connection) -> datetime:
@@ -131,18 +132,16 @@ class Sqlite(Dialect):
         return read_catalogue(connection, wanted)
 
     @override
-    def state_access(self, connection: Connection, tables: Sequence[str]) -> StateAccess:
-        """Only a file that cannot be written stands in the way, or its folder: it holds the journal."""
-        exists = set(tables) <= set(connection.execute(_TABLES).scalars())
-        file = connection.execute(text("SELECT file FROM pragma_database_list WHERE name = 'main'")).scalar()
-        places = [str(file), os.path.dirname(str(file))] if file else []  # noqa: PTH120  # a text for people
-        closed = next((place for place in places if not os.access(place, os.W_OK)), None)
-        if closed is None:
-            return StateAccess(exists)
-        message = f"{closed} cannot be written by this user, so a sweep could not write its state"
-        return StateAccess(
-            exists, StateObstacle(message, "Give this user write access to the file and folder")
-        )
+    def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+        return unchanged(marks)
+
+    @override
+    def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
+        """A batch has the only write lock from its start."""
+
+    @override
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+        return read_sight(connection)
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:
@@ -218,6 +217,10 @@ class Sqlite(Dialect):
         return 0
 
     @override
+    def version_of_others(self, connection: Connection) -> int:
+        return int(connection.execute(text("PRAGMA data_version")).scalar_one())
+
+    @override
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
         return []
 
@@ -251,12 +254,8 @@ def _holds_numbers(samples: Sequence[object], column: ColumnFacts) -> bool:
     """Whether a column without a unit writes instants as numbers; placeholders speak for numbers too."""
     texts = [value for value in samples if is_text_instant(value)]
     numbers = [value for value in samples if kind_of_number(value) is not None]
-    if texts and numbers:
-        raise UnreadableError(
-            f"{column.name} holds {texts[0]!r} and {numbers[0]!r}: instants in more than one form"
-        )
     if texts or numbers:
-        return bool(numbers)
+        return not prevailing([*texts, *numbers], is_text_instant, column.name)
     if not samples:
         return isinstance(column.type, Integer | BigInteger | Numeric | Float)
     return all(as_number(value) is not None for value in samples)

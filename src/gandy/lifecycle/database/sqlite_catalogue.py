@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, bindparam, text
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, literal, literal_column, text
 from sqlalchemy.dialects.sqlite.base import ischema_names
 from sqlalchemy.types import Integer, NullType, Numeric, Text
 
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.equality import Comparison
     from gandy.lifecycle.database.facts import ColumnType, Wanted
 
-_DECLARATIONS = text("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, tbl_name, name")
+_VERSION = "(SELECT schema_version FROM pragma_schema_version)"  # it grows with every declaration
+_DECLARATIONS = text(
+    f"SELECT type, name, tbl_name, sql, {_VERSION} FROM sqlite_master ORDER BY type, tbl_name, name"  # noqa: S608
+)
 _FOREIGN_KEYS = text(
     'SELECT tables.name AS child, key.id, parents.name AS parent, key."from" AS child_column,'
     ' key."to" AS parent_column, key.on_delete FROM sqlite_master AS tables'
@@ -86,7 +89,19 @@ class _Index:
 
 def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
     """These tables and all that refer to them, or every application table for None."""
-    declared = tuple(_Declared(*row) for row in connection.execute(_DECLARATIONS))
+    found = connection.execute(_DECLARATIONS).all()
+    catalogue = _known(connection, tuple(_Declared(*row[:4]) for row in found), wanted)
+    version = str(found[0][4]) if found else ""
+    return replace(catalogue, marks=dict.fromkeys(catalogue.tables, version))
+
+
+def unchanged(marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+    """Whether the file declares what it declared; all tables have the same mark."""
+    [mark] = set(marks.values())
+    return literal_column(_VERSION) == literal(int(mark))
+
+
+def _known(connection: Connection, declared: _Declarations, wanted: Sequence[Wanted] | None) -> Catalogue:
     digest = sha256(repr(declared).encode(errors="surrogatepass")).digest()
     question = ("catalogue", digest, None if wanted is None else tuple(wanted))
     known = learned_about(connection).recall(question)
@@ -237,16 +252,17 @@ def _type(declared: str) -> ColumnType:
 def _standing(table: str, declared: _Declarations) -> Standing:
     """Who can open the file may do everything; only triggers are looked up."""
     fired = [
-        Trigger(TableName(None, table), each.name, "ignore" in (each.sql or "").casefold())
+        (Trigger(TableName(None, table), each.name, "ignore" in (each.sql or "").casefold()), each.sql or "")
         for each in declared
-        if each.type == "trigger"
-        and each.table.casefold() == table.casefold()
-        and _fires_on_delete(each.sql or "")
+        if each.type == "trigger" and each.table.casefold() == table.casefold()
     ]
-    return Standing(delete_triggers=tuple(fired))
+    return Standing(
+        delete_triggers=tuple(trigger for trigger, sql in fired if _fires_on("DELETE", sql)),
+        update_triggers=tuple(trigger for trigger, sql in fired if _fires_on("UPDATE", sql)),
+    )
 
 
-def _fires_on_delete(declaration: str) -> bool:
-    """Whether a trigger fires on DELETE; one that cannot be read is taken to."""
+def _fires_on(event: str, declaration: str) -> bool:
+    """Whether a trigger fires on the event; one that cannot be read is taken to."""
     found = _TRIGGER_EVENT.match(declaration)
-    return found is None or found[1].upper() == "DELETE"
+    return found is None or found[1].upper() == event

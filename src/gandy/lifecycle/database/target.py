@@ -17,6 +17,7 @@ from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
+from gandy.lifecycle.database.postgres_state import SEEN, SIGHT
 from gandy.lifecycle.database.sqlite import Sqlite
 from gandy.lifecycle.database.values import bind_texts, read_text
 
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
 _ENFORCE_KEYS = "PRAGMA foreign_keys = ON"
-# The driver reads instants and spans in these styles only, whatever the role or database has set.
+# The driver reads instants and spans in these styles only, whatever the role or database has set. The same
+# statement tells where the state is.
 _STYLES = (
     "SELECT pg_catalog.set_config('TimeZone', 'UTC', false),"
     " pg_catalog.set_config('DateStyle', 'ISO', false),"
-    " pg_catalog.set_config('IntervalStyle', 'postgres', false)"
+    f" pg_catalog.set_config('IntervalStyle', 'postgres', false), {SIGHT}"
 )
 
 
@@ -140,9 +142,9 @@ def _postgres_engine(url: URL) -> sa.Engine:
     )
 
     @sa.event.listens_for(engine, "connect")
-    def _speak_utc(connection: Any, _record: object) -> None:  # noqa: ANN401  # the driver's own
+    def _speak_utc(connection: Any, record: Any) -> None:  # noqa: ANN401  # the driver's own
         connection.autocommit = True
-        connection.execute(_STYLES)
+        record.info[SEEN] = connection.execute(_STYLES).fetchone()[-1]
         connection.autocommit = False
 
     return engine

@@ -14,6 +14,7 @@ from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import Lane, OrdinaryLane, Remember
 from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.pipelined import PipelinedLane
+from gandy.lifecycle.driver.returns import Ceiling
 from gandy.lifecycle.driver.rows import RowDriver
 from gandy.lifecycle.driver.ties import Ties
 from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState
@@ -97,7 +98,10 @@ class AgeSweep:
             throttles=self.throttles,
         )
         pace = pace_for(selection.children, self.pace)
-        result = drive(walk(after, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
+        ceiling = Ceiling(self.walk, selection, self.shift.session).counted(after)
+        steps = walk(after, pace=pace, budget=ceiling.lowered(budget), patience=EVERY_POISON_ROW)
+        result = drive(steps, driver.perform)
+        ceiling.judge(result)
         if result.ending is Ending.EXHAUSTED and (after is not None or result.cursor is not None):
             with self.shift.session.writing() as connection:
                 progress.finish_pass(connection)

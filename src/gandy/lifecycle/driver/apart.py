@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, literal, select
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.tables import ChildMode
@@ -16,6 +16,7 @@ from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.driver.levels import Removal, RowKeptError, narrow_levels
 from gandy.lifecycle.driver.singly import Removed, TransactionEndedError, Trials
 from gandy.lifecycle.selection.addresses import Rows, found
+from gandy.lifecycle.selection.statements import equal, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +37,7 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
     """Raise where a row is still there, with which or above which the database refused none."""
     rows = doomed.rows
     if rows.table.may_keep_rows and removed.rows + len(removed.refused) < len(rows):
-        raise RowKeptError(rows)
+        raise RowKeptError.of(rows)
     watched = [level for level in _each(doomed.levels) if level.rows.table.may_keep_rows]
     if not watched:
         return
@@ -45,7 +46,7 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
     for level in watched:
         left = {(level.rows.table.name, address) for address in _left(connection, level.rows)}
         if left - stay:
-            raise RowKeptError(level.rows)
+            raise RowKeptError.of(level.rows)
 
 
 def hint_of(doomed: Doomed) -> str:
@@ -97,11 +98,29 @@ class RowsApart:
     def _remove(self, address: Values, done: Removal, removed: Removed) -> Removal:
         removal = done.once_more()
         row = removal.where_now(self.doomed.rows.only([address]))
+        key = self._key_of(row)
         levels = narrow_levels(self.connection, row, [removal.relocated(each) for each in self.doomed.levels])
         rows = removal.remove(self.doomed.rows.only([address]), levels)
+        if key is not None and self._is_there(key):
+            raise RowKeptError.again(row.table)
         removed.rows += rows
         removed.gone += Counter(removal.gone)
         return removal
+
+    def _key_of(self, row: Rows) -> Values | None:
+        """What tells the row, where a trigger may insert it again."""
+        if not row.table.standing.delete_triggers:
+            return None
+        clause = row.table.clause
+        key = readable(tuple(clause.c[column.name] for column in row.table.key))
+        found = self.connection.execute(select(*key).where(row.are(clause))).one_or_none()
+        return None if found is None else tuple(found)
+
+    def _is_there(self, key: Values) -> bool:
+        clause = self.doomed.rows.table.clause
+        columns = tuple(clause.c[column.name] for column in self.doomed.rows.table.key)
+        same = select(literal(1)).select_from(clause).where(equal(columns, key)).limit(1)
+        return self.connection.execute(same).first() is not None
 
     def _refusal(self, error: DBAPIError | RowKeptError, address: Values, trials: Trials) -> str:
         if isinstance(error, DBAPIError) and self.shift.session.dialect.failure(error) is not Failure.ROW:

@@ -12,12 +12,13 @@ from gandy.lifecycle.driver.careful import CarefulLane
 from gandy.lifecycle.driver.guarded import Fitting, Guard, GuardedLane
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.outcome import RuleOutcome
+from gandy.lifecycle.driver.returns import Ceiling
 from gandy.lifecycle.driver.rows import RowDriver
 from gandy.lifecycle.driver.ties import Ties
 from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
 from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
 from gandy.lifecycle.state.progress import Progress, RuleState
-from gandy.sweep import Budget, Pace, SweepResult, Throttle, drive, walk
+from gandy.sweep import Budget, Pace, Steps, SweepResult, Throttle, drive, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,7 +198,13 @@ class CapSweep:
             throttles=self.throttles,
         )
         pace = pace_for(selection.children, self.pace)
-        return drive(walk(None, pace=pace, budget=budget, patience=EVERY_POISON_ROW), driver.perform)
+        ceiling = Ceiling(self.walk, selection, self.shift.session).counted(None)
+        steps: Steps[Values] = walk(
+            None, pace=pace, budget=ceiling.lowered(budget), patience=EVERY_POISON_ROW
+        )
+        result = drive(steps, driver.perform)
+        ceiling.judge(result)
+        return result
 
     def _remember(self, reached: Values | None, began_at: Values | None) -> None:
         """Write down the key reached, if that is news."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select, text
 
 from gandy.lifecycle.driver.apart import RowsApart, hint_of, must_all_be_gone
 from gandy.lifecycle.driver.lanes import Advanced, Remember
-from gandy.lifecycle.driver.levels import KEPT, RowKeptError
+from gandy.lifecycle.driver.levels import KEPT, RowKeptError, may_keep_references
 from gandy.lifecycle.driver.singly import Removed, TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import equal
 from gandy.lifecycle.state.quarantine import KeyText, Quarantined, put_in_quarantine
@@ -55,7 +55,7 @@ class CarefulLane:
             batch = batch or self.ties.found(connection, after, limit)
             if batch is None:
                 return None
-            self.shift.lease.renew(connection)
+            self.shift.hold_on(connection)
             if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             doomed = self.guard.doomed(connection, batch)
@@ -67,7 +67,7 @@ class CarefulLane:
         return Advanced(batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason)
 
     def _remove(self, connection: Connection, doomed: Doomed, trials: Trials) -> Removed:
-        if trials.is_apart:
+        if trials.is_apart or may_keep_references(doomed.levels):
             removed = RowsApart(connection, self.shift, doomed).run(trials)
         else:
             removed = remove_singly(connection, doomed, shift=self.shift, trials=trials)
@@ -82,7 +82,7 @@ class CarefulLane:
         """Quarantine the one row that a batch consisted of."""
         selection = self.guard.selection
         with self.shift.session.batch(self.shift.patience) as connection:
-            self.shift.lease.renew(connection)
+            self.shift.hold_on(connection)
             found = connection.execute(select(KeyText(selection.key)).where(equal(selection.order, end)))
             put_in_quarantine(connection, [self._row(key, reason) for key in found.scalars()])
             self.remember(connection, end)

@@ -23,6 +23,7 @@ from gandy.lifecycle.driver.levels import (
     lock_levels,
     narrow_levels,
 )
+from gandy.lifecycle.driver.returns import must_stay_gone
 from gandy.lifecycle.driver.ties import Stretch, Ties, find_end
 from gandy.lifecycle.selection.addresses import Rows, found, rows_of
 
@@ -137,10 +138,12 @@ class GuardedLane(Lane):
             if batch is None:
                 return None
             self.end = batch.end
-            self._shift.lease.renew(connection)
+            self._shift.hold_on(connection)
             doomed = self._guard.doomed(connection, batch)
             removal = Removal.on(connection, self._shift.label)
             rows = removal.remove(doomed.rows, doomed.levels) if doomed.rows.addresses else 0
+            if self._guard.again is None:  # else another bound than that of the batch may have spared a row
+                must_stay_gone(connection, batch, has_locks=self._guard.has_locks)
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)
         return Advanced(batch.end, batch.is_full, rows, removal.gone)

@@ -68,6 +68,8 @@ def may_go_in_parts(walk: AgeWalk | CapWalk) -> bool:
 def _may_keep_rows(table: TableFacts, children: Sequence[Child]) -> bool:
     if table.may_keep_rows:
         return True
+    if any(child.restorers for child in children):
+        return True
     going = (child for child in children if child.mode is not ChildMode.SET_NULL)
     return any(_may_keep_rows(child.table, child.children) for child in going)
 
@@ -152,7 +154,7 @@ class HeavyLane:
             if end is None:
                 return None
             self.end = end
-            self._shift.lease.renew(connection)
+            self._shift.hold_on(connection)
             if self._guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             one = Stretch(self._guard.selection, after, end, is_full)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Connection
 from typing_extensions import override
 
+from gandy.lifecycle.driver.returns import must_stay_gone
 from gandy.lifecycle.driver.ties import find_end
 from gandy.lifecycle.selection.statements import Values
 
@@ -67,8 +68,9 @@ class OrdinaryLane(Lane):
             if batch is None:
                 return None
             self.end = batch.end
-            self._shift.lease.renew(connection)
+            self._shift.hold_on(connection)
             rows = connection.execute(batch.deletion()).rowcount
+            must_stay_gone(connection, batch, has_locks=False)
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)
         return Advanced(batch.end, batch.is_full, rows, {self._shift.label(self._selection.table.name): rows})

@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    text,
     true,
     update,
 )
@@ -28,13 +29,17 @@ from gandy.lifecycle.selection.statements import readable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gandy.lifecycle.database.facts import TableName
+    from gandy.lifecycle.database.facts import TableFacts, TableName
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import Child, Columns
 
 
-KEPT = "a trigger keeps a row"
-_KEPT = KEPT + " of {table} that was deleted, without an error; it fires: {triggers}"
+KEPT = "a trigger keeps a"
+_KEPT = KEPT + " row of {table} that was deleted, without an error; it fires: {triggers}"
+_AGAIN = KEPT + " row of {table}: it is inserted again when it is deleted; it fires: {triggers}"
+_UNCUT = (
+    KEPT + " reference of {table} ({columns}) that was set to NULL, without an error; it fires: {triggers}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,28 @@ class BeyondBoundError(Exception):
 
 
 class RowKeptError(Exception):
-    """A trigger or rule of the database kept a row that was deleted, and said nothing."""
+    """A trigger or rule of the database kept what was deleted or set to NULL, and said nothing."""
 
-    def __init__(self, rows: Rows) -> None:
+    @classmethod
+    def of(cls, rows: Rows) -> RowKeptError:
+        """One of these rows is still there."""
         triggers = ", ".join(
             trigger.name for trigger in rows.table.standing.delete_triggers if trigger.may_keep
         )
-        super().__init__(_KEPT.format(table=rows.table.name, triggers=triggers))
+        return cls(_KEPT.format(table=rows.table.name, triggers=triggers))
+
+    @classmethod
+    def again(cls, table: TableFacts) -> RowKeptError:
+        """A row is there again after it went."""
+        triggers = ", ".join(trigger.name for trigger in table.standing.delete_triggers)
+        return cls(_AGAIN.format(table=table.name, triggers=triggers))
+
+    @classmethod
+    def of_reference(cls, child: Child) -> RowKeptError:
+        """A row still refers to what would go."""
+        triggers = ", ".join(trigger.name for trigger in child.restorers)
+        columns = ", ".join(child.columns)
+        return cls(_UNCUT.format(table=child.table.name, columns=columns, triggers=triggers))
 
 
 @dataclass(slots=True)
@@ -188,7 +208,7 @@ class Removal:
             self._settle(parents, level)
         rows = self._delete(parents)
         if rows < len(parents) and parents.table.may_keep_rows:
-            raise RowKeptError(parents)
+            raise RowKeptError.of(parents)
         for level in levels:
             if level.child.mode is ChildMode.CASCADE:
                 self.must_be_gone(level)
@@ -202,7 +222,7 @@ class Removal:
         for below in level.below:
             self.must_be_gone(below)
         if level.rows.table.may_keep_rows and self._is_any_left(level.rows):
-            raise RowKeptError(level.rows)
+            raise RowKeptError.of(level.rows)
 
     def _is_any_left(self, rows: Rows) -> bool:
         parts = self.where_now(rows).parts()
@@ -225,11 +245,15 @@ class Removal:
             case ChildMode.DELETE_FIRST:
                 self._count(level.rows, most=self._delete(level.rows))
                 self.must_be_gone(level)  # before a foreign key speaks of it in other words
+                if level.rows.table.standing.delete_triggers and self._is_referred_to(parents, level.child):
+                    raise RowKeptError.again(level.rows.table)
             case ChildMode.CASCADE:
                 self._count(level.rows, most=len(level.rows))
             case ChildMode.SET_NULL:
                 for part in self.where_now(parents).parts():
                     self._let_go(level.child, part)
+                if level.child.restorers and self._is_referred_to(parents, level.child):
+                    raise RowKeptError.of_reference(level.child)
             case _:
                 assert_never(level.child.mode)
 
@@ -244,6 +268,14 @@ class Removal:
             return
         for *was, table, place in self.connection.execute(_telling_moves(child, parents)):
             self._move(tuple(was), (table, place))
+
+    def _is_referred_to(self, parents: Rows, child: Child) -> bool:
+        """Whether any row still refers to the parents."""
+        if any(trigger.is_deferrable for trigger in child.restorers):
+            self.connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
+        parts = self.where_now(parents).parts()
+        left = (_some_of(child, part, (literal(1).label("one"),), most=1) for part in parts)
+        return any(self.connection.execute(each).first() is not None for each in left)
 
     def _move(self, was: Values, now: Values) -> None:
         first = self.first.pop(was, was)
@@ -260,6 +292,11 @@ class Removal:
         reached = {(rows.table.name, address) for address in rows.addresses} - self.seen
         self.seen |= reached
         self.gone[self.label(rows.table.name)] += min(len(reached), most)
+
+
+def may_keep_references(levels: Sequence[Level]) -> bool:
+    """Whether a trigger may keep a reference that is set to NULL, at any depth."""
+    return any(level.child.restorers or may_keep_references(level.below) for level in levels)
 
 
 def cut_last(levels: Sequence[Level]) -> list[Level]:

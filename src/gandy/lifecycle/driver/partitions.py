@@ -57,11 +57,12 @@ class PartitionSweep:
         started = time.perf_counter()
         try:
             with self.shift.session.batch(self.shift.patience) as connection:
-                self.shift.lease.renew(connection)
+                self.shift.hold_on(connection)
                 if is_held(connection, self.walk, partition, dialect=self.shift.session.dialect):
                     return outcome
                 dialect = self.shift.session.dialect
                 dialect.lock_partition(connection, self.walk.table.name, partition.name)
+                self.shift.hold_on(connection)  # what was made meanwhile
                 if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile
                     return outcome
                 rows = rows_in(connection, self.walk, partition, dialect=dialect)

@@ -20,12 +20,15 @@ from sqlalchemy import (
     literal,
     select,
 )
-from sqlalchemy.sql.compiler import SQLCompiler
 from typing_extensions import override
 
 from gandy.lifecycle.database.postgres import batch_limits
+from gandy.lifecycle.database.state_sight import compiled
 from gandy.lifecycle.database.values import encode_values
 from gandy.lifecycle.driver.lanes import Advanced, Lane
+from gandy.lifecycle.driver.levels import RowKeptError
+from gandy.lifecycle.driver.returns import came_back
+from gandy.lifecycle.driver.ties import Stretch
 from gandy.lifecycle.selection.addresses import places, stored_at
 from gandy.lifecycle.selection.statements import (
     UNTYPED,
@@ -45,9 +48,8 @@ if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
     from gandy.lifecycle.driver.shift import Shift
-    from gandy.lifecycle.driver.ties import Stretch, Ties
+    from gandy.lifecycle.driver.ties import Ties
     from gandy.lifecycle.selection.walks import Selection
-    from gandy.lifecycle.state.lease import Lease
 
 Driver = psycopg.Connection[Any]
 
@@ -67,9 +69,7 @@ class Prepared:
     """
 
     def __init__(self, connection: Connection, driver: Driver, statement: ClauseElement) -> None:
-        compiled = statement.compile(dialect=connection.dialect)
-        assert isinstance(compiled, SQLCompiler)  # noqa: S101  # statements compile to SQL
-        state = compiled.construct_expanded_state()
+        state = compiled(connection, statement).construct_expanded_state()
         self._processors: Mapping[str, Any] = state.processors
         written = {name: self._write(driver, name, value) for name, value in state.parameters.items()}
         self._text = (state.statement.replace("%%", "%%%%") % written).encode()
@@ -104,12 +104,13 @@ class PipelinedLane(Lane):
         self._shift = shift
         self._ties = ties
         self._of_a_list: Prepared | None = None
+        self._table = selection.table
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
         with _transaction(connection) as driver:
             driver.prepare_threshold = 0 if shift.lease.is_direct else None
             self._batches = batches = _Statements(
-                connection, driver, selection, lease=shift.lease, remember=remember(slot("cursor", String))
+                connection, driver, selection, shift=shift, remember=remember(slot("cursor", String))
             )
             self._limits = batches.prepare(batch_limits(shift.patience))
             self._first = batches.after(None)
@@ -128,9 +129,9 @@ class PipelinedLane(Lane):
         if batch is None:
             return None
         rows = batch.deletion.rowcount  # known once the pipeline is settled, and committed by then
-        if not rows:  # every row of it came back to life, or the lease is lost
+        if not rows:  # every row of it came back to life, the lease is lost, or the grounds have changed
             with self._shift.session.batch(self._shift.patience) as connection:
-                self._shift.lease.renew(connection)
+                self._shift.hold_on(connection)
         if listed is not None:
             self._ties.settled(listed, rows)
         return Advanced(batch.end, batch.is_full, rows, {self._mine: rows})
@@ -145,6 +146,7 @@ class PipelinedLane(Lane):
         self.end = end
         self._ties.learn(after, end, is_full=is_full)
         deletion = span.delete(driver, after, end, until=self._shift.lease.expiry())
+        self._must_stay_gone(driver, after, end)
         _send_commit(driver)
         return _Batch(end, is_full, deletion)
 
@@ -161,8 +163,15 @@ class PipelinedLane(Lane):
             cursor=encode_values(listed.end),
             places=places(listed.listed.addresses),
         )
+        self._must_stay_gone(driver, listed.after, listed.end)
         _send_commit(driver)
         return _Batch(listed.end, listed.is_full, deletion)
+
+    def _must_stay_gone(self, driver: Driver, after: Values | None, end: Values) -> None:
+        """Another round trip, but only where a trigger may insert a row of the batch again."""
+        span = self._first if after is None else self._next
+        if span.came_back(driver, after, end):
+            raise RowKeptError.again(self._table)
 
     @override
     def peek(self, after: Values | None) -> Values | None:
@@ -188,7 +197,7 @@ class _Statements:
     connection: Connection
     driver: Driver
     selection: Selection
-    lease: Lease
+    shift: Shift
     remember: Update
 
     def prepare(self, statement: ClauseElement) -> Prepared:
@@ -197,10 +206,14 @@ class _Statements:
 
     def after(self, cursor: Values | None) -> _Range:
         """From the head of the index, or after a cursor."""
+        end = _slots(self.selection, "end")
+        batch = Stretch(self.selection, cursor, end, is_full=True)
+        fires = self.selection.table.standing.delete_triggers
         return _Range(
             nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),
             last=self.prepare(last_row(self.selection, cursor)),
-            deletion=self._deletion(in_range(self.selection, cursor, _slots(self.selection, "end"))),
+            deletion=self._deletion(in_range(self.selection, cursor, end)),
+            again=self.prepare(came_back(batch, has_locks=True)) if fires else None,
         )
 
     def of_a_list(self) -> Prepared:
@@ -211,10 +224,11 @@ class _Statements:
     def _deletion(self, which: ColumnElement[bool]) -> Prepared:
         """The delete renews the lease and writes the cursor in the same statement.
 
-        Neither a row goes nor the cursor moves unless the lease is still held.
+        Neither a row goes nor the cursor moves unless the lease is still held and all is as it was judged.
+        The statement looks after it has locked the table: no key or trigger can be made any more.
         """
-        until = slot("until", Instant)
-        renewed = self.lease.renewing(until).returning(literal(1)).cte("renewed")
+        lease, unchanged = self.shift.lease, self.shift.grounds.unchanged
+        renewed = lease.renewing(slot("until", Instant), unchanged).returning(literal(1)).cte("renewed")
         is_held = exists(select(1).select_from(renewed))
         remembered = self.remember.where(is_held).returning(literal(1)).cte("remembered")
         return self.prepare(delete(self.selection.table.clause).where(which, is_held).add_cte(remembered))
@@ -227,6 +241,7 @@ class _Range:
     nth: Prepared
     last: Prepared
     deletion: Prepared
+    again: Prepared | None = None
 
     def find_end(self, driver: Driver, after: Values | None, limit: int) -> tuple[Values | None, bool]:
         found = self.nth.run(driver, skip=limit - 1, **_named("after", after)).fetchone()
@@ -234,6 +249,13 @@ class _Range:
             return tuple(found), True
         found = self.last.run(driver, **_named("after", after)).fetchone()
         return (None if found is None else tuple(found)), False
+
+    def came_back(self, driver: Driver, after: Values | None, end: Values) -> bool:
+        """Whether a trigger has inserted a row of the batch again."""
+        if self.again is None:
+            return False
+        named = {**_named("after", after), **_named("end", end)}
+        return self.again.run(driver, **named).fetchone() is not None
 
     def delete(
         self, driver: Driver, after: Values | None, end: Values, *, until: datetime

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import psycopg
@@ -12,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.driver.grounds import GroundsChangedError
 from gandy.lifecycle.driver.levels import BeyondBoundError, RowKeptError
 from gandy.sweep import (
     Answer,
@@ -29,6 +31,8 @@ from gandy.sweep import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gandy.lifecycle.driver.careful import CarefulLane
     from gandy.lifecycle.driver.heavy import HeavyLane
     from gandy.lifecycle.driver.lanes import Advanced, Lane
@@ -53,15 +57,24 @@ class RowDriver:
                 return self.shift.may_go_on(self.throttles)
             case Rest(rest_for):
                 self.shift.rest(rest_for)
+                self.shift.gaps.rested(rest_for)
                 return Verdict.GO
             case Attempt(after, limit):
-                return self._attempt(after, limit)
+                return self._on_grounds(after, partial(self._attempt, after, limit))
             case SetAside(after):
-                return self._set_aside(after)
+                return self._on_grounds(after, partial(self._set_aside, after))
             case PassOver(after):
                 return self._pass_over(after)
             case _:
                 assert_never(request)
+
+    def _on_grounds(self, after: Values | None, step: Callable[[], Answer[Values]]) -> Answer[Values]:
+        """Where the grounds have changed nothing was done, and the sweep ends at its next checkpoint."""
+        try:
+            return step()
+        except GroundsChangedError:
+            self.shift.grounds.have_changed = True
+            return Swept(rows=0, cursor=after, is_full=True, elapsed=timedelta(0))
 
     def _attempt(self, after: Values | None, limit: int) -> Answer[Values]:
         """One batch; where a row of it cannot go, once more with each row on its own."""
@@ -69,8 +82,13 @@ class RowDriver:
         try:
             done = self._advance(after, limit)
         except (DBAPIError, psycopg.Error) as error:
-            return self._failed(error, _since(started))
-        return self._swept(done, after, _since(started))
+            return self._failed(error, self._held_since(started))
+        return self._swept(done, after, self._held_since(started))
+
+    def _held_since(self, started: float) -> timedelta:
+        elapsed = _since(started)
+        self.shift.gaps.held(elapsed)
+        return elapsed
 
     def _advance(self, after: Values | None, limit: int) -> Advanced | None:
         if self.heavy.is_at(after):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gandy.errors import RuleRefusedError
+from sqlalchemy import false, select
+
+from gandy.errors import RuleRefusedError, SweepLeaseLostError
+from gandy.lifecycle.driver.grounds import Grounds, GroundsChangedError
 from gandy.sweep import Throttle as Holds
 from gandy.sweep import Verdict, verdict
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
+    from sqlalchemy import Connection
+
     from gandy.lifecycle.contract.tables import Throttle
     from gandy.lifecycle.database.dialect import Patience
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.driver.gaps import WriteGaps
     from gandy.lifecycle.state.lease import Lease
 
 Counts = Mapping[str, int]
@@ -34,6 +40,19 @@ class Shift:
     rest: Callable[[timedelta], None]
     committed: Callable[[Counts], None]
     patience: Patience
+    gaps: WriteGaps
+    grounds: Grounds = field(default_factory=lambda: Grounds(false()))  # each rule has its own
+
+    def hold_on(self, connection: Connection) -> None:
+        """Renew the lease in the batch's own transaction, with all that the rule relies on as it was."""
+        if self.grounds.emptied:
+            self.session.dialect.keep_tables(connection, self.grounds.emptied)
+        try:
+            self.lease.renew(connection, self.grounds.unchanged)
+        except SweepLeaseLostError:
+            if connection.execute(select(self.grounds.unchanged)).scalar_one():
+                raise
+            raise GroundsChangedError from None
 
     def label(self, table: TableName) -> str:
         """A table as people name it."""
@@ -41,7 +60,7 @@ class Shift:
 
     def may_go_on(self, throttles: Sequence[Holds]) -> Verdict:
         """Asked between two batches."""
-        return verdict(throttles, self.is_stopping)
+        return Verdict.STOP if self.grounds.have_changed else verdict(throttles, self.is_stopping)
 
     def throttles(self, declared: Throttle, table: TableName) -> list[Holds]:
         """What holds the sweep of one table."""
@@ -51,6 +70,8 @@ class Shift:
             holds.append(lambda: self._lag(table) > lag)
         if waiters is not None:
             holds.append(lambda: self._waiters(table) >= waiters)
+        if not self.session.dialect.has_row_locks:
+            holds.append(self.gaps.is_due)
         return holds
 
     def _lag(self, table: TableName) -> timedelta:

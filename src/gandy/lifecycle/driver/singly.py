@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, delete, func, literal_column, select
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
+from gandy.lifecycle.database.state_sight import compiled
 from gandy.lifecycle.database.values import bind_texts
 from gandy.lifecycle.driver.levels import Level, cut_last, set_null
 from gandy.lifecycle.selection.addresses import refers
@@ -149,13 +149,12 @@ class _Compiled:
 
     @classmethod
     def of(cls, connection: Connection, step: _Step) -> _Compiled:
-        compiled = step.statement.compile(dialect=connection.dialect)
-        assert isinstance(compiled, SQLCompiler)  # noqa: S101  # statements compile to SQL
-        names = compiled.positiontup or []
+        made = compiled(connection, step.statement)
+        names = made.positiontup or []
         keys = {f"{_KEY}{place}": place for place in range(len(names))}
         places = tuple((place, keys[name]) for place, name in enumerate(names) if name in keys)
-        values = tuple(compiled.params[name] for name in names)
-        return cls(str(compiled), values, places, table=step.table, is_count=step.is_count)
+        values = tuple(made.params[name] for name in names)
+        return cls(str(made), values, places, table=step.table, is_count=step.is_count)
 
     def run(self, driver: sqlite3.Connection, key: Values) -> int:
         """How many rows it counted or changed."""
@@ -249,10 +248,8 @@ class _Block:
         return select(*(alias.c[name] for name in child.parent_columns)).where(_is_the_row(alias))
 
     def _text(self, step: _Step, place: int) -> str:
-        compiled = step.statement.compile(
-            dialect=self.connection.dialect, compile_kwargs={"literal_binds": True}
-        )
-        return (_COUNT if step.is_count else _STEP).format(place=place, statement=compiled)
+        made = compiled(self.connection, step.statement, compile_kwargs={"literal_binds": True})
+        return (_COUNT if step.is_count else _STEP).format(place=place, statement=made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from gandy.errors import StateObstructedError
 from gandy.lifecycle.contract.matrix import MatrixRow, bound_of
 from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.database.reflect import reflect_all
-from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.state.growth import Measured, forget_others, last_measured, record_size
-from gandy.lifecycle.state.tables import OWN_TABLES, ensure_tables
+from gandy.lifecycle.state.setup import ensure_tables, open_state
+from gandy.lifecycle.state.tables import OWN_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import TableSize
+    from gandy.lifecycle.database.target import Session
 
 UNBOUNDED = "unbounded"
 _OWN_BOUND = "bounded by the lifecycle itself: one row per rule, lease and audited table"
@@ -53,7 +54,7 @@ def audit(
     others: Iterable[MatrixRow] = (),
 ) -> list[AuditedTable]:
     """Look at every table; `others` say what bounds tables that no contract is for."""
-    with open_target(target, clock=clock) as session:
+    with open_state(target, clock=clock) as session:
         return _Auditor(session, list(contracts), list(others)).tables(no_history=_obstacle(session))
 
 

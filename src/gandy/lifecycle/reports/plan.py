@@ -14,9 +14,8 @@ from gandy.lifecycle.advisor.order import sweep_order
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.rules import StaleCursor
 from gandy.lifecycle.contract.tables import gathered
-from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.instants import read_instant
-from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.ages import pace_for, without
 from gandy.lifecycle.driver.heavy import WHOLE_BATCHES, may_go_in_parts
 from gandy.lifecycle.driver.partitions import dead_partitions, is_held, rows_in
@@ -35,6 +34,7 @@ from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWa
 from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.state.progress import read_states
 from gandy.lifecycle.state.quarantine import list_quarantine
+from gandy.lifecycle.state.setup import must_remember_holds, open_state, scheduler_of
 from gandy.lifecycle.supervisor.confirmation import Agreement, Confirmation, agreement_of, all_walks, is_new
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import TableName
+    from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.selection.resolved import Resolved
     from gandy.lifecycle.selection.statements import Values
 
@@ -93,7 +94,8 @@ def plan(
     wanted = gathered(contracts, target)
     for contract in wanted:
         url = contract.target(target)
-        with open_target(url, clock=clock) as session:
+        with open_state(url, clock=clock) as session:
+            must_remember_holds(session)
             known = of_one_database(contract, wanted, target)
             seen = survey(session, contract, session.now(), contracts=known, is_thorough=True)
             planned += _Planner(session, seen, gone.setdefault(url, Gone())).rules()
@@ -113,9 +115,10 @@ class _Planner:
     def rules(self) -> list[PlannedRule]:
         contract = self._seen.contract
         with self._session.reading() as connection:
-            self._states = read_states(connection, contract.name)
+            scheduler = scheduler_of(self._session, contract)
+            self._states = read_states(connection, scheduler)
             self._quarantine: dict[str, list[Values]] = {}
-            for row in list_quarantine(connection, scheduler=contract.name):
+            for row in list_quarantine(connection, scheduler=scheduler):
                 self._quarantine.setdefault(row.table, []).append(row.key)
             return [
                 planned
@@ -145,27 +148,33 @@ class _Planner:
             yield self._walk(connection, walk, warnings)
 
     def _walk(self, connection: Connection, walk: Walk, warnings: tuple[str, ...]) -> PlannedRule:
-        advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
-        agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
-        is_asked = self._is_asked(advisor, walk, agreement)
+        """What cannot be counted is said; whatever one rule raises, the others are planned."""
         planned = PlannedRule(
-            scheduler=walk.key.scheduler,
+            scheduler=self._seen.contract.name,
             table=walk.key.table,
             rule=walk.label,
             quarantined=len(self._quarantine.get(walk.key.table, [])),
-            needs_confirmation=is_asked,
             warnings=warnings,
             notes=tuple(_notes(walk, self._seen)),
         )
-        if isinstance(walk, PartitionWalk):
-            return self._partitions(connection, walk, planned)
-        planned = replace(planned, index=advisor.index_of(walk))
         try:
             with connection.begin_nested():
-                return self._rows(connection, walk, planned)
+                return self._foreseen(connection, walk, planned)
         except DBAPIError as error:  # many rules after each other make a question that is too large
+            if connection.invalidated:
+                raise
             note = f"could not be counted: {said(error)}"
-            return replace(planned, is_counted=False, notes=(*planned.notes, note))
+        except Exception as error:  # noqa: BLE001
+            note = f"could not be counted: {unexpected(error)}"
+        return replace(planned, is_counted=False, notes=(*planned.notes, note))
+
+    def _foreseen(self, connection: Connection, walk: Walk, planned: PlannedRule) -> PlannedRule:
+        advisor = IndexAdvisor(connection, self._session.dialect, self._seen.schema, self._now)
+        agreement = agreement_of(walk, self._seen.contracts, self._seen.schema)
+        planned = replace(planned, needs_confirmation=self._is_asked(advisor, walk, agreement))
+        if isinstance(walk, PartitionWalk):
+            return self._partitions(connection, walk, planned)
+        return self._rows(connection, walk, replace(planned, index=advisor.index_of(walk)))
 
     def _is_asked(self, advisor: IndexAdvisor, walk: Walk, agreement: Agreement) -> bool:
         state = self._states.get(walk.key)

@@ -69,8 +69,9 @@ class Holds:
         found = self.schema.find(table.name, table.schema)
         if found is not None:
             return [found.name]
-        schemas = [table.schema] if table.schema is not None else self.schema.search_path
-        return [TableName(each, table.name) for each in (*schemas, self.schema.default_schema)]
+        bare = [*self.schema.search_path, self.schema.default_schema]
+        schemas = bare if table.schema is None else [table.schema]
+        return [TableName(each, table.name) for each in schemas]
 
     def not_held(self, facts: TableFacts) -> Iterator[ColumnElement[bool]]:
         """The row itself is not held."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gandy.lifecycle.contract.rules import RowRule
-    from gandy.lifecycle.contract.tables import Table
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, TableName, Trigger
     from gandy.lifecycle.selection.resolved import Resolved
     from gandy.lifecycle.selection.walks import Child
@@ -81,6 +80,7 @@ class Obstacles:
         ]
         found += self._inherited(needs[0])
         found += self._unlisted(need.table for need in needs if need.deletes)
+        found += self._restoring(children)
         _raise_if_any(list(dict.fromkeys(found)))
 
     def _needs(self, rule: RowRule, children: Sequence[Child], read: Sequence[TableFacts]) -> Iterator[_Need]:
@@ -120,6 +120,20 @@ class Obstacles:
                     remedy = f'Look at what it does, then add it to the table: triggers = ["{name}"]'
                     yield Obstacle(f"{message}, and the contract does not list it", remedy, field="triggers")
 
+    def _restoring(self, children: Sequence[Child]) -> Iterator[Obstacle]:
+        """Name what fires when references are cut; a rule that replaces the update is refused."""
+        for child in _each(children):
+            for trigger in child.restorers:
+                name = self._spelled(child.table, trigger)
+                if name not in self.resolved.triggers:
+                    self.resolved.triggers.append(name)
+                message = f"{trigger.name} of {trigger.table} fires when its references are set to NULL"
+                if trigger.is_instead:
+                    remedy = "Write it as a trigger, or use wait_for or delete_first for these rows"
+                    yield Obstacle(f"the rule {message}, and replaces that", remedy, field="children")
+                else:
+                    self.resolved.note(Severity.INFORMATION, f"the trigger {message}", field="triggers")
+
     def _spelled(self, table: TableFacts, trigger: Trigger) -> str:
         """The shortest way to write it."""
         if table is self.target:
@@ -137,10 +151,11 @@ class Obstacles:
         return names | {trigger.name} if table is self.target else names
 
 
-def unknown_triggers(declared: Table, schema: SchemaFacts) -> Iterator[str]:
+def unknown_triggers(resolved: Resolved, schema: SchemaFacts) -> Iterator[str]:
     """Listed triggers of which no table that the contract has to do with has one of that name."""
     known = {trigger.name for facts in schema.tables.values() for trigger in facts.standing.delete_triggers}
-    for name in declared.triggers:
+    known |= {name.rpartition(".")[2] for name in resolved.triggers}
+    for name in resolved.declared.triggers:
         if not any(name == each or name.endswith(f".{each}") for each in known):
             yield name
 

@@ -95,7 +95,7 @@ def _fill(shaper: RuleShaper) -> None:
         raise
     except Exception as error:  # noqa: BLE001 whatever one rule raises, the others are judged
         _note_unforeseen(resolved, error)
-    for trigger in unknown_triggers(resolved.declared, shaper.schema):
+    for trigger in unknown_triggers(resolved, shaper.schema):
         resolved.note(Severity.WARNING, f"there is no DELETE trigger {trigger} any more", field="triggers")
 
 

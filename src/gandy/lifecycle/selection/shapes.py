@@ -27,6 +27,7 @@ from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.holds import Holds, any_held
 from gandy.lifecycle.selection.obstacles import Obstacle, Obstacles, ObstructedError
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
+from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.progress import RuleKey
 
 if TYPE_CHECKING:
@@ -240,4 +241,6 @@ class RuleShaper:
             self.resolved.note(Severity.WARNING, "the table holds more than one row", field="singleton")
 
     def _key(self, rule: Rule, index: int = 0) -> RuleKey:
-        return RuleKey(self.resolved.contract.name, self.resolved.declared.label, keys_of(rule)[index])
+        contract, declared = self.resolved.contract, self.resolved.declared
+        scheduler = remembered_as(contract, self.schema.default_schema, self.schema.state_schema)
+        return RuleKey(scheduler, declared.label, keys_of(rule)[index])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_
 
+from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.instants import Form, is_before
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
         StaleCursor,
         Terminal,
     )
-    from gandy.lifecycle.contract.tables import ChildMode
-    from gandy.lifecycle.database.facts import TableFacts
+    from gandy.lifecycle.database.facts import TableFacts, Trigger
     from gandy.lifecycle.state.progress import RuleKey
 
 Columns = tuple[ColumnElement[Any], ...]
@@ -43,6 +43,13 @@ class Child:
     def nulled(self) -> tuple[str, ...]:
         """The columns that set_null sets to NULL."""
         return self.set_null_columns or self.columns
+
+    @property
+    def restorers(self) -> tuple[Trigger, ...]:
+        """What may keep or bring back a reference that is set to NULL."""
+        if self.mode is not ChildMode.SET_NULL:
+            return ()
+        return self.table.standing.fired_by_update(self.nulled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

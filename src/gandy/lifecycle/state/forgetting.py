@@ -28,5 +28,6 @@ def forget_contract(connection: Connection, scheduler: str, *, now: datetime) ->
         kind: connection.execute(delete(table).where(table.c.scheduler == scheduler)).rowcount
         for kind, table in there.items()
     }
-    connection.execute(delete(LEASE).where(LEASE.c.scheduler == scheduler, LEASE.c.expires_at < now))
+    if has_table(connection, LEASE):
+        connection.execute(delete(LEASE).where(LEASE.c.scheduler == scheduler, LEASE.c.expires_at < now))
     return gone

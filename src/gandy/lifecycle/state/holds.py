@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, inspect, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
+from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.tables import HOLD
 
 if TYPE_CHECKING:
@@ -55,10 +56,15 @@ def absent_tables(
     )
 
 
+def _name(contract: Contract, schema: SchemaFacts) -> str:
+    return remembered_as(contract, schema.default_schema, schema.state_schema)
+
+
 def _holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
     """What a contract keeps on this database; a name without a schema means the default one."""
+    scheduler = _name(contract, schema)
     return {
-        Hold(contract.name, found.name.schema or "", found.name.name, rule.column, json.dumps(rule.equals))
+        Hold(scheduler, found.name.schema or "", found.name.name, rule.column, json.dumps(rule.equals))
         for table in contract.tables
         if (found := schema.find(table.name, table.schema)) is not None
         for rule in table.rules
@@ -77,7 +83,8 @@ def record_holds(
     session: Session, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
 ) -> None:
     """Write down what a contract keeps now, in the place of what it kept before."""
-    before = {hold for hold in recorded if hold.scheduler == contract.name}
+    scheduler = _name(contract, schema)
+    before = {hold for hold in recorded if hold.scheduler == scheduler}
     gone = {name for _, name in schema.absent}
     mine = _holds_of(contract, schema) | {hold for hold in before if hold.table_name in gone}
     if mine == before:
@@ -89,13 +96,15 @@ def record_holds(
             connection.execute(HOLD.insert().values(asdict(hold)))
 
 
-def declared_elsewhere(recorded: Iterable[Hold], known: Iterable[Contract]) -> Iterator[Contract]:
+def declared_elsewhere(
+    recorded: Iterable[Hold], known: Iterable[Contract], schema: SchemaFacts
+) -> Iterator[Contract]:
     """The contracts that have recorded holds and are not among the known ones, with their holds alone."""
-    names = {contract.name for contract in known}
+    names = {_name(contract, schema) for contract in known}
     others = sorted(hold for hold in recorded if hold.scheduler not in names)
     for scheduler, holds in groupby(others, attrgetter("scheduler")):
         tables = [
-            Table(name, [hold.keep for hold in of_table], schema=schema or None)
-            for (schema, name), of_table in groupby(holds, attrgetter("schema_name", "table_name"))
+            Table(name, [hold.keep for hold in of_table], schema=place or None)
+            for (place, name), of_table in groupby(holds, attrgetter("schema_name", "table_name"))
         ]
         yield Contract(scheduler, tables, source=REMEMBERED)

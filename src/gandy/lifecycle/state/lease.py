@@ -30,15 +30,15 @@ class Lease:
     taken_monotonic: float
     is_direct: bool = False  # no pooler is between: what the session prepares, it finds again
 
-    def renew(self, connection: Connection) -> None:
+    def renew(self, connection: Connection, only_if: ColumnElement[bool]) -> None:
         """Hold on in the batch's own transaction; a batch of a lost lease deletes nothing."""
-        renewed = connection.execute(self.renewing(literal(self.expiry(), Instant)))
+        renewed = connection.execute(self.renewing(literal(self.expiry(), Instant), only_if))
         if renewed.rowcount == 0:
             raise SweepLeaseLostError(self.scheduler)
 
-    def renewing(self, expires_at: ColumnElement[datetime]) -> Update:
+    def renewing(self, expires_at: ColumnElement[datetime], only_if: ColumnElement[bool]) -> Update:
         """The statement that holds on; it changes no row once the lease is lost."""
-        return update(LEASE).where(*self._mine()).values(expires_at=expires_at)
+        return update(LEASE).where(*self._mine(), only_if).values(expires_at=expires_at)
 
     def expiry(self) -> datetime:
         """When a lease renewed now runs out, by the database's clock."""

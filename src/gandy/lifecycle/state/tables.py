@@ -5,20 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, inspect, select, text
+from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, inspect
 from sqlalchemy.dialects.postgresql import TIMESTAMP
-from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from typing_extensions import override
 
-from gandy.errors import StateObstructedError
+from gandy.lifecycle.database.state_sight import STATE, state_schema
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect as SqlDialect
-
-    from gandy.lifecycle.database.dialect import Dialect, StateAccess
-    from gandy.lifecycle.database.facts import SchemaFacts
-    from gandy.lifecycle.database.target import Session
 
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -54,7 +49,7 @@ def stored_instant(value: object) -> datetime | None:
     return value
 
 
-_METADATA = MetaData()
+_METADATA = MetaData(schema=STATE)
 
 LEASE = Table(
     "gandy_lifecycle_lease",
@@ -110,42 +105,11 @@ AUDIT = Table(
     Column("rows", BigInteger, nullable=False),
     Column("bytes", BigInteger),
 )
-OWN_TABLES = tuple(_METADATA.tables)
-
-
-def is_ready(schema: SchemaFacts) -> bool:
-    """Whether the catalogue shows every column of our own tables, open to this role."""
-    own = {(table.name, column.name) for table in _METADATA.sorted_tables for column in table.columns}
-    return own <= schema.state and schema.may_write_state
-
-
-def ensure_tables(session: Session) -> None:
-    """Make our own tables where they are missing, and complete those of an older version."""
-    with session.reading() as connection:
-        access = state_access(connection, session.dialect)
-        is_complete = access.exists and not _lacks_agreed(connection)
-    if access.obstacle is not None:
-        raise StateObstructedError(str(access.obstacle))
-    if is_complete:
-        return
-    with session.writing() as connection:
-        session.dialect.serialise_setup(connection)
-        for table in _METADATA.sorted_tables:
-            connection.execute(CreateTable(table, if_not_exists=True))
-        if _lacks_agreed(connection):
-            connection.execute(text("ALTER TABLE gandy_lifecycle_rule ADD COLUMN agreed VARCHAR"))
-
-
-def state_access(connection: Connection, dialect: Dialect) -> StateAccess:
-    """Whether our own tables are there, and what keeps this role from making or writing them."""
-    return dialect.state_access(connection, OWN_TABLES)
+STATE_TABLES = tuple(_METADATA.sorted_tables)
+OWN_TABLES = tuple(sorted(table.name for table in STATE_TABLES))
 
 
 def has_table(connection: Connection, table: Table) -> bool:
     """Whether this one of our own tables is there; an older version has made fewer."""
-    return inspect(connection).has_table(table.name)
-
-
-def _lacks_agreed(connection: Connection) -> bool:
-    found = connection.execute(select(text("*")).select_from(RULE).limit(0))
-    return "agreed" not in list(found.keys())
+    schema = state_schema(connection)
+    return schema is not None and inspect(connection).has_table(table.name, schema=schema)

@@ -29,6 +29,11 @@ def tick_failed(scheduler: str, *, table: str, rule: str, error: str) -> None:
     announce(logging.ERROR, f"{scheduler}.lifecycle_tick_failed", fields)
 
 
+def judged_again(scheduler: str) -> None:
+    """A table or a hold changed while the sweep ran."""
+    announce(logging.INFO, f"{scheduler}.lifecycle_judged_again", {})
+
+
 def confirmation_needed(scheduler: str, *, table: str, rule: str, rows: int, of: int) -> None:
     """A rule waits for a person's word."""
     fields = {"table": table, "rule": rule, "rows": rows, "of": of}

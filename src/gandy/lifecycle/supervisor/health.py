@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.walks import AgeWalk
 
-_COUNTED_BACKLOG = 100_000
+COUNTED_BACKLOG = 100_000
 _HOUR = 3600.0
 
 
@@ -59,7 +59,7 @@ class HealthCheck:
             oldest = connection.execute(oldest_instant(selection, self.walk.form)).one_or_none()
             if oldest is None:
                 return timedelta(0), 0
-            backlog = int(connection.execute(count_up_to(selection, _COUNTED_BACKLOG)).scalar_one())
+            backlog = int(connection.execute(count_up_to(selection, COUNTED_BACKLOG)).scalar_one())
         at = read_instant(oldest[0], self.walk.form)
         due = self.shift.now if at is None else at + self.walk.keep_for
         return max(self.shift.now - due, timedelta(0)), backlog

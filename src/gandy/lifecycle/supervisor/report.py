@@ -64,6 +64,17 @@ class Health:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """A rule that the contract's budget stopped before it was done."""
+
+    table: str
+    rule: str
+    budget: str  # what was used up: rows or time
+    left: int | None  # dead rows that are still there; None where they were not counted
+    is_counted: bool = True  # False: there are at least so many
+
+
 @dataclass(slots=True, kw_only=True)
 class ContractReport:
     """One run of one contract."""
@@ -78,6 +89,13 @@ class ContractReport:
     overdue: list[Overdue] = field(default_factory=list)
     health: list[Health] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
+    unfinished: list[Unfinished] = field(default_factory=list)
+
+    def start_over(self) -> None:
+        """Drop what was found, not what was done: the rules are judged again."""
+        found = (self.rules, self.failures, self.held, self.overdue, self.health, self.warnings)
+        for each in (*found, self.unfinished):
+            each.clear()
 
     @property
     def deleted(self) -> int:

@@ -17,6 +17,8 @@ from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.ages import AgeSweep
 from gandy.lifecycle.driver.caps import CapSweep
+from gandy.lifecycle.driver.grounds import GroundsChangedError, grounds_of
+from gandy.lifecycle.driver.outcome import RuleOutcome
 from gandy.lifecycle.driver.partitions import PartitionSweep
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.foresight import oldest_instant
@@ -33,20 +35,20 @@ from gandy.lifecycle.supervisor.confirmation import (
     is_new,
     is_waiting,
 )
-from gandy.lifecycle.supervisor.health import HealthCheck
-from gandy.lifecycle.supervisor.report import ContractReport, Held, Overdue, RuleFailure
+from gandy.lifecycle.supervisor.health import COUNTED_BACKLOG, HealthCheck
+from gandy.lifecycle.supervisor.report import ContractReport, Held, Overdue, RuleFailure, Unfinished
 from gandy.sweep import Budget, Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gandy.lifecycle.advisor.survey import Survey
-    from gandy.lifecycle.driver.outcome import RuleOutcome
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.supervisor.metrics import Metrics
 
 _Task = tuple[Resolved, Walk]
+_SPENT = {Ending.ROWS_SPENT: "rows", Ending.TIME_SPENT: "time"}
 _MOST_IN_QUARANTINE = 100_000  # what is remembered must be bounded too
 _FULL = (
     f"{_MOST_IN_QUARANTINE:,} rows of the table are in quarantine; find out why, then: "
@@ -108,8 +110,12 @@ class ContractRun:
     def _round(self, tasks: list[_Task]) -> None:
         """Each task gets an even share of what is left; what it does not use goes to the next."""
         for index, (rule, walk) in enumerate(tasks):
+            if self.shift.is_stopping():
+                continue
             share = self._share(len(tasks) - index)
-            if share.rows == 0 or self.shift.is_stopping():
+            if share.rows == 0:
+                unasked = RuleOutcome(table=walk.key.table, rule=walk.label, ending=Ending.ROWS_SPENT)
+                self.outcomes.setdefault(walk.key, unasked)
                 continue
             self._guard(rule, partial(self._sweep, rule, walk, share))
 
@@ -125,14 +131,17 @@ class ContractRun:
 
     def _is_cut_short(self, task: _Task) -> bool:
         outcome = self.outcomes.get(task[1].key)
-        return outcome is not None and outcome.ending in {Ending.ROWS_SPENT, Ending.TIME_SPENT}
+        return outcome is not None and outcome.ending in _SPENT
 
     def _sweep(self, rule: Resolved, walk: Walk, budget: Budget) -> bool:
         before = self.outcomes.get(walk.key)
-        outcome = self._drive(rule, walk, budget)
+        shift = self._shift_for(walk)
+        outcome = self._drive(shift, rule, walk, budget=budget)
         if before is not None:
             outcome = outcome.after(before)
         self.outcomes[walk.key] = outcome
+        if shift.grounds.have_changed:
+            raise GroundsChangedError
         if outcome.set_aside:  # later sweeps of this run must look for them too
             self.quarantine.setdefault(walk.key.table, [()])
         if isinstance(walk, PartitionWalk) and outcome.reason is not None:
@@ -143,8 +152,13 @@ class ContractRun:
             )
         return True
 
-    def _drive(self, rule: Resolved, walk: Walk, budget: Budget) -> RuleOutcome:
-        throttles = self.shift.throttles(rule.declared.throttle, walk.table.name)
+    def _shift_for(self, walk: Walk) -> Shift:
+        seen = self.survey
+        grounds = grounds_of(walk, seen.schema, self.shift.session.dialect, holds=seen.recorded)
+        return replace(self.shift, grounds=grounds)
+
+    def _drive(self, shift: Shift, rule: Resolved, walk: Walk, *, budget: Budget) -> RuleOutcome:
+        throttles = shift.throttles(rule.declared.throttle, walk.table.name)
         pace = self.survey.contract.batch
         poison = self.quarantine.get(walk.key.table, [])
         if len(poison) >= _MOST_IN_QUARANTINE:
@@ -152,13 +166,11 @@ class ContractRun:
         state = self._state(walk)
         match walk:
             case AgeWalk():
-                ages = AgeSweep(
-                    shift=self.shift, walk=walk, pace=pace, throttles=throttles, quarantined=poison
-                )
+                ages = AgeSweep(shift=shift, walk=walk, pace=pace, throttles=throttles, quarantined=poison)
                 return ages.run(state, budget)
             case CapWalk():
                 caps = CapSweep(
-                    shift=self.shift,
+                    shift=shift,
                     walk=walk,
                     pace=pace,
                     throttles=throttles,
@@ -167,7 +179,7 @@ class ContractRun:
                 )
                 return caps.run(state, budget)
             case PartitionWalk():
-                return PartitionSweep(shift=self.shift, walk=walk, throttles=throttles).run()
+                return PartitionSweep(shift=shift, walk=walk, throttles=throttles).run()
             case _:
                 assert_never(walk)
 
@@ -226,11 +238,15 @@ class ContractRun:
             return False
         self.report.rules.append(outcome)
         self.finished(outcome)
+        left = None
         if isinstance(walk, AgeWalk) and not self.is_limited:
-            self._measure(walk, outcome)
+            left = self._measure(walk, outcome)
+        if outcome.ending in _SPENT and left != 0:
+            self.report.unfinished.append(_unfinished(outcome, left))
         return True
 
-    def _measure(self, walk: AgeWalk, outcome: RuleOutcome) -> None:
+    def _measure(self, walk: AgeWalk, outcome: RuleOutcome) -> int:
+        """How many dead rows are left."""
         check = HealthCheck(
             shift=self.shift,
             contract=self.survey.contract,
@@ -250,6 +266,7 @@ class ContractRun:
                 arriving=health.arriving_per_second or 0.0,
                 draining=health.draining_per_second or 0.0,
             )
+        return health.backlog
 
     def _watch(self, watch: InlineWatch) -> bool:
         with self.shift.session.reading() as connection:
@@ -268,7 +285,7 @@ class ContractRun:
         """One failing rule never stops the others; a lost lease or connection stops them all."""
         try:
             return step()
-        except SweepLeaseLostError:
+        except (SweepLeaseLostError, GroundsChangedError):
             raise
         except (GandyError, SQLAlchemyError, psycopg.Error) as error:
             self._fail(rule, said(error))
@@ -285,6 +302,16 @@ class ContractRun:
         self.report.failures.append(RuleFailure(table=table, rule=rule.label, error=error))
         self.metrics.failed(self.report.scheduler)
         announce.tick_failed(self.report.scheduler, table=table, rule=rule.label, error=error)
+
+
+def _unfinished(outcome: RuleOutcome, left: int | None) -> Unfinished:
+    return Unfinished(
+        table=outcome.table,
+        rule=outcome.rule,
+        budget=_SPENT[outcome.ending],
+        left=left,
+        is_counted=left is None or left < COUNTED_BACKLOG,
+    )
 
 
 def _reason(message: str, remedy: str) -> str:

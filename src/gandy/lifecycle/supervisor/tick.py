@@ -22,27 +22,34 @@ from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said, unexpected
-from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
+from gandy.lifecycle.driver.gaps import WriteGaps
+from gandy.lifecycle.driver.grounds import GroundsChangedError
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
-from gandy.lifecycle.state.tables import ensure_tables, is_ready
+from gandy.lifecycle.state.setup import ensure_tables, is_ready, open_state
 from gandy.lifecycle.supervisor import announce
 from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
 from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
 from gandy.lifecycle.supervisor.run import ContractRun
-from gandy.lifecycle.supervisor.upkeep import Memory, recall, tidied
+from gandy.lifecycle.supervisor.upkeep import Memory, Recalled, recall, tidied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.state.progress import RuleKey
     from gandy.lifecycle.supervisor.confirmation import Confirm
 
 _LEASE_POLL = timedelta(milliseconds=100)
+_MOST_JUDGEMENTS = 10
+_RESTLESS = (
+    f"tables or holds changed {_MOST_JUDGEMENTS} times while the sweep ran; the next run goes on from here"
+)
 
 
 def nobody_confirms(_held: Held) -> bool:
@@ -111,7 +118,7 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
     url = contract.target(target)
     report = ContractReport(scheduler=contract.name)
     try:
-        with open_target(url, clock=by.clock) as session:
+        with open_state(url, clock=by.clock) as session:
             lease = _wait_for_lease(session, contract.name, by)
             if lease is None:
                 report.is_skipped = True
@@ -153,17 +160,8 @@ class _Tick:
 
 
 def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
-    by, session = tick.by, tick.session
+    by = tick.by
     report.started_at = tick.lease.taken_at
-    with session.reading():
-        seen = survey(session, tick.contract, report.started_at, contracts=tick.kept.contracts)
-        recalled = recall(session, seen) if is_ready(seen.schema) else None
-    if recalled is None:
-        ensure_tables(session)
-        recalled = recall(session, seen)
-    record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
-    if by.is_strict and seen.wrong:
-        raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
     counts: Counter[str] = Counter()
 
     def committed(rows: Counts) -> None:
@@ -173,12 +171,49 @@ def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
         by.pruned(tick.contract.name, rows)
 
     try:
-        memory = tidied(session, seen, recalled)
-        _contract_run(tick, seen, report, memory=memory, committed=committed).run(table)
+        _run_rules(tick, report, committed, table=table)
     finally:
         report.counts = {name: count for name, count in counts.items() if count}
         if report.counts:
             announce.pruned(tick.contract.name, report.counts)
+
+
+def _run_rules(
+    tick: _Tick, report: ContractReport, committed: Callable[[Counts], None], *, table: str | None
+) -> None:
+    """Judge the rules and run them; they are judged again where a table or a hold changes meanwhile."""
+    outcomes: dict[RuleKey, RuleOutcome] = {}
+    for _ in range(_MOST_JUDGEMENTS):
+        report.start_over()
+        seen, memory = _judged(tick)
+        run = _contract_run(tick, seen, report, memory=memory, committed=committed)
+        run.outcomes = outcomes
+        try:
+            return run.run(table)
+        except GroundsChangedError:
+            announce.judged_again(tick.contract.name)
+    return _failed_whole(report, tick.by, _RESTLESS)
+
+
+def _judged(tick: _Tick) -> tuple[Survey, Memory]:
+    """The rules against the database as it is now, and what is remembered of them."""
+    session = tick.session
+    seen, recalled = _look(tick)
+    if recalled is None:
+        ensure_tables(session, newcomer=tick.contract.name)
+        seen, recalled = _look(tick)  # a hold may have been recorded in a table that was not there before
+    assert recalled is not None  # noqa: S101  # the tables are there
+    record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
+    if tick.by.is_strict and seen.wrong:
+        raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
+    return seen, tidied(session, seen, recalled)
+
+
+def _look(tick: _Tick) -> tuple[Survey, Recalled | None]:
+    """The contract on its database, and what is remembered of it where the state is whole."""
+    with tick.session.reading():
+        seen = survey(tick.session, tick.contract, tick.lease.taken_at, contracts=tick.kept.contracts)
+        return seen, recall(tick.session, seen) if is_ready(seen.schema) else None
 
 
 def _contract_run(
@@ -196,6 +231,7 @@ def _contract_run(
             rest=by.rest,
             committed=committed,
             patience=by.patience,
+            gaps=WriteGaps.of(session),
         ),
         survey=seen,
         states=memory.states,

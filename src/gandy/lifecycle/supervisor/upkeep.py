@@ -13,6 +13,7 @@ from sqlalchemy.types import NullType
 
 from gandy.lifecycle.contract.consistency import keys_of
 from gandy.lifecycle.selection.statements import among, operand
+from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.progress import RuleKey, RuleState, forget_rules, recall_states
 from gandy.lifecycle.state.quarantine import KeyText, QuarantinedRow, recall_quarantine, release_rows
 from gandy.lifecycle.state.tables import QUARANTINE
@@ -48,7 +49,7 @@ class Recalled:
 
 def recall(session: Session, survey: Survey) -> Recalled:
     """Read what is remembered."""
-    scheduler = survey.contract.name
+    scheduler = _name(survey)
     with session.reading() as connection:
         states, has_quarantine = recall_states(connection, scheduler)
         rows = recall_quarantine(connection, scheduler) if has_quarantine else []
@@ -58,7 +59,7 @@ def recall(session: Session, survey: Survey) -> Recalled:
 def tidied(session: Session, survey: Survey, recalled: Recalled) -> Memory:
     """Forget what no longer means anything."""
     declared = {
-        RuleKey(survey.contract.name, table.label, key)
+        RuleKey(_name(survey), table.label, key)
         for table in survey.contract.tables
         for rule in table.rules
         for key in keys_of(rule)
@@ -74,6 +75,10 @@ def tidied(session: Session, survey: Survey, recalled: Recalled) -> Memory:
         if (row.table, row.stored) not in gone:
             quarantine.setdefault(row.table, []).append(row.key)
     return Memory({key: state for key, state in recalled.states.items() if key in declared}, quarantine)
+
+
+def _name(survey: Survey) -> str:
+    return remembered_as(survey.contract, survey.schema.default_schema, survey.schema.state_schema)
 
 
 def _vanished(connection: Connection, survey: Survey, rows: list[QuarantinedRow]) -> Iterator[QuarantinedRow]:

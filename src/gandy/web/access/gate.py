@@ -18,6 +18,7 @@ from gandy.errors import (
 )
 from gandy.events import RequestRefused
 from gandy.web.access.keyring import COOKIE, Keyring, Session
+from gandy.web.access.lateness import LATENESS, Lateness
 from gandy.web.access.origin import (
     FORM_FIELD,
     FORM_HEADER,
@@ -139,13 +140,14 @@ class Gate:
             return token.name
         return f"{name} ({token.name})" if self.tokens.are_personal else name
 
-    async def note(self, request: Request, error: GandyError) -> None:
-        """Count a refusal, and let the sender of a wrong credential wait for it."""
+    def note(self, request: Request, error: GandyError) -> None:
+        """Count a refusal, and let the sender of a wrong credential wait for its answer."""
         if type(error) in REASONS:
             self._count(REASONS[type(error)])
         if type(error) in _GUESSES:
-            client = request.client
-            await self.slowing.refuse(None if client is None else client.host, _GUESSES[type(error)])
+            address = None if request.client is None else request.client.host
+            lateness: Lateness = request.scope[LATENESS]
+            lateness.seconds = self.slowing.refuse(address, _GUESSES[type(error)])
 
     def _count(self, reason: str) -> None:
         try:

@@ -31,7 +31,7 @@ class GuardedRoute(APIRoute):
             try:
                 request.state.visitor = await gate.admit(request, self.access)
             except GandyError as error:
-                await gate.note(request, error)
+                gate.note(request, error)
                 raise
             return await handle(request)
 

@@ -30,9 +30,9 @@ class _Guesses:
 
 
 class Slowing:
-    """Counts wrong credentials by address, a bounded number of them, and lets their senders wait.
+    """Counts wrong credentials by address, a bounded number of them, and says how late each is answered.
 
-    Only a refusal waits here: whether a credential is right is known before, and a right one never comes.
+    Whether a credential is right is known before: a right one never comes here.
     """
 
     def __init__(
@@ -46,17 +46,22 @@ class Slowing:
         self._guesses: OrderedDict[str, _Guesses] = OrderedDict()
         self._waiting = 0
 
-    async def refuse(self, address: str | None, what: str) -> None:
-        """Count one more from this address, and wait before it is answered."""
+    def refuse(self, address: str | None, what: str) -> float:
+        """Count one more from this address, and say after how many seconds it is answered."""
         count = self._count(_network(address))
         if count & (count - 1) == 0:  # 1, 2, 4, 8: a flood of guesses is no flood of lines
             _log.warning("a wrong %s came from %s, %d in all", what, address or "an unknown address", count)
-        if count > FREE and self._waiting < MOST_WAITING:
-            self._waiting += 1
-            try:
-                await self._pause(min(_SHORTEST * 2 ** min(count - FREE - 1, 30), _LONGEST))
-            finally:
-                self._waiting -= 1
+        return 0.0 if count <= FREE else min(_SHORTEST * 2 ** min(count - FREE - 1, 30), _LONGEST)
+
+    async def wait(self, seconds: float) -> None:
+        """Let a refusal wait, unless too many wait already."""
+        if seconds <= 0 or self._waiting >= MOST_WAITING:
+            return
+        self._waiting += 1
+        try:
+            await self._pause(seconds)
+        finally:
+            self._waiting -= 1
 
     def _count(self, network: str) -> int:
         now = self._now()

@@ -29,11 +29,7 @@ async def show_login(request: Request, next: Next = "/", code: Code = None) -> R
         return _ask(request, next, None)
     gate = _gate(request)
     session = await gate.keyring.redeem(code, gate.tokens)
-    return (
-        await _refuse(request, next, CodeSpentError())
-        if session is None
-        else _welcome(request, next, session)
-    )
+    return _refuse(request, next, CodeSpentError()) if session is None else _welcome(request, next, session)
 
 
 @router.door("/login", method="POST")
@@ -48,7 +44,7 @@ async def log_in(
     gate = _gate(request)
     found = gate.tokens.find(token)
     if found is None:
-        return await _refuse(request, next, TokenWrongError())
+        return _refuse(request, next, TokenWrongError())
     return _welcome(request, next, await gate.keyring.open_session(found, gate.name_of(found, name)))
 
 
@@ -72,8 +68,8 @@ def _ask(request: Request, next: str, error: GandyError | None) -> Response:  # 
     return _rendering(request).page(request, "login.html", context, status=status)
 
 
-async def _refuse(request: Request, next: str, error: GandyError) -> Response:  # noqa: A002 the same
-    await _gate(request).note(request, error)
+def _refuse(request: Request, next: str, error: GandyError) -> Response:  # noqa: A002 the same
+    _gate(request).note(request, error)
     return _ask(request, next, error)
 
 

@@ -1,0 +1,80 @@
+"""Where the lifecycle's own tables are, as the catalogue shows them, and how statements reach them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.sql.compiler import SQLCompiler
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+    from sqlalchemy.sql.elements import ClauseElement
+
+# Stands for the schema of the state in every statement. A connection that was not told where the state is
+# finds no such schema, so that no statement ever falls back on a search path.
+STATE = "gandy_lifecycle_state"
+
+
+@dataclass(frozen=True, slots=True)
+class StateObstacle:
+    """Why the lifecycle's own tables cannot be made, read or written, and what would help."""
+
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateTable:
+    """A table that has the name of one of the lifecycle's own, and what the role may do with it."""
+
+    schema: str
+    name: str
+    columns: frozenset[str]
+    may_enter: bool = True  # USAGE on the schema
+    may_create: bool = True  # tables in the schema
+    lacks: tuple[str, ...] = ()  # of SELECT, INSERT, UPDATE and DELETE
+    hides_rows: bool = False  # row level security is active for this role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSight:
+    """All tables of such names, in every schema, and whether the role can write at all."""
+
+    tables: tuple[StateTable, ...]
+    default_schema: str | None
+    role: str = ""
+    may_create: bool = True  # tables in the default schema
+    obstacle: StateObstacle | None = None  # nothing can be written, whatever the tables are
+
+
+def reach_state(connection: Connection, schema: str | None) -> None:
+    """Let every statement on this connection look for the state in this schema."""
+    connection.execution_options(schema_translate_map={} if schema is None else {STATE: schema})
+
+
+def state_schema(connection: Connection) -> str | None:
+    """The schema in which this connection looks for the state; None while there is none."""
+    found: str | None = _places(connection).get(STATE)
+    return found
+
+
+def compiled(connection: Connection, statement: ClauseElement, **options: Any) -> SQLCompiler:  # noqa: ANN401
+    """The statement as the driver itself is given it, with the state's own schema in it."""
+    places = _places(connection)
+    made = statement.compile(
+        dialect=connection.dialect,
+        schema_translate_map=places or None,
+        render_schema_translate=bool(places),
+        **options,
+    )
+    assert isinstance(made, SQLCompiler)  # noqa: S101  # statements compile to SQL
+    return made
+
+
+def _places(connection: Connection) -> dict[str, str]:
+    places: dict[str, str] = connection.get_execution_options().get("schema_translate_map") or {}
+    return places

@@ -1,0 +1,174 @@
+"""Reaching the state: found wherever it is, made where there is none, refused where it cannot be trusted."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, and_, exists, or_, select, text
+from sqlalchemy.schema import CreateTable
+
+from gandy.errors import StateObstructedError
+from gandy.lifecycle.contract.names import quoted
+from gandy.lifecycle.database.state_sight import StateObstacle, reach_state, state_schema
+from gandy.lifecycle.database.target import Session, open_target
+from gandy.lifecycle.state.home import EVERY_PRIVILEGE, Home, remembered_as
+from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE, STATE_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import ColumnElement, Table
+
+    from gandy.clock import Clock
+    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.database.facts import SchemaFacts
+
+_ADD_AGREED = "ALTER TABLE {schema}.{table} ADD COLUMN agreed VARCHAR"
+_LOST = (
+    "{table} is missing while the other tables of the state are in use: the holds that contracts recorded in"
+    " it are lost"
+)
+_REMAKE = "Restore it; or run: {making}; then sweep every contract that keeps rows before any other one"
+
+
+@contextmanager
+def open_state(target: str, *, clock: Clock | None = None) -> Iterator[Session]:
+    """Connect for the length of one call, and find the state."""
+    with open_target(target, clock=clock) as session:
+        _find(session, is_fresh=False)
+        yield session
+
+
+def is_ready(schema: SchemaFacts) -> bool:
+    """Whether the catalogue shows every column of our own tables, open to this role."""
+    own = {(table.name, column.name) for table in STATE_TABLES for column in table.columns}
+    return own <= schema.state and schema.may_write_state
+
+
+def ensure_tables(session: Session, *, newcomer: str | None = None) -> None:
+    """Make our own tables where they are missing, and complete those of an older version.
+
+    The lease of a newcomer was just taken for the first time: it does not show that the state is in use.
+    """
+    with session.reading() as connection:
+        home = _look(session, is_fresh=True)
+        obstacle = _obstacle(connection, home, newcomer=newcomer)
+    if obstacle is not None:
+        raise StateObstructedError(str(obstacle))
+    if home.is_complete:
+        return
+    with session.writing() as connection:
+        session.dialect.serialise_setup(connection)
+        home = _look(session, is_fresh=True)  # another process may have been first, in a schema of its own
+        obstacle = _obstacle(connection, home, newcomer=newcomer)
+        if obstacle is None:
+            _make(connection, home)
+    if obstacle is not None:
+        raise StateObstructedError(str(obstacle))
+    with session.reading():
+        _look(session, is_fresh=True)
+
+
+def _make(connection: Connection, home: Home) -> None:
+    schema = home.schema or home.sight.default_schema
+    assert schema is not None  # noqa: S101  # else it is an obstacle
+    reach_state(connection, schema)
+    for table in STATE_TABLES:
+        if home.find(table.name) is None:
+            connection.execute(CreateTable(table))
+    rule = home.find(RULE.name)
+    if rule is not None and "agreed" not in rule.columns:
+        connection.execute(text(_ADD_AGREED.format(schema=quoted(schema), table=RULE.name)))
+
+
+def sweep_obstacle(session: Session) -> StateObstacle | None:
+    """What keeps this role from sweeping: our own tables cannot be found, made or written."""
+    with session.reading() as connection:
+        return _obstacle(connection, _look(session, is_fresh=False), newcomer=None)
+
+
+def must_allow(
+    session: Session, tables: Sequence[Table], privileges: Sequence[str] = EVERY_PRIVILEGE
+) -> None:
+    """Raise where this role may not do this with our own tables; a file knows no privileges."""
+    if session.dialect.only_schema is not None:
+        return
+    home = _look(session, is_fresh=False)
+    obstacle = home.split() or home.closed(tables, privileges)
+    if obstacle is not None:
+        raise StateObstructedError(str(obstacle))
+
+
+def must_remember_holds(session: Session) -> None:
+    """Raise where what contracts keep cannot be known: a plan without it would be wrong."""
+    must_allow(session, (HOLD, RULE, QUARANTINE), ("SELECT",))
+    with session.reading() as connection:
+        home = _look(session, is_fresh=False)
+        if home.find(HOLD.name) is None:
+            must_allow(session, [LEASE], ("SELECT",))
+        lost = _lost_holds(connection, home, newcomer=None)
+    if lost is not None:
+        raise StateObstructedError(str(lost))
+
+
+def scheduler_of(session: Session, contract: Contract) -> str:
+    """The name of a contract in the state of this database."""
+    if session.dialect.only_schema is not None:
+        return contract.name
+    sight = session.dialect.state_sight(session.connection, is_fresh=False)
+    return remembered_as(contract, sight.default_schema, state_schema(session.connection))
+
+
+def _find(session: Session, *, is_fresh: bool) -> None:
+    if session.dialect.only_schema is None:
+        _look(session, is_fresh=is_fresh)
+    else:
+        reach_state(session.connection, session.dialect.only_schema)
+
+
+def _look(session: Session, *, is_fresh: bool) -> Home:
+    """What there is of the state; from here on the connection's statements go there."""
+    home = Home(session.dialect.state_sight(session.connection, is_fresh=is_fresh))
+    reach_state(session.connection, home.schema or session.dialect.only_schema)
+    return home
+
+
+def _obstacle(connection: Connection, home: Home, *, newcomer: str | None) -> StateObstacle | None:
+    return (
+        home.sight.obstacle
+        or home.split()
+        or home.taken()
+        or home.closed()
+        or _lost_holds(connection, home, newcomer=newcomer)
+        or home.unmade()
+    )
+
+
+def _lost_holds(connection: Connection, home: Home, *, newcomer: str | None) -> StateObstacle | None:
+    """The holds were dropped, and the rest was not; the first version recorded none."""
+    rule = home.find(RULE.name)
+    is_first_version = rule is not None and "agreed" not in rule.columns
+    if home.find(HOLD.name) is not None or is_first_version or home.schema is None:
+        return None
+    signs = [sign for table, sign in _signs(newcomer).items() if home.find(table.name) is not None]
+    if not signs or not connection.execute(select(or_(*signs))).scalar_one():
+        return None
+    places = connection.get_execution_options()["schema_translate_map"]
+    making = CreateTable(HOLD).compile(
+        dialect=connection.dialect, schema_translate_map=places, render_schema_translate=True
+    )
+    return StateObstacle(
+        _LOST.format(table=f"{quoted(home.schema)}.{HOLD.name}"),
+        _REMAKE.format(making=" ".join(str(making).split())),
+    )
+
+
+def _signs(newcomer: str | None) -> dict[Table, ColumnElement[bool]]:
+    """What shows, by table, that contracts were swept here."""
+    is_new = and_(LEASE.c.scheduler == (newcomer or ""), LEASE.c.token == 1)
+    return {
+        LEASE: exists(select(1).select_from(LEASE).where(~is_new)),
+        RULE: exists(select(1).select_from(RULE)),
+        QUARANTINE: exists(select(1).select_from(QUARANTINE)),
+    }
