@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KeyKind: TypeAlias = Literal["session", "code"]
 
-#: The newest of each kind that are kept for an application.
+#: The newest of each kind that are kept for one token.
 MOST_KEYS: Final = 1_000
 
 
@@ -30,7 +30,7 @@ class WebKey:
 
 def keep_web_key(owner: str, kind: KeyKind, key: WebKey, *, keep_for: timedelta) -> Operation[None]:
     """Keep a key, and drop the oldest beyond the limit."""
-    yield statement("drop_surplus_web_keys", owner=owner, kind=kind, most=MOST_KEYS - 1)
+    yield statement("drop_surplus_web_keys", owner=owner, kind=kind, token=key.token, most=MOST_KEYS - 1)
     yield statement(
         "keep_web_key",
         id=key.id,

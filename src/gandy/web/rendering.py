@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 
 from gandy.desk.home import OWN_TRAINS
 from gandy.web import wording
-from gandy.web.access.keyring import COOKIE, SESSION_FOR
+from gandy.web.access.keyring import SESSION_FOR, cookie_of
 from gandy.web.menu import MENU
 from gandy.web.parts import path_of
 
@@ -90,7 +90,7 @@ class Rendering:
     def set_session(self, request: Request, response: Response, session: Session) -> None:
         """Hand out the cookie of a session."""
         response.set_cookie(
-            COOKIE,
+            cookie_of(request),
             session.text,
             max_age=int(SESSION_FOR.total_seconds()),
             path=_root(request),
@@ -101,7 +101,7 @@ class Rendering:
 
     def end_session(self, request: Request, response: Response) -> None:
         """Take the cookie back."""
-        response.delete_cookie(COOKIE, path=_root(request), httponly=True, samesite="lax")
+        response.delete_cookie(cookie_of(request), path=_root(request), httponly=True, samesite="lax")
 
     @staticmethod
     def link(request: Request, path: str) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gandy.app.web import ASGIApplication
 
-HERE = "127.0.0.1:8423"
+HERE = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def client(app: Gandy) -> httpx.AsyncClient:
     """A client on this machine, or behind a proxy on it that says nothing about itself."""
     asgi: Any = app.asgi()
     transport = httpx.ASGITransport(asgi, client=("127.0.0.1", 1), raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8423")
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 
 @pytest.mark.parametrize("text", ["Bearer ", "Bearer", "bearer  "])

@@ -203,7 +203,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     Upkeep(
         table="web_key",
         bound="sessions of the dashboard 12 hours, one-time codes 10 minutes; the newest 1,000 of each for "
-        "an application",
+        "a token",
         means=ByRow(lambda _, now: walks.expired_web_keys(now)),
         safety="An expired one opens nothing any more.",
     ),

@@ -17,7 +17,7 @@ from gandy.errors import (
     WebTokenUnsetError,
 )
 from gandy.events import RequestRefused
-from gandy.web.access.keyring import COOKIE, Keyring, Session
+from gandy.web.access.keyring import Keyring, Session, cookie_of
 from gandy.web.access.lateness import LATENESS, Lateness
 from gandy.web.access.origin import (
     FORM_FIELD,
@@ -131,7 +131,7 @@ class Gate:
 
     async def find_session(self, request: Request) -> Session | None:
         """Find the session of a request's cookie."""
-        return await self.keyring.find_session(request.cookies.get(COOKIE), self.tokens)
+        return await self.keyring.find_session(request.cookies.get(cookie_of(request)), self.tokens)
 
     def name_of(self, token: Token, said: str) -> str:
         """Name who logs in: a token of one's own says it; another one only where no person has one."""

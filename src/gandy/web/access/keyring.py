@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Final
 from gandy.store.web_keys import WebKey, find_web_key, keep_web_key, take_web_key
 
 if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
+
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.web_keys import KeyKind
     from gandy.web.access.tokens import Role, Token, Tokens
 
-COOKIE: Final = "gandy_session"
+_COOKIE: Final = "gandy_session"
 SESSION_FOR: Final = timedelta(hours=12)
 CODE_FOR: Final = timedelta(minutes=10)
 LONGEST_NAME: Final = 80
@@ -87,6 +89,12 @@ class Keyring:
         )
         await self._database.run(keep_web_key(self._owner, kind, key, keep_for=keep_for))
         return key
+
+
+def cookie_of(request: HTTPConnection) -> str:
+    """Name the cookie: by the port, since browsers send a host's cookies to all of its ports."""
+    _, _, port = request.headers.get("host", "").rpartition(":")
+    return f"{_COOKIE}_{port}" if port.isascii() and port.isdigit() else _COOKIE
 
 
 def _session(key: WebKey, token: Token) -> Session:

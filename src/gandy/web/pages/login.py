@@ -28,7 +28,7 @@ async def show_login(request: Request, next: Next = "/", code: Code = None) -> R
     if code is None:
         return _ask(request, next, None)
     gate = _gate(request)
-    session = await gate.keyring.redeem(code, gate.tokens)
+    session = await gate.keyring.redeem(code, gate.tokens) or await gate.find_session(request)
     return _refuse(request, next, CodeSpentError()) if session is None else _welcome(request, next, session)
 
 

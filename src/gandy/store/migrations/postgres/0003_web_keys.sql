@@ -13,4 +13,4 @@ CREATE TABLE gandy.web_key (
 );
 REVOKE ALL ON gandy.web_key FROM PUBLIC;
 CREATE INDEX ix_web_key_expires ON gandy.web_key (expires_at, id);
-CREATE INDEX ix_web_key_owner ON gandy.web_key (owner, kind, created_at DESC, id);
+CREATE INDEX ix_web_key_owner ON gandy.web_key (owner, kind, token, created_at DESC, id);

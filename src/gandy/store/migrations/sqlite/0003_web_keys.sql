@@ -12,4 +12,4 @@ CREATE TABLE web_key (
     expires_at TEXT NOT NULL CHECK (expires_at LIKE '____-__-__T__:__:__.______Z')
 ) STRICT;
 CREATE INDEX ix_web_key_expires ON web_key (expires_at, id);
-CREATE INDEX ix_web_key_owner ON web_key (owner, kind, created_at DESC, id);
+CREATE INDEX ix_web_key_owner ON web_key (owner, kind, token, created_at DESC, id);

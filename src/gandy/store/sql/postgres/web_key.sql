@@ -1,7 +1,7 @@
 -- name: drop_surplus_web_keys
--- A new key makes room: the oldest of the same kind beyond the limit go.
+-- A new key makes room: the oldest of the same kind and token beyond the limit go, and no other token's.
 DELETE FROM gandy.web_key WHERE id IN (
-    SELECT id FROM gandy.web_key WHERE owner = %(owner)s AND kind = %(kind)s
+    SELECT id FROM gandy.web_key WHERE owner = %(owner)s AND kind = %(kind)s AND token = %(token)s
     ORDER BY created_at DESC, id OFFSET %(most)s FOR UPDATE SKIP LOCKED);
 
 -- name: keep_web_key

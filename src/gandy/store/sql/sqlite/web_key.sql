@@ -1,7 +1,7 @@
 -- name: drop_surplus_web_keys
--- A new key makes room: the oldest of the same kind beyond the limit go.
+-- A new key makes room: the oldest of the same kind and token beyond the limit go, and no other token's.
 DELETE FROM web_key WHERE id IN (
-    SELECT id FROM web_key WHERE owner = :owner AND kind = :kind ORDER BY created_at DESC, id LIMIT -1 OFFSET :most);
+    SELECT id FROM web_key WHERE owner = :owner AND kind = :kind AND token = :token ORDER BY created_at DESC, id LIMIT -1 OFFSET :most);
 
 -- name: keep_web_key
 -- The random part of a new session or code.
