@@ -167,7 +167,7 @@ async def failed(watched: Watched) -> bool:
 async def test_a_run_past_its_deadline_is_stopped_at_once_in_this_process(world: World) -> None:
     watched = Watched(world, manifest(schedule=Manual(), timeout=timedelta(minutes=1)))
     await watched.service.seed()
-    await world.database.run(trigger("report"))
+    await world.database.run(trigger("report", owner=OWNER))
     (run,) = await world.claim()
     world.advance(minutes=2)
 

@@ -22,6 +22,9 @@ from gandy.errors.cli import (
     AppReferenceError,
     FileAccessError,
     FileInTheWayError,
+    OtherOwnerError,
+    OwnerNotFoundError,
+    OwnerNotGivenError,
 )
 from gandy.errors.clock import ClockReversedError, NaiveInstantError
 from gandy.errors.database import (
@@ -70,10 +73,11 @@ from gandy.errors.lifecycle import (
 )
 from gandy.errors.manifests import (
     GroupNotFoundError,
+    ManifestAmbiguousError,
     ManifestDeclaredError,
     ManifestInUseError,
     ManifestNotFoundError,
-    ManifestOwnedElsewhereError,
+    OneOwnerNeededError,
     OverrideError,
     ParentNotFoundError,
     TriggerInputConflictError,
@@ -174,10 +178,10 @@ __all__ = [
     "JobNotFoundError",
     "JobTimeoutError",
     "JunctionSignatureError",
+    "ManifestAmbiguousError",
     "ManifestDeclaredError",
     "ManifestInUseError",
     "ManifestNotFoundError",
-    "ManifestOwnedElsewhereError",
     "MissingCargoError",
     "MissingExtraError",
     "MissingInputError",
@@ -187,7 +191,11 @@ __all__ = [
     "NaiveInstantError",
     "NoCurrentRunError",
     "OnceError",
+    "OneOwnerNeededError",
+    "OtherOwnerError",
     "OverrideError",
+    "OwnerNotFoundError",
+    "OwnerNotGivenError",
     "ParentNotFoundError",
     "PayloadError",
     "PayloadTooLargeError",

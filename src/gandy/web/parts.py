@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from gandy.lifecycle import Contract
 from gandy.model.operator import Operator
+from gandy.model.owners import OneOwner
 from gandy.settings import Settings
 from gandy.store.drivers.database import Database
 from gandy.telemetry.observing import Telemetry
@@ -27,6 +28,11 @@ class WebParts:
     settings: Settings
     telemetry: Telemetry
     contracts: tuple[Contract, ...] = ()
+
+    @property
+    def owners(self) -> OneOwner:
+        """The application itself: a request never sees another one's rows."""
+        return OneOwner(self.owner)
 
 
 #: Gives the parts when a request comes; a mounted dashboard is made before its application is open.
