@@ -59,6 +59,7 @@ from gandy.errors.jobs import (
 )
 from gandy.errors.lifecycle import (
     ContractInvalidError,
+    ContractNotFoundError,
     ContractProblem,
     ContractRefusedError,
     ContractTargetError,
@@ -140,6 +141,7 @@ __all__ = [
     "ClockReversedError",
     "CodeTooOldError",
     "ContractInvalidError",
+    "ContractNotFoundError",
     "ContractProblem",
     "ContractRefusedError",
     "ContractTargetError",
