@@ -21,6 +21,6 @@ ALTER TABLE gandy.manifest ADD CONSTRAINT manifest_parent_of_owner
 
 -- Listings walk through one owner's rows only.
 DROP INDEX gandy.ix_manifest_name;
-CREATE INDEX ix_manifest_name ON gandy.manifest (owner, name, external_id);
+CREATE INDEX ix_manifest_name ON gandy.manifest (name, owner, external_id);
 DROP INDEX gandy.ix_manifest_disabled;
 CREATE INDEX ix_manifest_disabled ON gandy.manifest (owner, external_id) WHERE NOT is_enabled;

@@ -107,7 +107,7 @@ CREATE INDEX ix_manifest_depends_on ON manifest (depends_on_manifest_id)
     WHERE depends_on_manifest_id IS NOT NULL;
 CREATE INDEX ix_manifest_group ON manifest (manifest_group_id, id);
 CREATE INDEX ix_manifest_batch ON manifest (owner, batch, id);
-CREATE INDEX ix_manifest_name ON manifest (owner, name, external_id);
+CREATE INDEX ix_manifest_name ON manifest (name, owner, external_id);
 CREATE INDEX ix_manifest_disabled ON manifest (owner, external_id) WHERE NOT is_enabled;
 CREATE INDEX ix_manifest_orphaned ON manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
 -- Declared ones stay until they are orphaned, so they need not be passed over here.

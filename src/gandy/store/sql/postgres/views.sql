@@ -28,7 +28,7 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.owner, w.name, w.external_id) AS place,
+    SELECT w.*, row_number() OVER (ORDER BY w.name, w.owner, w.external_id) AS place,
            (%(train)s::text IS NULL OR w.name = %(train)s)
            AND (%(group)s::text IS NULL
                 OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(group)s)))
@@ -37,12 +37,12 @@ FROM (
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM gandy.manifest
-          WHERE (owner, name, external_id) >= (%(owner)s, %(train)s, greatest(%(after)s, %(prefix)s))
-            AND (owner, name, external_id) < (%(owner)s, %(train)s, %(prefix_end)s) AND external_id > %(after)s
-          ORDER BY owner, name, external_id LIMIT %(searched)s) w) r
+          WHERE (name, owner, external_id) >= (%(train)s, %(owner)s, greatest(%(after)s, %(prefix)s))
+            AND (name, owner, external_id) < (%(train)s, %(owner)s, %(prefix_end)s) AND external_id > %(after)s
+          ORDER BY name, owner, external_id LIMIT %(searched)s) w) r
 JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = %(searched)s
-ORDER BY r.owner, r.name, r.external_id LIMIT %(limit)s;
+ORDER BY r.name, r.owner, r.external_id LIMIT %(limit)s;
 
 -- name: search_disabled_manifests
 -- The same of those that are switched off, which are few.
