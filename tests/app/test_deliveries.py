@@ -14,6 +14,7 @@ import pytest
 
 from gandy.desk.runs import RunInsights
 from gandy.errors import DatabaseUnreachableError
+from gandy.model.owners import ALL_OWNERS
 from gandy.store.run_listing import RunFilter
 from tests.app.delivering import Elsewhere, hang, make_app
 from tests.app.shop import double
@@ -118,12 +119,12 @@ async def test_whatever_a_delivery_raises_the_others_go_on_and_no_run_fails(
         bad, *_ = await app.enqueue_many(double, [1, 2, 3])
         await app.tick("dispatcher")
         assert len(broken.delivered) == 2
-        detail = await RunInsights(app.database).show(bad.id)
+        detail = await RunInsights(app.database, ALL_OWNERS).show(bad.id)
         assert (detail.state, detail.failure_exception) == ("pending", None)
 
 
 async def runs_of(app: Gandy, train: str) -> tuple[RunSummary, ...]:
-    found = await RunInsights(app.database).list(RunFilter(owner=app.name))
+    found = await RunInsights(app.database, ALL_OWNERS).list(RunFilter())
     return tuple(run for run in found if run.train == train)
 
 

@@ -17,6 +17,7 @@ from gandy import NO_TIMEOUT, Gandy
 from gandy.clock import ManualClock
 from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import DatabaseBusyError, JobFailedError, RowConflictError
+from gandy.model.owners import ALL_OWNERS
 from gandy.store.run_listing import RunFilter
 from gandy.telemetry.observing import observe
 from tests.app.delivering import SCALED, Elsewhere
@@ -78,8 +79,8 @@ def let_pass(app: Gandy) -> None:
 
 
 async def only_run(app: Gandy) -> RunDetail:
-    insights = RunInsights(app.database)
-    found = await insights.list(RunFilter(owner=app.name))
+    insights = RunInsights(app.database, ALL_OWNERS)
+    found = await insights.list(RunFilter())
     (summary,) = [run for run in found if not run.train.endswith("Train")]
     return await insights.show(summary.id)
 
@@ -290,7 +291,7 @@ async def test_a_process_that_lost_its_lease_stops_its_runs_and_goes_on_under_an
         waiting = asyncio.create_task(app.run(wait_for_ever))
 
         async def is_running() -> bool:
-            return bool(await RunInsights(app.database).list(RunFilter(owner=app.name)))
+            return bool(await RunInsights(app.database, ALL_OWNERS).list(RunFilter()))
 
         await eventually(is_running, "it runs")
         lease = app._require("a test").runs._lease

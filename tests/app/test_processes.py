@@ -5,6 +5,7 @@ import os
 from gandy import Gandy
 from gandy.app.place import find_place
 from gandy.desk.runs import RunInsights
+from gandy.model.owners import ALL_OWNERS
 from gandy.store.run_listing import RunFilter
 from tests.app.press import app as press
 from tests.app.press import print_pages
@@ -17,7 +18,7 @@ async def test_a_function_with_a_process_of_its_own_is_found_by_the_place_of_its
     async with press:
         pid, pages = await press.run(print_pages, 12)
 
-        insights = RunInsights(press.database)
+        insights = RunInsights(press.database, ALL_OWNERS)
         (run,) = await insights.list(RunFilter())
         lines = await insights.logs(run.id)
         detail = await insights.show(run.id)

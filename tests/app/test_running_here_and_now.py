@@ -16,6 +16,7 @@ from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import AppNotOpenError, JobCancelledError, JobFailedError, PayloadError
 from gandy.events import Event, RunFinished, RunStarted
 from gandy.model.outcome import CancelledBy
+from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import RetentionSpans
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.drivers.opening import open_database
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 
 async def only_run(app: Gandy) -> RunDetail:
-    insights = RunInsights(app.database, app.registry)
-    (summary,) = await insights.list(RunFilter(owner=app.name))
+    insights = RunInsights(app.database, ALL_OWNERS, app.registry)
+    (summary,) = await insights.list(RunFilter())
     return await insights.show(summary.id)
 
 
@@ -55,8 +56,8 @@ async def test_log_lines_are_kept_with_their_run_whoever_wrote_them(migrated_url
         await app.run(SellOrder, Order(2))
         await app.run(SellOrder, Order(3))
 
-        insights = RunInsights(app.database)
-        second, first = await insights.list(RunFilter(owner=app.name))
+        insights = RunInsights(app.database, ALL_OWNERS)
+        second, first = await insights.list(RunFilter())
         for summary, number in ((first, 2), (second, 3)):
             lines = await insights.logs(summary.id)
             assert [(line.level, line.logger, line.message) for line in lines] == [
@@ -77,7 +78,7 @@ async def test_log_lines_are_bounded(migrated_url: str) -> None:
     async with app:
         await app.run(chatter)
         run = await only_run(app)
-        lines = await RunInsights(app.database).logs(run.id)
+        lines = await RunInsights(app.database, ALL_OWNERS).logs(run.id)
 
     assert len(lines) == 4
     assert lines[0].message.startswith("0 xxx")
@@ -92,7 +93,7 @@ async def test_lines_written_while_a_run_goes_on_stay_with_it(migrated_url: str)
     @app.train
     async def slow(run: Run) -> None:
         run.log.info("before")
-        insights = RunInsights(app.database)
+        insights = RunInsights(app.database, ALL_OWNERS)
         await eventually(lambda: insights.logs(run.id), "the first line is written")
         written.set()
         run.log.info("after")
@@ -101,7 +102,7 @@ async def test_lines_written_while_a_run_goes_on_stay_with_it(migrated_url: str)
         await app.run(slow)
         assert written.is_set()
         run = await only_run(app)
-        lines = await RunInsights(app.database).logs(run.id)
+        lines = await RunInsights(app.database, ALL_OWNERS).logs(run.id)
 
     assert [line.message for line in lines] == ["before", "after"]
 
@@ -182,7 +183,7 @@ async def test_a_bad_input_leaves_no_record(migrated_url: str) -> None:
         with pytest.raises(PayloadError):
             await app.run(double, "seven")  # type: ignore[arg-type]
 
-        assert await RunInsights(app.database).list(RunFilter()) == ()
+        assert await RunInsights(app.database, ALL_OWNERS).list(RunFilter()) == ()
 
 
 async def test_secrets_are_stored_for_the_run_and_shown_to_nobody(migrated_url: str) -> None:
@@ -191,7 +192,7 @@ async def test_secrets_are_stored_for_the_run_and_shown_to_nobody(migrated_url: 
             await app.run(sign_in, Login(user="eve", password=SecretStr("hunter22")))
 
         run = await only_run(app)
-        lines = await RunInsights(app.database).logs(run.id)
+        lines = await RunInsights(app.database, ALL_OWNERS).logs(run.id)
 
     assert run.input == {"user": "eve", "password": "**********"}
     kept = json.dumps([line.message for line in lines]) + (run.failure_reason or "") + (run.stack_trace or "")
@@ -208,8 +209,8 @@ async def test_a_run_inside_a_run_knows_its_parent(migrated_url: str) -> None:
 
     async with app:
         outer_id, answer = await app.run(outer)
-        inner, _ = await RunInsights(app.database).list(RunFilter())
-        detail = await RunInsights(app.database).show(inner.id)
+        inner, _ = await RunInsights(app.database, ALL_OWNERS).list(RunFilter())
+        detail = await RunInsights(app.database, ALL_OWNERS).show(inner.id)
 
     assert answer == 42
     assert (detail.train, detail.parent_id) == ("double", outer_id)
@@ -251,7 +252,7 @@ async def test_hooks_hear_what_is_on_record_where_an_operator_cancelled_a_run_th
     async def fail_when_cancelled(run: Run) -> None:
         other = open_database(app.settings.database)
         await other.open()
-        await other.run(cancel_jobs([run.id], spans))
+        await other.run(cancel_jobs([run.id], spans, owners=ALL_OWNERS))
         await other.close()
         raise ValueError("before it has heard of it")
 
@@ -317,7 +318,7 @@ async def test_a_run_hears_that_somebody_cancelled_it_in_the_database(migrated_u
     async with app:
         task = asyncio.create_task(app.run(wait_for_ever))
         await started.wait()
-        (run,) = await RunInsights(app.database).list(RunFilter())
+        (run,) = await RunInsights(app.database, ALL_OWNERS).list(RunFilter())
         ask_to_cancel(migrated_url, run.id)
         with pytest.raises(JobCancelledError):
             await task

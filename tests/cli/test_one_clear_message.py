@@ -146,7 +146,7 @@ def test_a_folder_that_cannot_be_written(project: Path) -> None:
     folder.mkdir(mode=0o555)
     # Permissions do not bind root, but nobody makes files in /proc.
     path = Path("/proc/gandy.db") if os.geteuid() == 0 else folder / "gandy.db"
-    for command in (["migrate"], ["runs", "list"], ["demo", "--seconds", "1"]):
+    for command in (["migrate"], ["--all-owners", "runs", "list"], ["demo", "--seconds", "1"]):
         done = run_gandy(project, "--database", f"sqlite:///{path}", *command)
 
         assert "cannot reach the database" in done.stderr
@@ -177,5 +177,5 @@ def test_an_application_that_is_not_there(project: Path) -> None:
 def test_a_run_that_is_not_there(project: Path) -> None:
     assert run_gandy(project, "migrate").returncode == 0
 
-    clear(run_gandy(project, "runs", "show", "7"), "no run 7", code=1)
-    clear(run_gandy(project, "runs", "logs", "7"), "no run 7", code=1)
+    clear(run_gandy(project, "--all-owners", "runs", "show", "7"), "no run 7", code=1)
+    clear(run_gandy(project, "--all-owners", "runs", "logs", "7"), "no run 7", code=1)

@@ -13,7 +13,7 @@ from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import migrate
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
-from tests.support.world import OWNER, WORKER, manifest
+from tests.support.world import OWNER, OWNERS, WORKER, manifest
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,7 +41,7 @@ async def healthy(world: World) -> World:
 async def examine(world: World, host_now: datetime | None = None) -> list[Finding]:
     settings = replace(Settings(), database=DatabaseSettings(url=world.url))
     now = host_now or world.clock.now
-    report = await Doctor(settings, owner=OWNER).examine(clock=world.clock, host_now=lambda: now)
+    report = await Doctor(settings, owners=OWNERS).examine(clock=world.clock, host_now=lambda: now)
     assert report.checked == CHECKS
     return list(report.findings)
 
@@ -223,7 +223,9 @@ async def test_a_run_that_its_manifest_does_not_know_of_is_told(healthy: World) 
 
 async def test_an_empty_database_and_none_at_all_end_the_check_early(database_home: DatabaseHome) -> None:
     with database_home.database() as url:
-        report = await Doctor(replace(Settings(), database=DatabaseSettings(url=url))).examine()
+        report = await Doctor(
+            replace(Settings(), database=DatabaseSettings(url=url)), owners=OWNERS
+        ).examine()
 
     (finding,) = report.findings
     assert (finding.check, finding.to_do) == ("schema", "run: gandy migrate")
@@ -233,7 +235,7 @@ async def test_an_empty_database_and_none_at_all_end_the_check_early(database_ho
 async def test_a_database_that_does_not_answer_is_the_only_finding() -> None:
     url = "postgresql://nobody@127.0.0.1:1/nothing"
 
-    report = await Doctor(replace(Settings(), database=DatabaseSettings(url=url))).examine()
+    report = await Doctor(replace(Settings(), database=DatabaseSettings(url=url)), owners=OWNERS).examine()
 
     assert [finding.check for finding in report.findings] == ["database"]
 
@@ -246,6 +248,8 @@ def make_loose_file(url: str) -> None:
 async def test_a_file_that_everybody_may_write_is_a_problem(sqlite_url: str) -> None:
     await asyncio.to_thread(make_loose_file, sqlite_url)
 
-    report = await Doctor(replace(Settings(), database=DatabaseSettings(url=sqlite_url))).examine()
+    report = await Doctor(
+        replace(Settings(), database=DatabaseSettings(url=sqlite_url)), owners=OWNERS
+    ).examine()
 
     assert ("problem", "file") in [(finding.level, finding.check) for finding in report.findings]

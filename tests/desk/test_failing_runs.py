@@ -11,21 +11,23 @@ import pytest
 from gandy.desk.cancelling import CancelDesk
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.operator import Operator
+from gandy.model.owners import OneOwner
 from gandy.settings import RetentionSettings
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.runs import RunStart, read_cancellations, start_run
 from tests.store.work import SPANS, queue, run_row
 from tests.support.poison import poison
-from tests.support.world import OWNER, WORKER, manifest
+from tests.support.world import OWNER, OWNERS, WORKER, manifest
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from tests.support.world import World
 
 HELD_BY = ("running", "draining", "stopped", "lost", "unknown", "none")
 
 
-def desk(world: World, owner: str | None = OWNER) -> CancelDesk:
-    return CancelDesk(world.database, Operator("kim", "cli"), RetentionSettings(), owner=owner)
+def desk(world: World, owners: Owners = OWNERS) -> CancelDesk:
+    return CancelDesk(world.database, Operator("kim", "cli"), RetentionSettings(), owners=owners)
 
 
 async def taken(world: World, held_by: str, **options: object) -> int:
@@ -105,7 +107,7 @@ async def test_a_run_that_was_started_here_and_now_can_be_failed(world: World) -
 
 async def test_what_an_operator_had_cancelled_stays_cancelled(world: World) -> None:
     run_id = await taken(world, "unknown")
-    await world.database.run(cancel_jobs([run_id], SPANS))
+    await world.database.run(cancel_jobs([run_id], SPANS, owners=OWNERS))
 
     failed = await desk(world).fail(run_id)
 
@@ -126,7 +128,7 @@ async def test_what_is_over_waiting_unknown_or_not_ours_is_said(world: World) ->
         await desk(world).fail(999_999)
     (run,) = await world.claim()
     with pytest.raises(RunNotFoundError):
-        await desk(world, "another").fail(run.id)
+        await desk(world, OneOwner("another")).fail(run.id)
     assert (run_row(world, run.id) or {})["train_state"] == "in_progress"
     assert world.rows("SELECT id FROM audit") == []
 

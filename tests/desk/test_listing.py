@@ -12,7 +12,7 @@ from gandy.store import searching
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.entries import EntryFilter
 from gandy.store.queueing import EnqueueRequest, enqueue
-from tests.support.world import OWNER, SPANS
+from tests.support.world import OWNER, OWNERS, SPANS
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -36,7 +36,7 @@ async def test_a_search_page_by_page_finds_everything_once_and_in_order(world: W
     for _ in range(3):
         await queue(world, "Frequent", 7)
         wanted += await queue(world, "Rare", 1)
-    desk, found, before, cuts = QueueDesk(world.database, ADA), [], None, 0
+    desk, found, before, cuts = QueueDesk(world.database, ADA, owners=OWNERS), [], None, 0
 
     while True:
         page = await desk.list(EntryFilter(train="Rare", before=before, limit=2))
@@ -54,9 +54,9 @@ async def test_a_search_page_by_page_finds_everything_once_and_in_order(world: W
 async def test_what_an_index_holds_together_is_found_at_once(world: World) -> None:
     (early,) = await queue(world, "Rare", 1)
     late = await queue(world, "Frequent", 20)
-    await world.database.run(cancel_jobs(late[1:], SPANS))
+    await world.database.run(cancel_jobs(late[1:], SPANS, owners=OWNERS))
 
-    page = await QueueDesk(world.database, ADA).list(EntryFilter(status="queued"))
+    page = await QueueDesk(world.database, ADA, owners=OWNERS).list(EntryFilter(status="queued"))
 
     assert [entry.id for entry in page] == [late[0], early]
     assert (page.next, page.is_cut) == (None, False)
@@ -64,7 +64,7 @@ async def test_what_an_index_holds_together_is_found_at_once(world: World) -> No
 
 async def test_a_full_page_is_no_cut_and_the_last_one_has_no_next(world: World) -> None:
     ids = await queue(world, "Frequent", 4)
-    desk = QueueDesk(world.database, ADA)
+    desk = QueueDesk(world.database, ADA, owners=OWNERS)
 
     first = await desk.list(EntryFilter(limit=3))
     rest = await desk.list(EntryFilter(limit=3, before=first[-1].id))
@@ -84,7 +84,7 @@ async def test_an_instant_that_python_has_no_date_for_hides_no_other_entry(
     ids = await queue(world, "Rare", 3)
     beyond = text if world.database.dialect == "sqlite" else timestamp
     world.rows("UPDATE work_queue SET created_at = ? WHERE id = ?", beyond, ids[1])
-    desk = QueueDesk(world.database, ADA)
+    desk = QueueDesk(world.database, ADA, owners=OWNERS)
 
     for _ in range(2):  # the connection is as good as before
         assert [entry.id for entry in await desk.list(EntryFilter(train="Rare"))] == ids[::-1]

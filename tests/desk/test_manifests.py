@@ -15,25 +15,26 @@ from gandy.errors import (
     ManifestDeclaredError,
     ManifestInUseError,
     ManifestNotFoundError,
-    ManifestOwnedElsewhereError,
     OverrideError,
 )
 from gandy.model.declaration import GroupDeclaration
 from gandy.model.operator import Operator
+from gandy.model.owners import ALL_OWNERS
 from gandy.model.schedule import Cron, Dependent, Interval, Manual
 from gandy.store.seeding import add_manifest
 from gandy.store.triggers import remove_manifest
 from gandy.store.views import ManifestFilter
-from tests.support.world import OWNER, START, manifest
+from tests.support.world import OWNER, OWNERS, START, manifest
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from tests.support.world import World
 
 ANNA = Operator("anna", "cli")
 
 
-def desk(world: World, owner: str | None = OWNER) -> ManifestDesk:
-    return ManifestDesk(world.database, ANNA, owner=owner)
+def desk(world: World, owners: Owners = OWNERS) -> ManifestDesk:
+    return ManifestDesk(world.database, ANNA, owners=owners)
 
 
 def deeds(world: World) -> list[tuple[str, str, str]]:
@@ -119,19 +120,19 @@ async def test_manifests_are_listed_by_prefix_filter_and_page(world: World) -> N
     assert await ids(group="sync", train="MakeReport", limit=1) == ["sync-0"]
 
 
-async def test_another_applications_manifest_is_refused_where_an_owner_asks(world: World) -> None:
+async def test_another_applications_manifest_is_not_there_but_for_one_who_asks_for_all(world: World) -> None:
     await world.seed(manifest(), owner="warehouse")
 
-    with pytest.raises(ManifestOwnedElsewhereError):
+    with pytest.raises(ManifestNotFoundError):
         await desk(world).trigger("report")
-    with pytest.raises(ManifestOwnedElsewhereError):
+    with pytest.raises(ManifestNotFoundError):
         await desk(world).disable("report")
-    assert (await desk(world, None).trigger("report")).is_new
+    assert (await desk(world, ALL_OWNERS).trigger("report")).is_new
 
 
 async def test_preview_lists_exactly_what_then_runs(world: World) -> None:
     await world.seed(manifest(schedule=Cron("0 */6 * * *", "Europe/Berlin"), variance=timedelta(minutes=9)))
-    listed = await preview_manifest(world.database, "report", 4)
+    listed = await preview_manifest(world.database, "report", 4, owners=OWNERS)
     ran = []
     for _ in range(24 * 6):
         world.advance(minutes=10)
@@ -147,7 +148,7 @@ async def test_preview_marks_the_change_of_the_clocks(world: World) -> None:
     world.clock.advance(timedelta(days=80))
     await world.seed(manifest(schedule=Cron("0 12 * * *", "Europe/Berlin")))
 
-    listed = await preview_manifest(world.database, "report", 7)
+    listed = await preview_manifest(world.database, "report", 7, owners=OWNERS)
 
     assert [each.note for each in listed].count("the clocks have changed") == 1
     assert {each.local[-6:] for each in listed} == {"+01:00", "+02:00"}
@@ -160,7 +161,7 @@ async def test_explain_names_what_holds_a_manifest_back_and_what_to_do(world: Wo
     await world.cycle()
     await desk(world).disable("report", "broken")
 
-    told = await explain_manifest(world.database, "report")
+    told = await explain_manifest(world.database, "report", owners=OWNERS)
 
     assert any("disabled: broken" in reason for reason in told.holding_back)
     assert any("waits for a person" in reason for reason in told.holding_back)
@@ -173,7 +174,7 @@ async def test_explain_names_what_holds_a_manifest_back_and_what_to_do(world: Wo
 async def test_explain_says_why_a_dependent_waits(world: World) -> None:
     await world.seed(manifest("parent", schedule=Manual()), manifest("child", schedule=Dependent("parent")))
 
-    told = await explain_manifest(world.database, "child")
+    told = await explain_manifest(world.database, "child", owners=OWNERS)
 
     assert told.holding_back == ("parent has not succeeded since it was last queued",)
 
@@ -201,7 +202,7 @@ async def test_a_running_manifest_is_removed_only_when_it_has_ended(world: World
     await world.cycle()
     await world.claim()
 
-    assert not await world.database.run(remove_manifest("extra"))
+    assert not await world.database.run(remove_manifest("extra", owner=OWNER))
     assert (await desk(world).show("extra")).state == "orphaned"
 
 
@@ -214,7 +215,7 @@ async def test_a_parent_is_not_removed_under_its_dependents(world: World) -> Non
 
 
 async def test_a_group_is_switched_off_and_on_for_all_its_manifests(world: World) -> None:
-    groups = GroupDesk(world.database, ANNA, owner=OWNER)
+    groups = GroupDesk(world.database, ANNA, owners=OWNERS)
     declared = (*(manifest(f"m-{n}", group="etl") for n in range(3)), manifest("other"))
     await world.seed(*declared, groups=(GroupDeclaration(name="etl", priority=3),))
     await groups.set("etl", GroupChanges(is_enabled=False, reason="maintenance"))
@@ -233,7 +234,7 @@ async def test_a_group_is_switched_off_and_on_for_all_its_manifests(world: World
 
 
 async def test_a_groups_overridden_priority_reaches_its_manifests_and_is_cleared(world: World) -> None:
-    groups = GroupDesk(world.database, ANNA, owner=OWNER)
+    groups = GroupDesk(world.database, ANNA, owners=OWNERS)
     await world.seed(manifest(group="etl"), groups=(GroupDeclaration(name="etl", priority=3),))
     await groups.set("etl", GroupChanges(priority=30, max_active_jobs=2))
     assert world.manifest()["priority"] == 30
@@ -246,8 +247,8 @@ async def test_a_groups_overridden_priority_reaches_its_manifests_and_is_cleared
 async def test_triggering_a_group_queues_each_of_its_manifests_once(world: World) -> None:
     await world.seed(*(manifest(f"m-{n}", group="etl", schedule=Manual()) for n in range(3)))
 
-    triggered = await GroupDesk(world.database, ANNA, owner=OWNER).trigger("etl")
-    again = await GroupDesk(world.database, ANNA, owner=OWNER).trigger("etl")
+    triggered = await GroupDesk(world.database, ANNA, owners=OWNERS).trigger("etl")
+    again = await GroupDesk(world.database, ANNA, owners=OWNERS).trigger("etl")
 
     assert [each.is_new for each in triggered] == [True] * 3
     assert [each.id for each in again] == [each.id for each in triggered]

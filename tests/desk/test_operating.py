@@ -26,6 +26,7 @@ from gandy.errors import (
     WorkerNotFoundError,
 )
 from gandy.model.operator import Operator
+from gandy.model.owners import ALL_OWNERS, OneOwner
 from gandy.settings import RetentionSettings
 from gandy.store.audit import list_deeds
 from gandy.store.cancelling import CancelResult
@@ -36,9 +37,10 @@ from gandy.store.triggers import trigger
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease, stop_worker
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.registry import Registry
-from tests.support.world import OWNER, WORKER, manifest
+from tests.support.world import OWNER, OWNERS, WORKER, manifest
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from tests.support.world import World
 
 ADA = Operator("ada", "cli")
@@ -68,8 +70,8 @@ def registry() -> Registry:
     return made
 
 
-def cancel_desk(world: World, *, owner: str | None = OWNER) -> CancelDesk:
-    return CancelDesk(world.database, ADA, RetentionSettings(), owner=owner)
+def cancel_desk(world: World, *, owners: Owners = OWNERS) -> CancelDesk:
+    return CancelDesk(world.database, ADA, RetentionSettings(), owners=owners)
 
 
 async def queue(world: World, count: int, *, group: str = "mail", owner: str = OWNER) -> list[int]:
@@ -91,7 +93,7 @@ async def park(world: World, count: int) -> list[int]:
 
 
 async def trail(world: World) -> list[tuple[str, str, str]]:
-    deeds = (await world.database.read(list_deeds())).rows
+    deeds = (await world.database.read(list_deeds(owners=OWNERS))).rows
     assert {(deed.actor, deed.face) for deed in deeds} <= {("ada", "cli")}
     return [(deed.owner, deed.action, deed.subject) for deed in deeds[::-1]]
 
@@ -111,7 +113,7 @@ async def test_a_cancelled_run_is_in_the_trail_with_what_became_of_it(world: Wor
     await cancel_desk(world).jobs([running, waiting, 777])
 
     assert await trail(world) == [(OWNER, "cancel run", f"{running}, {waiting}")]
-    (deed,) = (await world.database.read(list_deeds())).rows
+    (deed,) = (await world.database.read(list_deeds(owners=OWNERS))).rows
     assert json.loads(deed.detail) == {"cancelled": [waiting], "asked": [running]}
 
 
@@ -126,7 +128,7 @@ async def test_a_manifest_is_cancelled_as_a_whole(world: World) -> None:
     await world.seed(manifest())
     await world.cycle()
     (run,) = await world.claim()
-    waiting = await world.database.run(trigger("report"))
+    waiting = await world.database.run(trigger("report", owner=OWNER))
 
     result = await cancel_desk(world).manifest("report")
 
@@ -161,20 +163,20 @@ async def test_a_group_that_several_applications_have_must_be_told_apart(world: 
     await queue(world, 1, owner="bakery")
 
     with pytest.raises(GroupAmbiguousError, match="bakery and shop"):
-        await cancel_desk(world, owner=None).group("mail")
+        await cancel_desk(world, owners=ALL_OWNERS).group("mail")
     with pytest.raises(GroupNotFoundError):
         await cancel_desk(world).group("nothing")
-    assert len((await cancel_desk(world, owner="bakery").group("mail")).cancelled) == 1
+    assert len((await cancel_desk(world, owners=OneOwner("bakery")).group("mail")).cancelled) == 1
 
 
 async def test_all_letters_are_requeued_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "_AT_ONCE", 2)
     letters = await park(world, 5)
-    desk = DeadLetterDesk(world.database, ADA)
+    desk = DeadLetterDesk(world.database, ADA, owners=OWNERS)
     told: list[int] = []
-    assert await desk.count_awaiting(LetterFilter(owner=OWNER)) == Count(value=5)
+    assert await desk.count_awaiting(LetterFilter()) == Count(value=5)
 
-    result = await desk.requeue_all(LetterFilter(owner=OWNER), progress=told.append)
+    result = await desk.requeue_all(LetterFilter(), progress=told.append)
 
     assert [done.letter_id for done in result.requeued] == letters
     assert told == [2, 4, 5]
@@ -183,16 +185,17 @@ async def test_all_letters_are_requeued_in_parts(world: World, monkeypatch: pyte
 
 async def test_all_letters_of_another_application_are_left_alone(world: World) -> None:
     await park(world, 1)
-    desk = DeadLetterDesk(world.database, ADA)
+    bakery = DeadLetterDesk(world.database, ADA, owners=OneOwner("bakery"))
+    desk = DeadLetterDesk(world.database, ADA, owners=OWNERS)
 
-    assert (await desk.requeue_all(LetterFilter(owner="bakery"))).requeued == ()
+    assert (await bakery.requeue_all(LetterFilter())).requeued == ()
     assert (await desk.acknowledge_all(LetterFilter(train="Other"), "no")).acknowledged == ()
     assert len((await desk.acknowledge_all(LetterFilter(train="send_invoice"), "no")).acknowledged) == 1
 
 
 async def test_an_edited_input_is_checked_by_the_type_of_the_train(world: World, registry: Registry) -> None:
     (letter,) = await park(world, 1)
-    desk = DeadLetterDesk(world.database, ADA, registry=registry)
+    desk = DeadLetterDesk(world.database, ADA, registry=registry, owners=OWNERS)
 
     with pytest.raises(PayloadError, match="n"):
         await desk.requeue([letter], input_json='{"n":"many"}')
@@ -203,20 +206,20 @@ async def test_an_edited_input_is_checked_by_the_type_of_the_train(world: World,
 
 async def test_a_letter_that_is_not_there_is_named(world: World) -> None:
     with pytest.raises(DeadLetterNotFoundError, match="777"):
-        await DeadLetterDesk(world.database, ADA).show(777)
+        await DeadLetterDesk(world.database, ADA, owners=OWNERS).show(777)
 
 
 async def test_a_job_is_queued_under_the_options_of_its_train_and_of_the_asker(
     world: World, registry: Registry
 ) -> None:
-    desk = QueueDesk(world.database, ADA)
+    desk = QueueDesk(world.database, ADA, owners=OWNERS)
     options = EnqueueOptions(priority=9, delay=timedelta(minutes=5), unique_for=timedelta(hours=1))
 
-    job = await desk.enqueue("send_invoice", '{"n": 3}', options, owner=OWNER, registry=registry)
-    same = await desk.enqueue("send_invoice", '{"n":3}', options, owner=OWNER, registry=registry)
+    job = await desk.enqueue("send_invoice", '{"n": 3}', options, registry=registry)
+    same = await desk.enqueue("send_invoice", '{"n":3}', options, registry=registry)
 
     assert (job.is_new, same.is_new, same.id) == (True, False, job.id)
-    (entry,) = await desk.list(EntryFilter(owner=OWNER))
+    (entry,) = await desk.list(EntryFilter())
     assert (entry.id, entry.group, entry.priority, entry.gate, entry.origin) == (
         job.id,
         "mail",
@@ -228,16 +231,16 @@ async def test_a_job_is_queued_under_the_options_of_its_train_and_of_the_asker(
 
 
 async def test_what_no_train_would_take_is_not_queued(world: World, registry: Registry) -> None:
-    desk = QueueDesk(world.database, ADA)
+    desk = QueueDesk(world.database, ADA, owners=OWNERS)
     options = EnqueueOptions()
 
     with pytest.raises(UnknownTrainError):
-        await desk.enqueue("send_invoise", "{}", options, owner=OWNER, registry=registry)
+        await desk.enqueue("send_invoise", "{}", options, registry=registry)
     with pytest.raises(PayloadError):
-        await desk.enqueue("send_invoice", "{}", options, owner=OWNER, registry=registry)
+        await desk.enqueue("send_invoice", "{}", options, registry=registry)
     with pytest.raises(MissingInputError):
-        await desk.enqueue("send_invoice", None, options, owner=OWNER, registry=registry)
-    assert (await desk.enqueue("tidy_up", None, options, owner=OWNER, registry=registry)).is_new
+        await desk.enqueue("send_invoice", None, options, registry=registry)
+    assert (await desk.enqueue("tidy_up", None, options, registry=registry)).is_new
     assert len(await desk.list(EntryFilter())) == 1
 
 
@@ -245,7 +248,7 @@ async def test_the_queue_is_listed_by_pages_and_filters(world: World) -> None:
     first = await queue(world, 3)
     (other,) = await queue(world, 1, group="other")
     await cancel_desk(world).jobs([first[0]])
-    desk = QueueDesk(world.database, ADA)
+    desk = QueueDesk(world.database, ADA, owners=OWNERS)
 
     page = await desk.list(EntryFilter(status="queued", limit=2))
     rest = await desk.list(EntryFilter(status="queued", before=page[-1].id))
@@ -262,7 +265,7 @@ async def test_a_repeated_run_is_checked_and_kept_in_the_trail(world: World, reg
     await queue(world, 1)
     (run,) = await world.claim()
     await world.finish(run)
-    desk = QueueDesk(world.database, ADA)
+    desk = QueueDesk(world.database, ADA, owners=OWNERS)
 
     with pytest.raises(PayloadError):
         await desk.rerun(run.id, input_json='{"n":"x"}', registry=registry)
@@ -285,7 +288,7 @@ async def test_workers_are_listed_with_their_load_and_how_long_they_have_been_si
     await world.database.run(stop_worker("worker-2"))
     world.advance(seconds=2)
 
-    alive, gone = await WorkerDesk(world.database, ADA, owner=OWNER).list()
+    alive, gone = await WorkerDesk(world.database, ADA, owners=OWNERS).list()
 
     if alive.id != WORKER:
         alive, gone = gone, alive
@@ -293,17 +296,17 @@ async def test_workers_are_listed_with_their_load_and_how_long_they_have_been_si
     assert (alive.silent_for, alive.lease_left) == (timedelta(seconds=2), timedelta(seconds=7))
     assert (alive.longest_stall, alive.stalled_junction) == (timedelta(seconds=1.5), "crunch")
     assert (gone.is_alive, gone.state, gone.lease_left) == (False, "stopped", None)
-    only = await WorkerDesk(world.database, ADA).list(is_alive=True)
+    only = await WorkerDesk(world.database, ADA, owners=OWNERS).list(is_alive=True)
     assert [worker.id for worker in only] == [WORKER]
 
 
 async def test_a_drained_worker_is_told_with_its_next_sign_of_life(world: World) -> None:
     await register(world)
 
-    await WorkerDesk(world.database, ADA).drain(WORKER)
+    await WorkerDesk(world.database, ADA, owners=OWNERS).drain(WORKER)
 
     renewal = LeaseRenewal(id=WORKER, lease_seconds=LEASE, busy=0)
     assert await world.database.run(renew_lease(renewal)) == "draining"
     assert await trail(world) == [(OWNER, "drain worker", WORKER)]
     with pytest.raises(WorkerNotFoundError, match="nobody"):
-        await WorkerDesk(world.database, ADA).drain("nobody")
+        await WorkerDesk(world.database, ADA, owners=OWNERS).drain("nobody")

@@ -16,6 +16,7 @@ import pytest
 
 from gandy.desk.runs import RunInsights
 from gandy.model.outcome import Cancelled, Completed, Failed
+from gandy.model.owners import ALL_OWNERS
 from gandy.store.run_listing import RunFilter
 from gandy.train.engine import Engine, default_engine
 from gandy.train.inside.run import Run
@@ -211,5 +212,5 @@ def work(url: str, marks: Path, slots: int) -> tuple[int, str]:
 
 async def all_runs() -> list[RunSummary]:
     """The runs of the application, oldest first."""
-    insights = RunInsights(app.database, app.registry)
-    return [*reversed([*await insights.list(RunFilter(owner=app.name, limit=1000))])]
+    insights = RunInsights(app.database, ALL_OWNERS, app.registry)
+    return [*reversed([*await insights.list(RunFilter(limit=1000))])]

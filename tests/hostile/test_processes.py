@@ -19,6 +19,7 @@ from pydantic import BaseModel, field_serializer
 from gandy import Gandy, Run
 from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
+from gandy.model.owners import ALL_OWNERS
 from gandy.store.drivers.opening import migrate
 from gandy.store.run_listing import RunFilter
 from gandy.train.definition import define_function
@@ -167,7 +168,7 @@ async def test_an_output_whose_code_raises_fails_its_run(migrated_url: str) -> N
         for kind in OUTPUT_ERRORS:
             with pytest.raises((GandyError, KeyboardInterrupt)):
                 await app.run(melt, kind)
-        runs = await RunInsights(app.database, app.registry).list(RunFilter(owner=app.name))
+        runs = await RunInsights(app.database, ALL_OWNERS, app.registry).list(RunFilter())
 
     assert [run.state for run in runs] == ["failed"] * len(OUTPUT_ERRORS)
 

@@ -20,6 +20,7 @@ from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import GandyError
 from gandy.model.declaration import BatchDeclaration, GroupDeclaration
+from gandy.model.owners import ALL_OWNERS
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS
 from gandy.store.drivers.opening import migrate
@@ -258,5 +259,7 @@ async def test_one_bad_input_of_many_is_named_by_its_index_and_none_is_queued(mi
     async with make_app(migrated_url) as app:
         with pytest.raises(GandyError, match="input at index 2"):
             await app.enqueue_many(innocent, inputs)
-        waiting = await QueueDesk(app.database, local_operator("cli")).list(EntryFilter(status="queued"))
+        waiting = await QueueDesk(app.database, local_operator("cli"), owners=ALL_OWNERS).list(
+            EntryFilter(status="queued")
+        )
         assert len(waiting) == 0

@@ -11,6 +11,7 @@ import pytest
 from gandy import Retry, Run
 from gandy.desk.runs import RunInsights
 from gandy.errors import JobFailedError
+from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import TrainState
 from gandy.settings.bounds import is_storable
 from gandy.store.run_listing import RunFilter
@@ -50,7 +51,7 @@ async def test_no_word_of_a_run_leaves_it_or_another_one_unfinished(migrated_url
         others = await app.enqueue_many(ask_again, range(len(HOSTILE)))
         await still_works(app)
 
-        runs = await RunInsights(app.database, app.registry).list(RunFilter(limit=10_000))
+        runs = await RunInsights(app.database, ALL_OWNERS, app.registry).list(RunFilter(limit=10_000))
         assert {job.id for job in (*jobs, *others)} <= {run.id for run in runs}
         assert {run.state for run in runs} <= {TrainState.COMPLETED, TrainState.FAILED}
 

@@ -21,6 +21,7 @@ from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
+from gandy.model.owners import ALL_OWNERS
 from gandy.settings.bounds import LAST_INSTANT
 from gandy.store.entries import EntryFilter
 from gandy.store.letter_listing import LetterFilter
@@ -50,13 +51,15 @@ async def app(migrated_url: str) -> AsyncIterator[Gandy]:
 async def look_at_everything(app: Gandy) -> None:
     """Read every listing, and every manifest by itself."""
     operator = local_operator("cli")
-    assert await QueueDesk(app.database, operator).list(EntryFilter(status=None, limit=1_000))
-    await RunInsights(app.database, app.registry).list(RunFilter(limit=1_000))
-    await DeadLetterDesk(app.database, operator).list(LetterFilter(limit=1_000))
-    desk = ManifestDesk(app.database, operator, owner=app.name, registry=app.registry)
-    for manifest in await desk.list(ManifestFilter(owner=app.name, limit=1_000)):
+    assert await QueueDesk(app.database, operator, owners=ALL_OWNERS).list(
+        EntryFilter(status=None, limit=1_000)
+    )
+    await RunInsights(app.database, ALL_OWNERS, app.registry).list(RunFilter(limit=1_000))
+    await DeadLetterDesk(app.database, operator, owners=ALL_OWNERS).list(LetterFilter(limit=1_000))
+    desk = ManifestDesk(app.database, operator, owners=ALL_OWNERS, registry=app.registry)
+    for manifest in await desk.list(ManifestFilter(limit=1_000)):
         await desk.show(manifest.external_id)
-        await explain_manifest(app.database, manifest.external_id)
+        await explain_manifest(app.database, manifest.external_id, owners=ALL_OWNERS)
 
 
 def declare_all(app: Gandy) -> int:
@@ -124,7 +127,9 @@ async def test_a_delay_of_an_older_version_hides_no_listing(app: Gandy, migrated
     execute(migrated_url, "UPDATE {work_queue} SET scheduled_at = %(x)s, due_at = %(x)s", x=late)
 
     await look_at_everything(app)
-    (entry,) = await QueueDesk(app.database, local_operator("cli")).list(EntryFilter(status="queued"))
+    (entry,) = await QueueDesk(app.database, local_operator("cli"), owners=ALL_OWNERS).list(
+        EntryFilter(status="queued")
+    )
     assert (entry.id, entry.scheduled_at.year) == (job.id, 9999)
     await still_works(app)
 
@@ -156,7 +161,7 @@ async def test_a_run_without_a_timeout_has_no_deadline_and_no_net_by_age(migrate
         job = await app.enqueue(slow, timeout=NO_TIMEOUT)
         stop = asyncio.Event()
         working = asyncio.create_task(app.work(stop))
-        insights = RunInsights(app.database, app.registry)
+        insights = RunInsights(app.database, ALL_OWNERS, app.registry)
         await eventually(lambda: _is_running(insights, job.id), "the run has begun")
         for _ in range(3):
             await app.tick("manifest-manager")

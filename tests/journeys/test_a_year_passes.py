@@ -17,7 +17,7 @@ from gandy.settings import RetentionSettings
 from gandy.store.dead_letters import acknowledge_letters
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
-from tests.support.world import OWNER, manifest
+from tests.support.world import OWNER, OWNERS, manifest
 
 if TYPE_CHECKING:
     from tests.support.history import Past
@@ -90,7 +90,9 @@ class Load:
         await self.world.database.run(stop_worker(worker_id))
         now = self.world.clock.now
         letters = sorted(self.past.ids("dead_letter", "status = 'awaiting_intervention'"))
-        await self.world.database.run(acknowledge_letters(letters, Operator("me", "cli"), "seen"))
+        await self.world.database.run(
+            acknowledge_letters(letters, Operator("me", "cli"), "seen", owners=OWNERS)
+        )
         self.past.entry(
             status="cancelled", entry_id=None, settled_at=now, created_at=now, train_name="SendMail"
         )

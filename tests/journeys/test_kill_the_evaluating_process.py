@@ -51,7 +51,7 @@ async def leave_everything_due(url: str) -> None:
         manifest("slow", schedule=Manual(), train="Slow", timeout=timedelta(minutes=1)),
     )
     for external_id in ("busy", "parent", "spent", "slow"):
-        await world.database.run(trigger(external_id))
+        await world.database.run(trigger(external_id, owner=OWNER))
     registration = WorkerRegistration(
         id="worker-2", owner=OWNER, host="h", pid=1, version="0", slots=10, trains=("Busy",)
     )

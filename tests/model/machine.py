@@ -24,7 +24,7 @@ from tests.model.draws import GROUPS, NAMES, ROUNDS, WORKERS, endings, names, op
 from tests.model.keeping import Keeping
 from tests.model.moving import Step
 from tests.model.site import SOMEBODY, TRAINS
-from tests.support.world import OWNER, SPANS
+from tests.support.world import OWNER, OWNERS, SPANS
 
 if TYPE_CHECKING:
     from gandy.model.schedule import Schedule
@@ -79,7 +79,7 @@ class Life(Keeping):
 
     @rule(pick=picks, is_enabled=st.booleans())
     def switch_manifest(self, pick: int, is_enabled: bool) -> None:
-        self.site.do(override_manifest(self._name(pick), {"is_enabled": is_enabled}))
+        self.site.do(override_manifest(self._name(pick), {"is_enabled": is_enabled}, owner=OWNER))
         self._done(Step("override"))
 
     @rule(group=st.sampled_from(GROUPS), is_enabled=st.booleans())
@@ -100,7 +100,7 @@ class Life(Keeping):
     def trigger(self, pick: int, delay: timedelta, input_json: str | None) -> None:
         name = self._name(pick)
         try:
-            self.site.do(trigger(name, delay=delay, input_json=input_json))
+            self.site.do(trigger(name, delay=delay, input_json=input_json, owner=OWNER))
         except TriggerInputConflictError:
             (manifest,) = (m for m in self.before.manifests.values() if m["external_id"] == name)
             assert input_json is not None, "only another input is refused"
@@ -112,7 +112,7 @@ class Life(Keeping):
         ids = sorted({*self.before.queued, *self.before.live})
         if ids:
             job = ids[pick % len(ids)]
-            self.site.do(cancel_jobs([job], SPANS))
+            self.site.do(cancel_jobs([job], SPANS, owners=OWNERS))
             self._done(Step("cancel", cancelled=frozenset({job})))
 
     @rule(pick=picks, is_requeued=st.booleans())
@@ -121,16 +121,16 @@ class Life(Keeping):
         ids = sorted(self.before.letters)
         letter = ids[pick % len(ids)]
         if is_requeued:
-            self.site.do(requeue_letters([letter], SOMEBODY))
+            self.site.do(requeue_letters([letter], SOMEBODY, owners=OWNERS))
         else:
-            self.site.do(acknowledge_letters([letter], SOMEBODY, "seen"))
+            self.site.do(acknowledge_letters([letter], SOMEBODY, "seen", owners=OWNERS))
         self._done(Step("resolve"))
 
     @rule(pick=picks)
     def run_again(self, pick: int) -> None:
         ids = sorted(self.before.runs.keys() - self.before.live.keys())
         if ids:
-            self.site.do(queue_rerun(ids[pick % len(ids)]))
+            self.site.do(queue_rerun(ids[pick % len(ids)], owners=OWNERS))
             self._done(Step("rerun"))
 
     @rule(
@@ -285,7 +285,9 @@ class Life(Keeping):
     def teardown(self) -> None:
         """Whatever has happened: when everything is switched on, everything that waits gets its turn."""
         for name in self.declared:  # one run makes up for a long time switched off
-            self.site.do(override_manifest(name, {"is_enabled": True, "misfire_policy": "fire_once_now"}))
+            self.site.do(
+                override_manifest(name, {"is_enabled": True, "misfire_policy": "fire_once_now"}, owner=OWNER)
+            )
         for group in GROUPS:
             self.site.do(override_group(OWNER, group.name, None))
         self._done(Step("override"))
@@ -299,7 +301,7 @@ class Life(Keeping):
 
     def _resolve_all(self) -> None:
         for letter in sorted(self.before.letters):
-            self.site.do(acknowledge_letters([letter], SOMEBODY, "seen"))
+            self.site.do(acknowledge_letters([letter], SOMEBODY, "seen", owners=OWNERS))
         self._done(Step("resolve"))
 
     def _work_off(self) -> bool:

@@ -70,7 +70,7 @@ async def test_a_limit_that_was_lowered_below_the_failures_so_far_parks_the_mani
 ) -> None:
     await world.seed(manifest(schedule=Manual(), max_retries=5, retry_delay=timedelta(0)))
     world.rows("UPDATE manifest SET failure_count = 2")
-    await world.database.run(override_manifest("report", {"max_retries": 2}))
+    await world.database.run(override_manifest("report", {"max_retries": 2}, owner=OWNER))
 
     result = await world.cycle()
 

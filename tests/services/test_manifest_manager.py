@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gandy.events import CycleEnded, DeadLettered, EventBus, OccurrencesQueued
 from gandy.model.declaration import Declarations
-from gandy.model.schedule import Cron, Manual
+from gandy.model.schedule import Cron, Dependent, Manual
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
 from gandy.services.wakeups import Wakeups
@@ -134,7 +134,8 @@ async def test_a_server_that_does_not_get_the_lock_skips_the_cycle_and_does_not_
 
 async def test_a_refused_declaration_does_not_stop_the_evaluation(world: World) -> None:
     await world.seed(manifest("theirs"), owner="warehouse")
-    watched, stop = Watched(world, manifest("theirs")), asyncio.Event()
+    refused = manifest("child", schedule=Dependent("theirs"))  # of another application
+    watched, stop = Watched(world, refused), asyncio.Event()
     running = asyncio.create_task(watched.service.run(stop))
 
     await eventually(lambda: count_is(world, 1), "what was there is evaluated all the same")
@@ -167,7 +168,7 @@ async def failed(watched: Watched) -> bool:
 async def test_a_run_past_its_deadline_is_stopped_at_once_in_this_process(world: World) -> None:
     watched = Watched(world, manifest(schedule=Manual(), timeout=timedelta(minutes=1)))
     await watched.service.seed()
-    await world.database.run(trigger("report"))
+    await world.database.run(trigger("report", owner=OWNER))
     (run,) = await world.claim()
     world.advance(minutes=2)
 

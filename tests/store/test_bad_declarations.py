@@ -70,15 +70,19 @@ async def test_what_was_seeded_before_and_is_refused_now_is_not_taken_for_remove
 
 
 @pytest.mark.parametrize("count", [1, 3])
-async def test_what_another_application_owns_is_named_however_many_they_are(world: World, count: int) -> None:
-    theirs = [manifest(f"theirs-{number}") for number in range(count)]
-    await world.seed(*theirs, owner="warehouse")
+async def test_those_that_follow_another_applications_are_named_however_many_they_are(
+    world: World, count: int
+) -> None:
+    await world.seed(*(manifest(f"theirs-{number}") for number in range(count)), owner="warehouse")
+    followers = [
+        manifest(f"child-{number}", schedule=Dependent(f"theirs-{number}")) for number in range(count)
+    ]
 
-    result = await seed_of(world, *theirs, manifest("mine"))
-    only = await seed_of(world, *theirs)
+    result = await seed_of(world, *followers, manifest("mine"))
+    only = await seed_of(world, *followers)
 
     assert len(result.refused) == len(only.refused) == count
-    assert all("warehouse" in each.problem for each in result.refused)
+    assert all("theirs-" in each.problem for each in result.refused)
     assert "mine" in seeded(world)
 
 

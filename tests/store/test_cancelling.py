@@ -26,7 +26,7 @@ from gandy.store.runs import read_cancellations
 from gandy.store.triggers import trigger
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.support.reaping import reap_lost
-from tests.support.world import OWNER, SPANS, WORKER, manifest, open_world
+from tests.support.world import OWNER, OWNERS, SPANS, WORKER, manifest, open_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,7 +63,7 @@ async def queue(world: World, count: int = 1, *, key: str | None = None, group: 
 
 
 async def cancel(world: World, *ids: int) -> CancelResult:
-    return await world.database.run(cancel_jobs(ids, SPANS))
+    return await world.database.run(cancel_jobs(ids, SPANS, owners=OWNERS))
 
 
 async def make_pending(world: World) -> list[ClaimedRun]:
@@ -259,17 +259,17 @@ async def test_a_manifest_is_cancelled_with_its_run_and_its_waiting_entry(world:
     await world.seed(manifest())
     await world.cycle()
     (run,) = await world.claim()
-    waiting = await world.database.run(trigger("report"))
+    waiting = await world.database.run(trigger("report", owner=OWNER))
 
-    owner, ids = await world.database.run(find_manifest_jobs("report"))
+    ids = await world.database.run(find_manifest_jobs("report", owner=OWNER))
 
-    assert (owner, ids) == (OWNER, [run.id, waiting.id])
+    assert ids == [run.id, waiting.id]
     assert await cancel(world, *ids) == CancelResult(cancelled=(waiting.id,), asked=(run.id,))
 
 
 async def test_a_manifest_that_is_not_there_is_named(world: World) -> None:
     with pytest.raises(ManifestNotFoundError, match="nowhere"):
-        await world.database.run(find_manifest_jobs("nowhere"))
+        await world.database.run(find_manifest_jobs("nowhere", owner=OWNER))
 
 
 async def test_a_walk_over_a_group_finds_what_waits_and_runs_and_nothing_that_comes_later(
@@ -278,8 +278,7 @@ async def test_a_walk_over_a_group_finds_what_waits_and_runs_and_nothing_that_co
     first = await queue(world, 5, group="etl")
     await world.database.run(dispatch(request(WORKER, limit=2)))
     await queue(world, 1, group="other")
-    group = world.rows("SELECT id FROM manifest_group WHERE name = 'etl'")[0]["id"]
-    walk = await world.database.run(begin_group_walk(group))
+    walk = await world.database.run(begin_group_walk(OWNER, "etl"))
     await queue(world, 1, group="etl")
 
     found = await world.database.run(next_group_jobs(walk, 100))
@@ -304,7 +303,7 @@ async def test_a_claim_that_meets_a_cancellation_finds_nothing(world: World) -> 
     (entry,) = await queue(world)
     async with other_connection(world) as other:
         async with other.transaction() as cancelling:
-            await cancelling.run(cancel_jobs([entry], SPANS))
+            await cancelling.run(cancel_jobs([entry], SPANS, owners=OWNERS))
             claiming = asyncio.create_task(world.database.run(dispatch(request(WORKER))))
         claimed = await claiming
 
@@ -337,7 +336,9 @@ async def test_many_cancellations_and_claims_at_once_leave_every_job_in_one_hand
     ids = await queue(world, 60)
     async with other_connection(world) as other:
         halves = [ids[:40], ids[20:]]
-        cancels = asyncio.gather(*(world.database.run(cancel_jobs(half, SPANS)) for half in halves))
+        cancels = asyncio.gather(
+            *(world.database.run(cancel_jobs(half, SPANS, owners=OWNERS)) for half in halves)
+        )
         claims = [other.run(dispatch(request(f"worker-{number}", limit=7))) for number in range(6)]
         claimed = await asyncio.gather(*claims)
         one, two = await cancels

@@ -8,6 +8,7 @@ import pytest
 
 from gandy.errors import RequeueInputConflictError, RunNotFoundError, RunNotOverError
 from gandy.model.operator import Operator
+from gandy.model.owners import OneOwner
 from gandy.model.run import TrainState
 from gandy.store.audit import list_deeds
 from gandy.store.dead_letters import (
@@ -24,7 +25,7 @@ from gandy.store.groups import override_group
 from gandy.store.letter_listing import LetterFilter, list_letters
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.triggers import trigger
-from tests.support.world import OWNER, manifest, open_world
+from tests.support.world import OWNER, OWNERS, manifest, open_world
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -61,7 +62,7 @@ async def park_manifest(world: World) -> int:
 
 
 async def requeue(world: World, *ids: int, operator: Operator = ADA) -> RequeueResult:
-    return await world.database.run(requeue_letters(ids, operator))
+    return await world.database.run(requeue_letters(ids, operator, owners=OWNERS))
 
 
 def letter(world: World, letter_id: int) -> dict[str, Any]:
@@ -102,7 +103,7 @@ async def test_a_job_that_fails_again_after_its_requeue_is_parked_anew(world: Wo
 async def test_an_edited_input_takes_the_place_of_the_one_that_failed(world: World) -> None:
     (parked,) = await park_jobs(world)
 
-    await world.database.run(requeue_letters([parked], ADA, input_json='{"n":42}'))
+    await world.database.run(requeue_letters([parked], ADA, input_json='{"n":42}', owners=OWNERS))
 
     (run,) = await world.claim()
     assert run.input_json == '{"n":42}'
@@ -134,7 +135,7 @@ async def test_a_requeue_finds_a_free_attempt_where_the_occurrence_was_tried_mor
 
 async def test_an_entry_that_already_waits_serves_and_is_linked(world: World) -> None:
     parked = await park_manifest(world)
-    waiting = await world.database.run(trigger("report"))
+    waiting = await world.database.run(trigger("report", owner=OWNER))
 
     (done,) = (await requeue(world, parked)).requeued
 
@@ -145,10 +146,10 @@ async def test_an_entry_that_already_waits_serves_and_is_linked(world: World) ->
 
 async def test_an_edited_input_is_not_lost_to_an_entry_that_waits_with_another(world: World) -> None:
     parked = await park_manifest(world)
-    waiting = await world.database.run(trigger("report"))
+    waiting = await world.database.run(trigger("report", owner=OWNER))
 
     with pytest.raises(RequeueInputConflictError) as caught:
-        await world.database.run(requeue_letters([parked], ADA, input_json='{"month":2}'))
+        await world.database.run(requeue_letters([parked], ADA, input_json='{"month":2}', owners=OWNERS))
 
     assert caught.value.entry_id == waiting.id
     assert letter(world, parked)["status"] == "awaiting_intervention"
@@ -176,7 +177,9 @@ async def test_a_requeued_job_respects_its_groups_switch(world: World) -> None:
 async def test_an_acknowledged_letter_forgives_its_manifest_and_runs_nothing(world: World) -> None:
     parked = await park_manifest(world)
 
-    result = await world.database.run(acknowledge_letters([parked], ADA, "the supplier was down"))
+    result = await world.database.run(
+        acknowledge_letters([parked], ADA, "the supplier was down", owners=OWNERS)
+    )
 
     assert result == AcknowledgeResult(acknowledged=(parked,))
     row = letter(world, parked)
@@ -190,7 +193,7 @@ async def test_an_acknowledged_letter_forgives_its_manifest_and_runs_nothing(wor
 
 async def test_letters_that_are_resolved_or_unknown_are_told_apart(world: World) -> None:
     first, second = await park_jobs(world, 2)
-    await world.database.run(acknowledge_letters([first], ADA, "seen"))
+    await world.database.run(acknowledge_letters([first], ADA, "seen", owners=OWNERS))
 
     result = await requeue(world, first, second, 777)
 
@@ -203,7 +206,7 @@ async def test_of_two_operators_at_once_one_resolves_the_letter(world: World, ki
     parked = (await park_jobs(world))[0] if kind == "job" else await park_manifest(world)
     other = await open_world(world.url, world.clock.now)
     async with other.database.transaction() as first:
-        mine = await first.run(requeue_letters([parked], ADA))
+        mine = await first.run(requeue_letters([parked], ADA, owners=OWNERS))
         racing = asyncio.create_task(requeue(world, parked, operator=GRACE))
     theirs = await racing
     await other.database.close()
@@ -221,7 +224,7 @@ async def test_many_operators_at_once_queue_every_letter_once(world: World) -> N
     parts = (letters, letters[::-1], letters[10:])
 
     acknowledging = asyncio.create_task(
-        world.database.run(acknowledge_letters(letters[:10], GRACE, "enough"))
+        world.database.run(acknowledge_letters(letters[:10], GRACE, "enough", owners=OWNERS))
     )
     requeues = await asyncio.gather(*(requeue(each, *part) for each, part in zip(others, parts, strict=True)))
     acknowledged = await acknowledging
@@ -237,9 +240,9 @@ async def test_many_operators_at_once_queue_every_letter_once(world: World) -> N
 async def test_a_resolution_is_in_the_trail_with_its_actor_and_face(world: World) -> None:
     first, second = await park_jobs(world, 2)
     await requeue(world, first)
-    await world.database.run(acknowledge_letters([second], GRACE, "seen"))
+    await world.database.run(acknowledge_letters([second], GRACE, "seen", owners=OWNERS))
 
-    deeds = (await world.database.read(list_deeds())).rows
+    deeds = (await world.database.read(list_deeds(owners=OWNERS))).rows
 
     assert [(deed.actor, deed.face, deed.action, deed.subject) for deed in deeds] == [
         ("grace", "dashboard", "acknowledge dead letter", f"dead letter {second}"),
@@ -251,22 +254,27 @@ async def test_a_resolution_is_in_the_trail_with_its_actor_and_face(world: World
 async def test_what_resolves_nothing_leaves_no_trail(world: World) -> None:
     await requeue(world, 777)
 
-    assert (await world.database.read(list_deeds())).rows == []
+    assert (await world.database.read(list_deeds(owners=OWNERS))).rows == []
 
 
 async def test_letters_are_listed_by_pages_and_filters(world: World) -> None:
     invoices = await park_jobs(world, 3)
     await park_jobs(world, 1, train="SendReminder")
-    await world.database.run(acknowledge_letters([invoices[0]], ADA, "seen"))
+    await world.database.run(acknowledge_letters([invoices[0]], ADA, "seen", owners=OWNERS))
 
-    page = (await world.database.read(list_letters(LetterFilter(train="SendInvoice", limit=2)))).rows
+    page = (
+        await world.database.read(list_letters(LetterFilter(train="SendInvoice", limit=2), owners=OWNERS))
+    ).rows
     older = LetterFilter(train="SendInvoice", before=page[-1].id)
-    rest = (await world.database.read(list_letters(older))).rows
-    awaiting = (await world.database.read(list_letters(LetterFilter(status="awaiting_intervention")))).rows
+    rest = (await world.database.read(list_letters(older, owners=OWNERS))).rows
+    awaiting = (
+        await world.database.read(list_letters(LetterFilter(status="awaiting_intervention"), owners=OWNERS))
+    ).rows
 
     assert [row.id for row in (*page, *rest)] == invoices[::-1]
     assert len(awaiting) == 3
-    assert (await world.database.read(list_letters(LetterFilter(owner="somebody else")))).rows == []
+    others = OneOwner("somebody else")
+    assert (await world.database.read(list_letters(LetterFilter(), owners=others))).rows == []
 
 
 async def test_a_walk_ends_where_the_letters_were_when_it_began(world: World) -> None:
@@ -275,19 +283,19 @@ async def test_a_walk_ends_where_the_letters_were_when_it_began(world: World) ->
     await requeue(world, first)
     await world.fail()
 
-    assert await world.database.read(next_awaiting(walk, LetterFilter())) == []
+    assert await world.database.read(next_awaiting(walk, LetterFilter(), owners=OWNERS)) == []
     later = await world.database.read(begin_letter_walk())
-    assert len(await world.database.read(next_awaiting(later, LetterFilter()))) == 1
+    assert len(await world.database.read(next_awaiting(later, LetterFilter(), owners=OWNERS))) == 1
 
 
 async def test_one_letter_is_read_with_its_manifest(world: World) -> None:
     parked = await park_manifest(world)
 
-    found = await world.database.read(load_letter(parked))
+    found = await world.database.read(load_letter(parked, owners=OWNERS))
 
     assert found is not None
     assert (found.manifest, found.group_name, found.train) == ("report", "default", "MakeReport")
-    assert await world.database.read(load_letter(777)) is None
+    assert await world.database.read(load_letter(777, owners=OWNERS)) is None
 
 
 async def test_a_run_of_a_manifest_is_run_again_beside_its_schedule(world: World) -> None:
@@ -296,7 +304,7 @@ async def test_a_run_of_a_manifest_is_run_again_beside_its_schedule(world: World
     (run,) = await world.claim()
     await world.finish(run)
 
-    again = await world.database.run(queue_rerun(run.id))
+    again = await world.database.run(queue_rerun(run.id, owners=OWNERS))
 
     row = entry(world, again.id)
     assert (row["manifest_id"], row["origin"], row["parent_id"], row["max_retries"]) == (
@@ -316,7 +324,7 @@ async def test_a_retry_of_a_repeated_run_still_names_the_run_that_it_repeats(wor
     await world.cycle()
     (run,) = await world.claim()
     await world.finish(run)
-    await world.database.run(queue_rerun(run.id, input_json='{"month":3}'))
+    await world.database.run(queue_rerun(run.id, input_json='{"month":3}', owners=OWNERS))
 
     assert await world.fail() == 1
 
@@ -330,8 +338,8 @@ async def test_only_what_is_over_can_be_run_again(world: World) -> None:
     (run,) = await world.claim()
 
     with pytest.raises(RunNotOverError, match="in_progress"):
-        await world.database.run(queue_rerun(run.id))
+        await world.database.run(queue_rerun(run.id, owners=OWNERS))
     with pytest.raises(RunNotFoundError):
-        await world.database.run(queue_rerun(777))
+        await world.database.run(queue_rerun(777, owners=OWNERS))
     await world.finish(run, state=TrainState.FAILED)
-    assert (await world.database.run(queue_rerun(run.id))).repeats == run.id
+    assert (await world.database.run(queue_rerun(run.id, owners=OWNERS))).repeats == run.id

@@ -180,7 +180,7 @@ async def test_an_entry_that_meets_the_finishing_transaction_is_neither_held_nor
 async def test_a_trigger_that_meets_the_finishing_transaction_is_ready_afterwards(world: World) -> None:
     run = await _active(world)
     if world.database.dialect == "sqlite":
-        waiting = await world.database.run(trigger("report"))
+        waiting = await world.database.run(trigger("report", owner=OWNER))
         assert gates(world) == ["manifest"]
         await world.database.run(finish_runs([ended(run)], RULES))
         assert (await world.database.run(dispatch(ask()))).ids == (waiting.id,)
@@ -188,7 +188,7 @@ async def test_a_trigger_that_meets_the_finishing_transaction_is_ready_afterward
     other = await second_connection(world)
     async with world.database.transaction() as transaction:
         await transaction.run(finish_runs([ended(run)], RULES))
-        triggering = asyncio.create_task(other.run(trigger("report")))
+        triggering = asyncio.create_task(other.run(trigger("report", owner=OWNER)))
         await eventually(lambda: is_somebody_waiting(world), "the trigger waits for the manifest")
     triggered = await triggering
     await other.close()
@@ -202,13 +202,13 @@ async def test_the_end_of_a_run_that_meets_the_triggering_transaction_lets_the_t
 ) -> None:
     run = await _active(world)
     if world.database.dialect == "sqlite":
-        await world.database.run(trigger("report"))
+        await world.database.run(trigger("report", owner=OWNER))
         await world.database.run(finish_runs([failed(run)], RULES))
         assert gates(world) == ["open"]
         return
     other = await second_connection(world)
     async with world.database.transaction() as transaction:
-        triggered = await transaction.run(trigger("report"))
+        triggered = await transaction.run(trigger("report", owner=OWNER))
         finishing = asyncio.create_task(other.run(finish_runs([failed(run)], RULES)))
         await eventually(lambda: is_somebody_waiting(world), "the finish waits for the manifest")
     result = await finishing

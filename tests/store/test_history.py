@@ -13,7 +13,7 @@ from gandy.store.finishing import finish_runs
 from gandy.store.logs import LogRow, keep_logs, load_logs, settle_logs, write_live_logs
 from gandy.store.runs import ProgressRow, RunStart, find_job, load_run, report_progress, start_run
 from tests.store.work import RULES, WORKER, ask, count, ended, failed, queue, run_row
-from tests.support.world import OWNER, open_world
+from tests.support.world import OWNER, OWNERS, open_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -83,12 +83,12 @@ async def test_a_run_is_in_one_place_only_whatever_became_of_it(today: World) ->
 
 async def test_a_job_is_found_wherever_it_stands(today: World) -> None:
     queued = await queue(today, '{"sku": 1}')
-    waiting = await today.database.read(find_job(queued.ids[0]))
+    waiting = await today.database.read(find_job(queued.ids[0], owners=OWNERS))
     (run,) = (await today.database.run(dispatch(ask()))).runs
-    running = await today.database.read(find_job(run.id))
+    running = await today.database.read(find_job(run.id, owners=OWNERS))
     await today.database.run(finish_runs([ended(run, output_json='{"sold": true}')], RULES))
-    over = await today.database.read(find_job(run.id))
-    nobody = await today.database.read(find_job(987_654))
+    over = await today.database.read(find_job(run.id, owners=OWNERS))
+    nobody = await today.database.read(find_job(987_654, owners=OWNERS))
 
     assert [view.state for view in (waiting, running, over) if view] == ["queued", "in_progress", "completed"]
     assert over is not None
@@ -100,7 +100,7 @@ async def test_a_failed_run_says_what_went_wrong(today: World) -> None:
     run = await _running(today)
     await today.database.run(finish_runs([failed(run)], RULES))
 
-    row = await today.database.read(load_run(run.id))
+    row = await today.database.read(load_run(run.id, owners=OWNERS))
 
     assert row is not None
     assert (row.failure_junction, row.failure_exception, row.failure_reason) == ("work", "ValueError", "no")
@@ -154,8 +154,8 @@ async def test_lines_are_read_page_by_page(today: World) -> None:
     run = await _running(today)
     await today.database.run(write_live_logs([_line(today, run, str(number)) for number in range(5)]))
 
-    first = await today.database.read(load_logs(run.id, limit=3))
-    rest = await today.database.read(load_logs(run.id, after=first[-1].id, limit=3))
+    first = await today.database.read(load_logs(run.id, limit=3, owners=OWNERS))
+    rest = await today.database.read(load_logs(run.id, after=first[-1].id, limit=3, owners=OWNERS))
 
     assert [row.message for row in first + rest] == ["0", "1", "2", "3", "4"]
     assert first[0].created_at == today.clock.now
@@ -219,7 +219,7 @@ def _line(world: World, run: ClaimedRun, text: str) -> LogRow:
 
 
 async def _lines(world: World, run_id: int) -> list[str]:
-    return [row.message for row in await world.database.read(load_logs(run_id))]
+    return [row.message for row in await world.database.read(load_logs(run_id, owners=OWNERS))]
 
 
 def _has_partitions(world: World) -> bool:

@@ -9,7 +9,7 @@ from gandy.store.logs import LogRow, keep_logs, load_logs, settle_logs, write_li
 from gandy.store.report_writing import keep_last_lines, write_reports
 from gandy.store.runs import JobView, ProgressRow, RunStart, StartedRun, find_job, load_run, start_run
 from tests.support.poison import poison
-from tests.support.world import OWNER, SPANS, START, WORKER
+from tests.support.world import OWNER, OWNERS, SPANS, START, WORKER
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -26,7 +26,7 @@ def lines(run: StartedRun, *messages: str, fence: int | None = None) -> list[Log
 
 
 async def messages(world: World, run: StartedRun) -> list[str]:
-    return [row.message for row in await world.database.read(load_logs(run.id))]
+    return [row.message for row in await world.database.read(load_logs(run.id, owners=OWNERS))]
 
 
 async def test_lines_of_a_run_that_goes_on_are_kept_in_their_order(world: World) -> None:
@@ -82,9 +82,11 @@ async def test_lines_of_a_run_whose_end_was_refused_are_dropped(world: World) ->
 
 
 async def test_a_job_is_found_wherever_it_stands(world: World) -> None:
-    assert await world.database.read(find_job(12_345)) is None
+    assert await world.database.read(find_job(12_345, owners=OWNERS)) is None
     run = await world.database.run(start_run(LOCAL))
-    assert await world.database.read(find_job(run.id)) == JobView(run.id, "Report", "in_progress")
+    assert await world.database.read(find_job(run.id, owners=OWNERS)) == JobView(
+        run.id, "Report", "in_progress"
+    )
 
     end = RunEnd(
         id=run.id,
@@ -95,8 +97,10 @@ async def test_a_job_is_found_wherever_it_stands(world: World) -> None:
         output_json="42",
     )
     await world.database.run(finish_runs([end], RULES))
-    assert await world.database.read(find_job(run.id)) == JobView(run.id, "Report", "completed", output="42")
-    kept = await world.database.read(load_run(run.id))
+    assert await world.database.read(find_job(run.id, owners=OWNERS)) == JobView(
+        run.id, "Report", "completed", output="42"
+    )
+    kept = await world.database.read(load_run(run.id, owners=OWNERS))
     assert kept is not None
     assert kept.keep_until == START + SPANS.completed
 

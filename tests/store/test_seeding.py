@@ -9,7 +9,6 @@ from gandy.errors import (
     DependencyCycleError,
     ExcludedInstantError,
     ManifestDeclaredError,
-    ManifestOwnedElsewhereError,
     ParentNotFoundError,
 )
 from gandy.model.declaration import BatchDeclaration, GroupDeclaration
@@ -97,20 +96,30 @@ async def test_an_application_that_declares_nothing_prunes_nothing(world: World)
     assert world.manifest()["orphaned_at"] is None
 
 
-async def test_another_owners_manifests_are_not_pruned_and_their_ids_are_refused(world: World) -> None:
-    await world.seed(manifest("theirs"), owner="warehouse")
-    await world.seed(manifest("ours"))
+async def test_another_owners_manifests_are_not_pruned_and_their_ids_can_be_used_too(world: World) -> None:
+    await world.seed(manifest("theirs"), manifest("both"), owner="warehouse")
+    await world.seed(manifest("ours"), manifest("both"))
 
     assert world.manifest("theirs")["orphaned_at"] is None
-    with pytest.raises(ManifestOwnedElsewhereError, match="warehouse"):
-        await world.seed(manifest("ours"), manifest("theirs"))
+    both = world.rows("SELECT owner, orphaned_at FROM manifest WHERE external_id = 'both' ORDER BY owner")
+    assert both == [{"owner": OWNER, "orphaned_at": None}, {"owner": "warehouse", "orphaned_at": None}]
+
+
+async def test_a_manifest_follows_only_those_of_its_own_application(world: World) -> None:
+    await world.seed(manifest("theirs"), owner="warehouse")
+    child = manifest("child", schedule=Dependent("theirs"))
+
+    with pytest.raises(ParentNotFoundError, match="theirs"):
+        await world.seed(child)
+
+    await world.seed(manifest("theirs"), child)
+    (link,) = world.rows("SELECT p.owner FROM manifest c JOIN manifest p ON p.id = c.depends_on_manifest_id")
+    assert link == {"owner": OWNER}
 
 
 async def test_a_refused_seeding_writes_nothing_at_all(world: World) -> None:
-    await world.seed(manifest("theirs"), owner="warehouse")
-
-    with pytest.raises(ManifestOwnedElsewhereError):
-        await world.seed(manifest("ours"), manifest("theirs"))
+    with pytest.raises(ParentNotFoundError):
+        await world.seed(manifest("ours"), manifest("child", schedule=Dependent("nowhere")))
 
     assert world.rows("SELECT 1 AS one FROM manifest WHERE external_id = 'ours'") == []
 

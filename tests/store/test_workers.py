@@ -20,7 +20,7 @@ from gandy.store.workers import (
 )
 from tests.store.work import RULES, SPANS, TRAINS, WORKER, ask, ended, gates, queue, run_row
 from tests.support.reaping import reap_lost
-from tests.support.world import OWNER, START
+from tests.support.world import OWNER, OWNERS, START
 
 if TYPE_CHECKING:
     from tests.support.world import World
@@ -116,12 +116,12 @@ async def test_a_draining_worker_hears_it_with_its_next_renewal_and_finishes_wha
     await queue(world)
     (run,) = (await world.database.run(dispatch(ask()))).runs
 
-    assert await world.database.run(drain_worker(WORKER)) == OWNER
+    assert await world.database.run(drain_worker(WORKER, owners=OWNERS)) == OWNER
 
     assert await world.database.run(renew_lease(_renewal(busy=1))) == "draining"
     assert (await world.database.run(finish_runs([ended(run)], RULES))).refused == ()
-    assert await world.database.run(drain_worker(WORKER)) is None
-    assert await world.database.run(drain_worker("nobody")) is None
+    assert await world.database.run(drain_worker(WORKER, owners=OWNERS)) is None
+    assert await world.database.run(drain_worker("nobody", owners=OWNERS)) is None
 
 
 async def test_a_worker_is_not_stopped_while_a_run_of_it_is_open(world: World) -> None:

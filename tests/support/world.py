@@ -17,6 +17,7 @@ from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
 from gandy.clock import ManualClock
 from gandy.model.declaration import Declarations, ManifestDeclaration
+from gandy.model.owners import OneOwner
 from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
 from gandy.model.schedule import Interval
 from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from gandy.store.seeding import SeedResult
 
 OWNER = "shop"
+OWNERS = OneOwner(OWNER)
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WORKER = "worker-1"
 SPANS = RetentionSpans(timedelta(days=7), timedelta(days=30), timedelta(days=30))

@@ -102,7 +102,7 @@ async def test_entries_that_the_claim_would_refuse_use_up_no_capacity(world: Wor
     await world.cycle()
     await world.claim(limit=1)
     active = "busy" if world.manifest("busy")["active_run_id"] else "paused"
-    await world.database.run(trigger(active))
+    await world.database.run(trigger(active, owner=OWNER))
     idle = "paused" if active == "busy" else "busy"
     await world.seed(*(manifest(name, priority=31, is_enabled=name != idle) for name in ("busy", "paused")))
     await queue(world, *[None] * 5, train="Elsewhere", priority=31)

@@ -17,7 +17,7 @@ from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worke
 from tests.store.work import SPANS, TRAINS, WORKER, ask, queue, run_row
 from tests.support.reaping import reap_lost
 from tests.support.waiting import eventually
-from tests.support.world import OWNER, manifest
+from tests.support.world import OWNER, OWNERS, manifest
 
 if TYPE_CHECKING:
     from gandy.train.hooks import HookEvent
@@ -60,7 +60,7 @@ async def test_a_success_is_counted_although_somebody_cancelled_just_before_it(w
     await world.seed(manifest(), manifest("after", schedule=Dependent("report")))
     await world.cycle()
     (run,) = await world.claim()
-    await world.database.run(cancel_jobs([run.id], SPANS))
+    await world.database.run(cancel_jobs([run.id], SPANS, owners=OWNERS))
     row = run_row(world, run.id)
     assert row is not None
     assert row["cancellation_requested"]
@@ -158,7 +158,7 @@ async def test_the_end_of_a_run_that_was_cancelled_in_a_worker_is_recorded(
     async with shop.app, shop.app.running(services=("worker",)):
         job = await shop.app.enqueue(shop.wait_for_ever)
         await shop.begun.wait()
-        await world.database.run(cancel_jobs([job.id], SPANS))
+        await world.database.run(cancel_jobs([job.id], SPANS, owners=OWNERS))
 
         async def is_over() -> bool:
             return ended(world, job.id) is not None

@@ -16,9 +16,13 @@ _BEGINNING: Final = """\
 
 <!-- Written by `python -m tools.references`; a test compares. -->
 
-`gandy [--app MODULE:NAME] [--database URL] COMMAND`. The application and the database may also be named by
-`GANDY_APP` and `GANDY_DATABASE_URL`, or in `gandy.toml`.
+`gandy [--app MODULE:NAME] [--database URL] [--owner NAME | --all-owners] COMMAND`. The application and the
+database may also be named by `GANDY_APP` and `GANDY_DATABASE_URL`, or in `gandy.toml`.
 
+- A command sees and changes what belongs to one owner: the application, or the one that `--owner` names.
+  `--all-owners` takes all of them together; listings then have a column `owner`, and a name that several
+  owners use is refused. Without an application a command needs one of the two; `lifecycle`, `migrate`,
+  `doctor`, `config`, `init` and `demo` do not.
 - Listings are tables for people; with `--json`, stdout is JSON and nothing else. Messages go to stderr.
 - Exit codes: 0 done, 1 it failed or something was found, 2 the call was wrong.
 - Durations are written with their units: `250ms`, `90s`, `30m`, `1h30m`, `7d`, `2w`.

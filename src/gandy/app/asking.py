@@ -75,7 +75,7 @@ class Asking:
         manifest = yield from lock_manifest(external_id, owner=self._owner)
         definition = self._registry.get(manifest.train)
         text = None if isinstance(value, NotGiven) else definition.input.encode(value)
-        triggered = yield from trigger(external_id, delay=delay, input_json=text)
+        triggered = yield from trigger(external_id, owner=self._owner, delay=delay, input_json=text)
         return Job(
             triggered.id,
             train=definition.name,

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from gandy.errors import JobCancelledError, JobFailedError, JobNotFoundError, JobTimeoutError
+from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import TrainState
 from gandy.settings.bounds import check
 from gandy.store.runs import JobView, find_job
@@ -64,7 +65,7 @@ class Job(Generic[Out]):
         return self._value(view)
 
     async def _find(self, attempt: int) -> JobView:
-        view = await self._read(find_job(attempt))
+        view = await self._read(find_job(attempt, ALL_OWNERS))  # its own enqueue gave it the id
         if view is None:
             raise JobNotFoundError(self.id)
         return view

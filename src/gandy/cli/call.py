@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gandy.errors import AppNotGivenError
+from gandy.errors import AppNotGivenError, OtherOwnerError
+from gandy.model.owners import ALL_OWNERS, OneOwner
 
 if TYPE_CHECKING:
     from gandy.app import Gandy
+    from gandy.model.owners import Owners
     from gandy.settings import DatabaseSettings, LoadedSettings
 
 
@@ -21,6 +23,8 @@ class Call:
 
     app_reference: str | None
     database: str | None
+    owner: str | None = None
+    all_owners: bool = False
 
     @property
     def keywords(self) -> dict[str, dict[str, object]]:
@@ -38,6 +42,8 @@ class Call:
         app = self.find_app()
         if app is None:
             raise AppNotGivenError
+        if self.all_owners or self.owner not in {None, app.name}:
+            raise OtherOwnerError(app.name)
         return app
 
     def find_app(self) -> Gandy | None:
@@ -53,6 +59,17 @@ class Call:
         app = load_app(reference, directory=directory)
         app.configure(self.keywords)
         return app
+
+    def named_owners(self, app: Gandy | None) -> Owners | None:
+        """Say whose rows the options mean: the application's own by default; None: they do not say."""
+        if self.all_owners:
+            return ALL_OWNERS
+        name = self.owner or (app.name if app else None)
+        return None if name is None else OneOwner(name)
+
+    def columns(self, *columns: str) -> tuple[str, ...]:
+        """Name the columns of a listing; the owner is one of them where there may be several."""
+        return ("owner", *columns) if self.all_owners else columns
 
     def database_settings(self) -> DatabaseSettings:
         """Find the database of the application, or of the settings where none is named."""

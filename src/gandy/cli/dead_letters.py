@@ -63,12 +63,10 @@ def list_letters(
     found = with_session(
         call,
         lambda session: _desk(session).list(
-            LetterFilter(
-                owner=session.owner, train=train, manifest=manifest, status=wanted, before=before, limit=limit
-            )
+            LetterFilter(train=train, manifest=manifest, status=wanted, before=before, limit=limit)
         ),
     )
-    emit_listing(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json)
 
 
 @dead_letters.command(epilog=example("gandy dead-letters show 42"))
@@ -111,8 +109,7 @@ def requeue(
     async def work(session: Session) -> RequeueResult:
         desk = _desk(session)
         if everything:
-            own = _owned(session, wanted)
-            return await desk.requeue_all(own, input_json=text, progress=_tell_progress)
+            return await desk.requeue_all(wanted, input_json=text, progress=_tell_progress)
         return await desk.requeue(letter_ids, input_json=text)
 
     result = with_session(call, work)
@@ -154,7 +151,7 @@ def acknowledge(
     async def work(session: Session) -> AcknowledgeResult:
         desk = _desk(session)
         if everything:
-            return await desk.acknowledge_all(_owned(session, wanted), note, progress=_tell_progress)
+            return await desk.acknowledge_all(wanted, note, progress=_tell_progress)
         return await desk.acknowledge(letter_ids, note)
 
     result = with_session(call, work)
@@ -174,12 +171,8 @@ def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everythi
 
 
 def _count(call: Call, wanted: LetterFilter) -> str:
-    found = with_session(call, lambda session: _desk(session).count_awaiting(_owned(session, wanted)))
+    found = with_session(call, lambda session: _desk(session).count_awaiting(wanted))
     return f"{found.value} or more" if found.is_at_least else str(found.value)
-
-
-def _owned(session: Session, wanted: LetterFilter) -> LetterFilter:
-    return LetterFilter(owner=session.owner, train=wanted.train, manifest=wanted.manifest)
 
 
 def _explain(result: RequeueResult | AcknowledgeResult) -> int:
@@ -196,4 +189,6 @@ def _tell_progress(done: int) -> None:
 
 
 def _desk(session: Session) -> DeadLetterDesk:
-    return DeadLetterDesk(session.database, local_operator("cli"), registry=session.registry)
+    return DeadLetterDesk(
+        session.database, local_operator("cli"), owners=session.owners, registry=session.registry
+    )

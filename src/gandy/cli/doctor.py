@@ -10,6 +10,7 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
 from gandy.cli.output import emit_json, say
 from gandy.desk.doctor import Doctor, Report
+from gandy.model.owners import ALL_OWNERS
 
 _FOUND = 1
 
@@ -27,10 +28,11 @@ def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
     """
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
+    owners = call.named_owners(app) or ALL_OWNERS
     physician = (
-        Doctor(settings)
+        Doctor(settings, owners=owners)
         if app is None
-        else Doctor(settings, owner=app.name, registry=app.registry, contracts=app.contracts)
+        else Doctor(settings, owners=owners, registry=app.registry, contracts=app.contracts)
     )
     report = asyncio.run(physician.examine())
     if as_json:

@@ -31,7 +31,7 @@ def groups() -> None:
 def list_groups(call: Call, *, prefix: str, after: str, limit: int, as_json: bool) -> None:
     """List groups by name."""
     found = with_session(call, lambda session: _desk(session).list(prefix=prefix, after=after, limit=limit))
-    emit_rows(found, _COLUMNS, as_json=as_json)
+    emit_rows(found, call.columns(*_COLUMNS), as_json=as_json)
 
 
 @groups.command(epilog=example("gandy groups show etl"))
@@ -102,4 +102,4 @@ def cancel(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
 
 
 def _desk(session: Session) -> GroupDesk:
-    return GroupDesk(session.database, local_operator("cli"), owner=session.owner)
+    return GroupDesk(session.database, local_operator("cli"), owners=session.owners)

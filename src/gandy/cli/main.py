@@ -123,8 +123,14 @@ def _refuse_broken_text(args: list[str]) -> None:
     metavar="URL",
     help="The database; else what the application says, GANDY_DATABASE_URL or gandy.toml.",
 )
+@click.option("--owner", metavar="NAME", help="Whose rows: those of this application.")
+@click.option("--all-owners", is_flag=True, help="Whose rows: those of every application in the database.")
 @click.version_option(package_name="gandy", message="gandy %(version)s")
 @click.pass_context
-def main(ctx: click.Context, app: str | None, database: str | None) -> None:
+def main(
+    ctx: click.Context, *, app: str | None, database: str | None, owner: str | None, all_owners: bool
+) -> None:
     """Run jobs on your own database, and keep its tables from growing without bound."""
-    ctx.obj = Call(app_reference=app, database=database)
+    if owner is not None and all_owners:
+        raise click.UsageError("--owner and --all-owners exclude each other")
+    ctx.obj = Call(app_reference=app, database=database, owner=owner, all_owners=all_owners)

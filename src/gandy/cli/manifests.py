@@ -63,7 +63,6 @@ def list_manifests(
         call,
         lambda session: _desk(session).list(
             ManifestFilter(
-                owner=session.owner,
                 prefix=prefix,
                 group=group,
                 train=train,
@@ -74,7 +73,7 @@ def list_manifests(
             )
         ),
     )
-    emit_listing(found, _COLUMNS, as_json=as_json, option="--after")
+    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json, option="--after")
 
 
 @manifests.command(epilog=example("gandy manifests show report --json"))
@@ -174,7 +173,10 @@ def delete(call: Call, external_id: str, *, yes: bool) -> None:
 @pass_call
 def preview(call: Call, external_id: str, *, count: int, as_json: bool) -> None:
     """List the next instants: jitter applied, exclusions and changes of the clocks marked."""
-    found = with_session(call, lambda session: preview_manifest(session.database, external_id, count))
+    found = with_session(
+        call,
+        lambda session: preview_manifest(session.database, external_id, count, owners=session.owners),
+    )
     emit_rows(found, ("local", "due_at", "scheduled_at", "note"), as_json=as_json)
 
 
@@ -184,7 +186,9 @@ def preview(call: Call, external_id: str, *, count: int, as_json: bool) -> None:
 @pass_call
 def explain(call: Call, external_id: str, *, as_json: bool) -> None:
     """Say on one screen why it did or did not run, and what to do."""
-    explanation = with_session(call, lambda session: explain_manifest(session.database, external_id))
+    explanation = with_session(
+        call, lambda session: explain_manifest(session.database, external_id, session.owners)
+    )
     if as_json:
         emit_record(explanation, as_json=True)
     else:
@@ -211,5 +215,5 @@ def _print(explanation: Explanation) -> None:
 
 def _desk(session: Session) -> ManifestDesk:
     return ManifestDesk(
-        session.database, local_operator("cli"), owner=session.owner, registry=session.registry
+        session.database, local_operator("cli"), owners=session.owners, registry=session.registry
     )

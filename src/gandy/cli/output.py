@@ -41,7 +41,9 @@ def emit_listing(
 ) -> None:
     """Print a page of a listing, and say where a search stopped that could not look at everything."""
     emit_rows(found, columns, as_json=as_json)
-    if found.is_cut:
+    if found.is_cut and found.next is None:
+        say("There may be more: pass --owner NAME to list those of one application, page by page.")
+    elif found.is_cut:
         say(f"The search stopped at {found.next}; there may be more: pass {option} {found.next} to go on.")
 
 

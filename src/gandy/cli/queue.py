@@ -14,7 +14,8 @@ from gandy.cli.session import Session, with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
-from gandy.errors import AppNotGivenError
+from gandy.errors import AppNotGivenError, OtherOwnerError
+from gandy.model.owners import OneOwner
 from gandy.store.entries import EntryFilter, EntryStatus, Gate
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def list_queue(
         call,
         lambda session: _desk(session).list(
             EntryFilter(
-                owner=session.owner,
                 status=wanted_status,
                 gate=gate,
                 train=train,
@@ -87,7 +87,7 @@ def list_queue(
             )
         ),
     )
-    emit_listing(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json)
 
 
 @queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))
@@ -145,9 +145,10 @@ async def _enqueue(
 ) -> QueuedJob:
     if session.app is None:
         raise AppNotGivenError
-    app = session.app
-    return await _desk(session).enqueue(train, input_json, options, owner=app.name, registry=app.registry)
+    if session.owners != OneOwner(session.app.name):
+        raise OtherOwnerError(session.app.name)
+    return await _desk(session).enqueue(train, input_json, options, registry=session.app.registry)
 
 
 def _desk(session: Session) -> QueueDesk:
-    return QueueDesk(session.database, local_operator("cli"))
+    return QueueDesk(session.database, local_operator("cli"), owners=session.owners)

@@ -11,7 +11,7 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import bounded, example, json_input, json_option
 from gandy.cli.output import emit_listing, emit_record, emit_rows, say
-from gandy.cli.session import with_session
+from gandy.cli.session import Session, with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
@@ -60,17 +60,15 @@ def list_runs(
 ) -> None:
     """List runs, the newest first.
 
-    With an application, its own runs; else those of every application in the database.
+    Those of the application, of --owner NAME, or with --all-owners of every application in the database.
     """
     found = with_session(
         call,
-        lambda session: RunInsights(session.database).list(
-            RunFilter(
-                owner=session.owner, train=train, state=state, manifest=manifest, before=before, limit=limit
-            )
+        lambda session: RunInsights(session.database, session.owners).list(
+            RunFilter(train=train, state=state, manifest=manifest, before=before, limit=limit)
         ),
     )
-    emit_listing(found, _COLUMNS, as_json=as_json)
+    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json)
 
 
 @runs.command(epilog=example("gandy runs show 42"))
@@ -79,7 +77,7 @@ def list_runs(
 @pass_call
 def show(call: Call, run_id: int, *, as_json: bool) -> None:
     """Show one run: input, output, junction timings, failure."""
-    detail = with_session(call, lambda session: RunInsights(session.database, session.registry).show(run_id))
+    detail = with_session(call, lambda session: _insights(session).show(run_id))
     if as_json:
         emit_record(detail, as_json=True)
         return
@@ -102,7 +100,7 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
 @pass_call
 def logs(call: Call, run_id: int, *, limit: int, as_json: bool) -> None:
     """Show the lines that a run wrote."""
-    found = with_session(call, lambda session: RunInsights(session.database).logs(run_id, limit=limit))
+    found = with_session(call, lambda session: _insights(session).logs(run_id, limit=limit))
     emit_rows(found, ("created_at", "level", "logger", "message"), as_json=as_json)
 
 
@@ -156,11 +154,15 @@ def rerun(call: Call, run_id: int, *, text: str | None, as_json: bool) -> None:
     """
     again = with_session(
         call,
-        lambda session: QueueDesk(session.database, local_operator("cli")).rerun(
+        lambda session: QueueDesk(session.database, local_operator("cli"), owners=session.owners).rerun(
             run_id, input_json=text, registry=session.registry
         ),
     )
     emit_record(again, as_json=as_json)
+
+
+def _insights(session: Session) -> RunInsights:
+    return RunInsights(session.database, session.owners, session.registry)
 
 
 def _without(detail: RunDetail, left_out: tuple[str, ...]) -> dict[str, object]:

@@ -7,13 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from gandy.errors import OwnerNotFoundError, OwnerNotGivenError
+from gandy.model.owners import ALL_OWNERS, OneOwner
 from gandy.store.drivers.opening import open_database
+from gandy.store.drivers.urls import database_file
+from gandy.store.owners import list_owners
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from gandy.app import Gandy
     from gandy.cli.call import Call
+    from gandy.model.owners import Owners
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.registry import Registry
@@ -29,15 +34,14 @@ class Session:
     app: Gandy | None
     settings: Settings
 
-    @property
-    def owner(self) -> str | None:
-        """The application's name; None looks at all."""
-        return self.app.name if self.app else None
+    owners: Owners
 
     @property
     def registry(self) -> Registry | None:
-        """The application's trains, which know what is secret."""
-        return self.app.registry if self.app else None
+        """The application's trains, which know what is secret; another owner's are not known here."""
+        if self.app is None or self.owners not in {ALL_OWNERS, OneOwner(self.app.name)}:
+            return None
+        return self.app.registry
 
 
 def with_session(call: Call, work: Callable[[Session], Awaitable[T]]) -> T:
@@ -54,9 +58,29 @@ def with_session(call: Call, work: Callable[[Session], Awaitable[T]]) -> T:
 async def _opened(call: Call) -> AsyncIterator[Session]:
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
+    owners = call.named_owners(app)
+    if owners is None and not _is_there(settings.database.url):
+        raise OwnerNotGivenError(())
     database = open_database(settings.database)
     try:
         await database.open()
-        yield Session(database, app, settings)
+        known = () if app and owners == OneOwner(app.name) else await database.read(list_owners())
+        yield Session(database, app, settings, _checked(owners, known, app))
     finally:
         await database.close()
+
+
+def _is_there(url: str) -> bool:
+    """Tell whether there may be owners to name: opening a file that is not there would make it."""
+    file = database_file(url)
+    return file is None or file.exists()
+
+
+def _checked(owners: Owners | None, known: tuple[str, ...], app: Gandy | None) -> Owners:
+    """Refuse a call that does not say whose rows it means, or names an owner that is not there."""
+    if owners is None:
+        raise OwnerNotGivenError(known)
+    is_own = app is not None and owners == OneOwner(app.name)
+    if isinstance(owners, OneOwner) and not is_own and owners.name not in known:
+        raise OwnerNotFoundError(owners.name, known)
+    return owners

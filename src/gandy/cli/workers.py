@@ -42,7 +42,7 @@ def workers() -> None:
 def list_workers(call: Call, *, is_alive: bool | None, limit: int, as_json: bool) -> None:
     """List workers, those heard of last first."""
     found = with_session(call, lambda session: _desk(session).list(is_alive=is_alive, limit=limit))
-    emit_rows(found, _COLUMNS, as_json=as_json)
+    emit_rows(found, call.columns(*_COLUMNS), as_json=as_json)
 
 
 @workers.command(epilog=example("gandy workers drain 1f0c9a"))
@@ -55,4 +55,4 @@ def drain(call: Call, worker_id: str) -> None:
 
 
 def _desk(session: Session) -> WorkerDesk:
-    return WorkerDesk(session.database, local_operator("cli"), owner=session.owner)
+    return WorkerDesk(session.database, local_operator("cli"), owners=session.owners)

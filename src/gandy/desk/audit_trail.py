@@ -11,6 +11,7 @@ from gandy.desk.listing import Listed
 from gandy.store.audit import list_deeds
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Row
 
@@ -23,6 +24,7 @@ class AuditEntry:
 
     id: int
     at: datetime
+    owner: str
     actor: str
     face: str
     action: str
@@ -31,16 +33,17 @@ class AuditEntry:
 
 
 async def read_trail(
-    database: ReadingRunner, owner: str | None, *, before: int | None = None, limit: int = 50
+    database: ReadingRunner, owners: Owners, *, before: int | None = None, limit: int = 50
 ) -> Listed[AuditEntry]:
     """Read the trail, the newest first."""
-    return Listed.of(await database.read(list_deeds(owner=owner, before=before, limit=limit)), _entry)
+    return Listed.of(await database.read(list_deeds(owners, before=before, limit=limit)), _entry)
 
 
 def _entry(row: Row) -> AuditEntry:
     return AuditEntry(
         id=row.id,
         at=row.at,
+        owner=row.owner,
         actor=row.actor,
         face=row.face,
         action=row.action,

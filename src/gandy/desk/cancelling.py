@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.errors import (
     DatabaseFaultError,
-    GroupAmbiguousError,
-    GroupNotFoundError,
     RunNotBegunError,
     RunNotFoundError,
     RunOverError,
@@ -20,20 +18,22 @@ from gandy.store.cancelling import (
     CancelResult,
     begin_group_walk,
     cancel_jobs,
-    find_groups_named,
     find_manifest_jobs,
     next_group_jobs,
 )
+from gandy.store.owners import owner_of_group, owner_of_manifest
 from gandy.store.reaping import FailRequest, ReapRules, fail_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.settings import RetentionSettings
+    from gandy.store.cancelling import GroupWalk
     from gandy.store.drivers.database import Database
     from gandy.store.reaping import FailedRun
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Operation
 
 _log = logging.getLogger("gandy.desk")
 
@@ -49,12 +49,12 @@ class CancelDesk:
         operator: Operator,
         retention: RetentionSettings,
         *,
-        owner: str | None = None,
+        owners: Owners,
     ) -> None:
-        """Take an owner to refuse other applications' manifests and groups."""
+        """Take the owners whose jobs, manifests and groups are seen; all others are not there."""
         self._database = database
         self._operator = operator
-        self._owner = owner
+        self._owners = owners
         self._most_letters = retention.max_awaiting_letters_per_train
         self._spans = RetentionSpans(retention.completed, retention.failed, retention.cancelled)
 
@@ -74,7 +74,7 @@ class CancelDesk:
 
     def _fail(self, run_id: int, reason: str | None, *, is_bare: bool = False) -> Operation[FailedRun]:
         said = f"failed by {self._operator.name}" + (f": {reason}" if reason else "")
-        wanted = FailRequest(run_id=run_id, reason=said, owner=self._owner)
+        wanted = FailRequest(run_id=run_id, reason=said, owners=self._owners)
         rules = ReapRules(self._spans, self._most_letters)
         failed = yield from fail_run(wanted, rules, is_bare=is_bare)
         detail = {"reason": reason, "worker": failed.worker_id, "next_attempt": failed.next_attempt}
@@ -86,14 +86,15 @@ class CancelDesk:
         """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""
 
         def operation() -> Operation[CancelResult]:
-            _, ids = yield from find_manifest_jobs(external_id, owner=self._owner)
+            owner = yield from owner_of_manifest(self._owners, external_id)
+            ids = yield from find_manifest_jobs(external_id, owner=owner)
             return (yield from self._cancel(ids, "cancel manifest", subject=external_id))
 
         return await self._database.run(operation())
 
     async def group(self, name: str, progress: Callable[[CancelResult], None] | None = None) -> CancelResult:
         """Cancel all that waits and runs in a group now, in parts; what comes later is left alone."""
-        walk = await self._database.run(begin_group_walk((await self._find_group(name)).id))
+        walk = await self._database.read(self._begin_walk(name))
         total = CancelResult()
         while ids := await self._database.read(next_group_jobs(walk, _AT_ONCE)):
             total = total.plus(await self._database.run(self._cancel(ids, "cancel group", subject=name)))
@@ -102,18 +103,14 @@ class CancelDesk:
                 progress(total)
         return total
 
-    async def _find_group(self, name: str) -> Row:
-        found = await self._database.read(find_groups_named(name, self._owner))
-        if not found:
-            raise GroupNotFoundError(self._owner or "no application", name)
-        if len(found) > 1:
-            raise GroupAmbiguousError(name, tuple(row.owner for row in found))
-        return found[0]
+    def _begin_walk(self, name: str) -> Operation[GroupWalk]:
+        owner = yield from owner_of_group(self._owners, name)
+        return (yield from begin_group_walk(owner, name))
 
     def _cancel(
         self, ids: Sequence[int], action: str, *, subject: str | None = None
     ) -> Operation[CancelResult]:
-        result = yield from cancel_jobs(ids, self._spans)
+        result = yield from cancel_jobs(ids, self._spans, owners=self._owners)
         touched = {*result.cancelled, *result.asked}
         for owner in sorted({result.owner_of[job_id] for job_id in touched}):
             own = {job_id for job_id in touched if result.owner_of[job_id] == owner}

@@ -47,7 +47,7 @@ def find_concerns(
     for row in (yield from overview.list_unknown_trains(owner)):
         said = f"no live worker knows {row.train}; {row.entries} entries wait for one"
         found.append(Concern(kind="unknown train", said=said, place="/queue?gate=train", is_urgent=True))
-    late = yield from overview.find_most_overdue(_PATIENCE)
+    late = yield from overview.find_most_overdue(owner, _PATIENCE)
     if late is not None:
         waited = _rounded(now - late.next_look_at)
         said = f"{late.external_id} was to be looked at {waited} ago; is a manifest-manager up?"

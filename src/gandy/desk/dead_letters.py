@@ -23,11 +23,13 @@ from gandy.store.dead_letters import (
     requeue_letters,
 )
 from gandy.store.letter_listing import COUNTED, count_awaiting, list_letters
+from gandy.store.owners import narrowed_to_manifest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
     from gandy.store.letter_listing import LetterFilter
     from gandy.store.statements import Row
@@ -80,27 +82,37 @@ class LetterDetail:
 class DeadLetterDesk:
     """Reads and resolves dead letters in the name of somebody."""
 
-    def __init__(self, database: Database, operator: Operator, *, registry: Registry | None = None) -> None:
-        """Take trains to check edited inputs by."""
+    def __init__(
+        self, database: Database, operator: Operator, *, owners: Owners, registry: Registry | None = None
+    ) -> None:
+        """Take the owners whose letters are seen, and trains to check edited inputs by."""
         self._database = database
         self._operator = operator
+        self._owners = owners
         self._registry = registry
 
     async def list(self, wanted: LetterFilter) -> Listed[LetterSummary]:
         """List the newest letters first."""
-        return Listed.of(await self._database.read(list_letters(wanted)), _summary)
+        return Listed.of(await self._database.read(list_letters(wanted, self._owners)), _summary)
 
     async def show(self, letter_id: int) -> LetterDetail:
         """Show one letter."""
-        row = await self._database.read(load_letter(letter_id))
+        row = await self._database.read(load_letter(letter_id, self._owners))
         if row is None:
             raise DeadLetterNotFoundError(letter_id)
         return self._detail(row)
 
     async def count_awaiting(self, wanted: LetterFilter) -> Count:
         """Count the letters that a walk over all of them would resolve."""
-        found = await self._database.read(count_awaiting(wanted))
+        found = await self._database.read(count_awaiting(wanted, self._owners))
         return Count(value=found, is_at_least=found >= COUNTED)
+
+    async def count_known(self, ids: Sequence[int]) -> Count:
+        """Count the letters among these ids; ids of which none is one are a mistake."""
+        found = await self._database.read(read_letters(ids, self._owners))
+        if ids and not found:
+            raise DeadLetterNotFoundError(ids[0])
+        return Count(value=len(found))
 
     async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
         """Run the jobs of letters once more, with their own input or an edited one."""
@@ -108,9 +120,8 @@ class DeadLetterDesk:
         total = RequeueResult()
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
-            total = total.plus(
-                await self._database.run(requeue_letters(part, self._operator, input_json=input_json))
-            )
+            operation = requeue_letters(part, self._operator, owners=self._owners, input_json=input_json)
+            total = total.plus(await self._database.run(operation))
         return total
 
     async def requeue_all(
@@ -134,7 +145,8 @@ class DeadLetterDesk:
         total = AcknowledgeResult()
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
-            total = total.plus(await self._database.run(acknowledge_letters(part, self._operator, note)))
+            operation = acknowledge_letters(part, self._operator, note, owners=self._owners)
+            total = total.plus(await self._database.run(operation))
         return total
 
     async def acknowledge_all(
@@ -150,15 +162,16 @@ class DeadLetterDesk:
 
     async def _awaiting(self, wanted: LetterFilter) -> AsyncIterator[Sequence[int]]:
         """Walk over what waits now; a job that fails again meanwhile writes a letter beyond the end."""
+        owners = await self._database.read(narrowed_to_manifest(self._owners, wanted.manifest))
         walk = await self._database.read(begin_letter_walk())
         page = replace(wanted, limit=_AT_ONCE)
-        while ids := await self._database.read(next_awaiting(walk, page)):
+        while ids := await self._database.read(next_awaiting(walk, page, owners)):
             yield ids
             walk = replace(walk, after=ids[-1])
 
     async def _check(self, ids: Sequence[int], input_json: str | None) -> None:
         if input_json is not None:
-            letters = await self._database.read(read_letters(ids))
+            letters = await self._database.read(read_letters(ids, self._owners))
             for train in sorted({row.train for row in letters}):
                 check_input(self._registry, train, input_json)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gandy.clock import ManualClock
     from gandy.lifecycle import Contract
+    from gandy.model.owners import Owners
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.registry import Registry
@@ -69,12 +70,12 @@ class Doctor:
         self,
         settings: Settings,
         *,
-        owner: str | None = None,
+        owners: Owners,
         registry: Registry | None = None,
         contracts: Sequence[Contract] = (),
     ) -> None:
         self._settings = settings
-        self._owner = owner
+        self._owners = owners
         self._registry = registry
         self._contracts = contracts
 
@@ -103,21 +104,21 @@ class Doctor:
             await database.close()
 
     async def _look(self, database: Database, host_now: Callable[[], datetime]) -> list[Finding]:
-        retention, owner = self._settings.retention, self._owner
+        retention, owners = self._settings.retention, self._owners
         spans = (retention.completed, retention.failed, retention.cancelled)
-        workers = await WorkerDesk(database, local_operator("service"), owner=owner).list()
+        workers = await WorkerDesk(database, local_operator("service"), owners=owners).list()
         read = database.read
         return [
             *findings.of_clock(await _skew(database, host_now)),
             *findings.of_workers(workers, self._settings.worker.lease_for),
-            *findings.of_unheld(await read(checkup.find_unheld_runs(owner))),
+            *findings.of_unheld(await read(checkup.find_unheld_runs(owners))),
             *findings.of_indexes(await read(checkup.find_index_faults(database.dialect))),
             *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
             *findings.of_history(await read(read_history()), days_ahead(spans)),
-            *findings.of_queue(await read(checkup.count_held_trains(owner))),
+            *findings.of_queue(await read(checkup.count_held_trains(owners))),
             *findings.of_letters(
-                await read(checkup.count_letters_by_train(owner)),
-                await read(checkup.list_lost_letters(owner, window=_LATELY)),
+                await read(checkup.count_letters_by_train(owners)),
+                await read(checkup.list_lost_letters(owners, window=_LATELY)),
             ),
             *findings.of_references(await self._references(database)),
             *findings.of_file(
@@ -135,7 +136,7 @@ class Doctor:
             for train in self._registry or ()
             if train.options.keep_for is not None and train.options.keep_for < window
         ]
-        return await database.read(checkup.find_broken_references(self._owner, window=window, spared=brief))
+        return await database.read(checkup.find_broken_references(self._owners, window=window, spared=brief))
 
 
 async def _skew(database: Database, host_now: Callable[[], datetime]) -> timedelta:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from gandy.desk.manifests import describe_schedule, describe_state
 from gandy.rules.guards import guard_of
-from gandy.store.views import picture_manifest
+from gandy.store.views import picture_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Row
     from gandy.store.views import ManifestPicture
@@ -54,9 +55,9 @@ class Explanation:
     verdicts: tuple[VerdictLine, ...]
 
 
-async def explain_manifest(database: Database, external_id: str) -> Explanation:
+async def explain_manifest(database: Database, external_id: str, owners: Owners) -> Explanation:
     """Put together what decides about a manifest now, and what was decided lately."""
-    picture = await database.read(picture_manifest(external_id))
+    picture = await database.read(picture_of(external_id, owners))
     row = picture.row
     reasons = tuple(_reasons(picture))
     return Explanation(

@@ -10,13 +10,15 @@ from gandy.errors import GroupNotFoundError, OverrideError
 from gandy.settings.bounds import problems_of
 from gandy.store.audit import Deed, record_deed
 from gandy.store.groups import override_group
+from gandy.store.owners import owner_of_group
 from gandy.store.triggers import trigger_group
-from gandy.store.views import COUNTED, list_groups
+from gandy.store.views import COUNTED, list_groups, list_groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Row
     from gandy.store.triggers import Triggered
@@ -52,30 +54,24 @@ class GroupChanges:
 class GroupDesk:
     """Reads and changes groups in the name of somebody."""
 
-    def __init__(self, database: Database, operator: Operator, *, owner: str | None = None) -> None:
-        """Take an owner to see and change only one application's groups."""
+    def __init__(self, database: Database, operator: Operator, *, owners: Owners) -> None:
+        """Take the owners whose groups are seen."""
         self._database = database
         self._operator = operator
-        self._owner = owner
+        self._owners = owners
 
     async def list(
         self, *, prefix: str = "", after: str = "", limit: int = 1_000
     ) -> tuple[GroupSummary, ...]:
         """List groups by name."""
         rows = await self._database.read(
-            list_groups(owner=self._owner, prefix=prefix, after=after, limit=limit)
+            list_groups_of(self._owners, prefix=prefix, after=after, limit=limit)
         )
         return tuple(_summary(row) for row in rows)
 
     async def show(self, name: str) -> GroupSummary:
         """Show one group."""
-        rows = await self._database.read(list_groups(owner=self._owner, name=name))
-        if not rows:
-            raise GroupNotFoundError(self._owner or "no application", name)
-        if len(rows) > 1:
-            owners = ", ".join(sorted(row.owner for row in rows))
-            raise OverrideError(name, f"several applications have this group ({owners}); pass --app")
-        return _summary(rows[0])
+        return await self._database.read(self._show(name))
 
     async def set(self, name: str, changes: GroupChanges) -> GroupSummary:
         """Set values over the declared ones; they win until they are cleared."""
@@ -89,9 +85,9 @@ class GroupDesk:
 
     async def trigger(self, name: str) -> tuple[Triggered, ...]:
         """Queue every manifest of the group now."""
-        owner = (await self.show(name)).owner
 
         def operation() -> Operation[tuple[Triggered, ...]]:
+            owner = (yield from self._show(name)).owner
             triggered = yield from trigger_group(owner, name)
             deed = Deed(owner=owner, action="trigger group", subject=name, detail={"entries": len(triggered)})
             yield from record_deed(self._operator, deed)
@@ -99,12 +95,18 @@ class GroupDesk:
 
         return await self._database.run(operation())
 
+    def _show(self, name: str) -> Operation[GroupSummary]:
+        owner = yield from owner_of_group(self._owners, name)
+        rows = yield from list_groups(owner, name=name)
+        if not rows:
+            raise GroupNotFoundError(owner, name)
+        return _summary(rows[0])
+
     async def _override(
         self, action: str, name: str, values: Mapping[str, object] | None, *, reason: str | None = None
     ) -> None:
-        owner = (await self.show(name)).owner
-
         def operation() -> Operation[None]:
+            owner = yield from owner_of_group(self._owners, name)
             yield from override_group(owner, name, values, reason=reason)
             deed = Deed(owner=owner, action=action, subject=name, detail=dict(values or {}))
             yield from record_deed(self._operator, deed)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.concerns import Concern
-from gandy.errors import ContractTargetError, GandyError
+from gandy.errors import ContractNotFoundError, GandyError
 from gandy.lifecycle.contract.matrix import matrix
 from gandy.store.audit import Deed, record_deed
 
@@ -162,12 +162,13 @@ class LifecycleDesk:
         return await asyncio.to_thread(lambda: tuple(_progress(self._contracts)))
 
     async def quarantine(self) -> tuple[SetAside, ...]:
-        """List the rows that could not be deleted."""
+        """List the rows of the application's contracts that could not be deleted."""
         from gandy.lifecycle.entry import quarantine  # noqa: PLC0415 an extra
 
         targets = sorted({contract.target() for contract in self._contracts})
         found = [row for target in targets for row in await asyncio.to_thread(quarantine, target)]
-        return tuple(_set_aside(row) for row in found)
+        own = {contract.name for contract in self._contracts}
+        return tuple(_set_aside(row) for row in found if row.scheduler in own)
 
     async def sweep(
         self, scheduler: str, *, table: str | None = None, is_confirmed: bool = False
@@ -178,7 +179,7 @@ class LifecycleDesk:
 
         wanted = [contract for contract in self._contracts if contract.name == scheduler]
         if not wanted:
-            raise ContractTargetError(scheduler, "no contract has this name")
+            raise ContractNotFoundError(scheduler)
 
         def confirm(_held: Held) -> bool:
             return is_confirmed

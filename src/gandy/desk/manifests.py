@@ -14,15 +14,17 @@ from gandy.desk.schedule_words import plain_cron, plain_interval
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
+from gandy.store.owners import owner_of_group, owner_of_manifest
 from gandy.store.triggers import lock_manifest, remove_manifest, trigger
-from gandy.store.views import list_manifests, list_members, picture_manifest
+from gandy.store.views import list_manifests_of, list_members, picture_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Operation, Row, Rows
     from gandy.store.triggers import Triggered
     from gandy.store.views import ManifestFilter, ManifestPicture
     from gandy.train.registry import Registry
@@ -97,27 +99,32 @@ class ManifestDesk:
         database: ReadingRunner,
         operator: Operator,
         *,
-        owner: str | None = None,
+        owners: Owners,
         registry: Registry | None = None,
     ) -> None:
-        """Take an owner to refuse other applications' manifests, and trains to check inputs by."""
+        """Take the owners whose manifests are seen, and trains to check inputs by."""
         self._database = database
         self._operator = operator
-        self._owner = owner
+        self._owners = owners
         self._registry = registry
 
     async def list(self, wanted: ManifestFilter) -> Listed[ManifestSummary]:
         """List manifests by external id."""
-        return Listed.of(await self._database.read(list_manifests(wanted)), _summary)
+        return Listed.of(await self._database.read(list_manifests_of(wanted, self._owners)), _summary)
 
-    async def members(self, owner: str, group: str, *, limit: int) -> tuple[ManifestSummary, ...]:
+    async def members(self, group: str, *, limit: int) -> tuple[ManifestSummary, ...]:
         """List the first manifests of a group."""
-        rows = await self._database.read(list_members(owner, group, limit=limit))
+
+        def operation() -> Operation[Rows]:
+            owner = yield from owner_of_group(self._owners, group)
+            return (yield from list_members(owner, group, limit=limit))
+
+        rows = await self._database.read(operation())
         return tuple(_summary(row) for row in rows)
 
     async def show(self, external_id: str) -> ManifestDetail:
         """Show one manifest."""
-        return self._detail(await self._database.read(picture_manifest(external_id)))
+        return self._detail(await self._database.read(picture_of(external_id, self._owners)))
 
     async def trigger(
         self, external_id: str, *, delay: timedelta = timedelta(0), input_json: str | None = None
@@ -127,10 +134,11 @@ class ManifestDesk:
         detail = {"delay": delay.total_seconds(), "has_input": input_json is not None}
 
         def operation() -> Operation[Triggered]:
-            manifest = yield from lock_manifest(external_id, owner=self._owner)
+            owner = yield from owner_of_manifest(self._owners, external_id)
+            manifest = yield from lock_manifest(external_id, owner=owner)
             self._check_input(manifest.train, input_json)
-            triggered = yield from trigger(external_id, delay=delay, input_json=input_json)
-            deed = Deed(owner=manifest.owner, action="trigger manifest", subject=external_id, detail=detail)
+            triggered = yield from trigger(external_id, owner=owner, delay=delay, input_json=input_json)
+            deed = Deed(owner=owner, action="trigger manifest", subject=external_id, detail=detail)
             yield from record_deed(self._operator, deed)
             return triggered
 
@@ -165,9 +173,9 @@ class ManifestDesk:
         """Remove it; False: it still runs, and goes when it has ended."""
 
         def operation() -> Operation[bool]:
-            manifest = yield from lock_manifest(external_id, owner=self._owner)
-            is_gone = yield from remove_manifest(external_id)
-            deed = Deed(owner=manifest.owner, action="delete manifest", subject=external_id)
+            owner = yield from owner_of_manifest(self._owners, external_id)
+            is_gone = yield from remove_manifest(external_id, owner=owner)
+            deed = Deed(owner=owner, action="delete manifest", subject=external_id)
             yield from record_deed(self._operator, deed)
             return is_gone
 
@@ -182,7 +190,8 @@ class ManifestDesk:
         reason: str | None = None,
     ) -> None:
         def operation() -> Operation[None]:
-            owner = yield from override_manifest(external_id, values, owner=self._owner, reason=reason)
+            owner = yield from owner_of_manifest(self._owners, external_id)
+            yield from override_manifest(external_id, values, owner=owner, reason=reason)
             # An input may hold a secret: that it was set is enough.
             shown = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
             detail = {**shown, **({"reason": reason} if reason else {})}

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from gandy.errors import OverrideError
 from gandy.rules.calendar.zones import zone
 from gandy.rules.preview import preview
-from gandy.store.views import picture_manifest
+from gandy.store.views import picture_of
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from gandy.rules.preview import Upcoming
     from gandy.store.drivers.database import Database
 
@@ -26,9 +27,11 @@ class PreviewedInstant:
     note: str
 
 
-async def preview_manifest(database: Database, external_id: str, count: int) -> tuple[PreviewedInstant, ...]:
+async def preview_manifest(
+    database: Database, external_id: str, count: int, *, owners: Owners
+) -> tuple[PreviewedInstant, ...]:
     """List the next instants, decided by the same rules as the cycle's own."""
-    picture = await database.read(picture_manifest(external_id))
+    picture = await database.read(picture_of(external_id, owners))
     if picture.problem is not None:
         raise OverrideError(external_id, picture.problem)
     upcoming = preview(picture.view, picture.row.now, count)

@@ -11,12 +11,14 @@ from gandy.desk.payloads import check_input
 from gandy.desk.requests import enqueue_request, input_left_out
 from gandy.store.audit import Deed, record_deed
 from gandy.store.entries import list_entries, queue_rerun
+from gandy.store.owners import single_owner
 from gandy.store.queueing import enqueue
 from gandy.store.runs import load_run
 
 if TYPE_CHECKING:
     from gandy.desk.requests import EnqueueOptions
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.entries import EntryFilter, Rerun
     from gandy.store.statements import Operation, Row
@@ -60,13 +62,15 @@ class QueuedJob:
 class QueueDesk:
     """Reads the queue and puts work into it, in the name of somebody."""
 
-    def __init__(self, database: ReadingRunner, operator: Operator) -> None:
+    def __init__(self, database: ReadingRunner, operator: Operator, *, owners: Owners) -> None:
+        """Take the owners whose entries and runs are seen."""
         self._database = database
         self._operator = operator
+        self._owners = owners
 
     async def list(self, wanted: EntryFilter) -> Listed[EntrySummary]:
         """List the newest entries first."""
-        return Listed.of(await self._database.read(list_entries(wanted)), _summary)
+        return Listed.of(await self._database.read(list_entries(wanted, self._owners)), _summary)
 
     async def enqueue(
         self,
@@ -74,10 +78,10 @@ class QueueDesk:
         input_json: str | None,
         options: EnqueueOptions,
         *,
-        owner: str,
         registry: Registry,
     ) -> QueuedJob:
         """Queue one job of a train that the application knows; no input: the train's default."""
+        owner = single_owner(self._owners)
         definition = registry.get(train)
         value = input_left_out(definition) if input_json is None else definition.input.decode(input_json)
         request = enqueue_request(owner, definition, [value], options=options)
@@ -97,10 +101,10 @@ class QueueDesk:
         """Run what is over once more; the copy belongs to no manifest, so its schedule is not touched."""
 
         def operation() -> Operation[Rerun]:
-            run = yield from load_run(run_id)
+            run = yield from load_run(run_id, self._owners)
             if run is not None:
                 check_input(registry, run.train, input_json)
-            again = yield from queue_rerun(run_id, input_json=input_json)
+            again = yield from queue_rerun(run_id, owners=self._owners, input_json=input_json)
             detail = {"entry": again.id, "is_edited": input_json is not None}
             deed = Deed(owner=again.owner, action="rerun", subject=str(run_id), detail=detail)
             yield from record_deed(self._operator, deed)

@@ -11,9 +11,11 @@ from gandy.desk.listing import Listed
 from gandy.errors import RunNotFoundError
 from gandy.settings.bounds import as_span
 from gandy.store import logs, runs
+from gandy.store.owners import single_owner
 from gandy.store.run_listing import list_runs
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
     from gandy.store.run_listing import RunFilter
     from gandy.store.statements import Row
@@ -108,17 +110,19 @@ class TrainTally:
 class RunInsights:
     """Reads runs; what a train declares as secret is masked where the train is known."""
 
-    def __init__(self, database: Database, registry: Registry | None = None) -> None:
+    def __init__(self, database: Database, owners: Owners, registry: Registry | None = None) -> None:
+        """Take the owners whose runs are seen, and the trains that say what is secret."""
         self._database = database
+        self._owners = owners
         self._registry = registry
 
     async def list(self, wanted: RunFilter) -> Listed[RunSummary]:
         """List the newest runs first."""
-        return Listed.of(await self._database.read(list_runs(wanted)), _summary)
+        return Listed.of(await self._database.read(list_runs(wanted, self._owners)), _summary)
 
     async def show(self, run_id: int) -> RunDetail:
         """Show one run."""
-        row = await self._database.read(runs.load_run(run_id))
+        row = await self._database.read(runs.load_run(run_id, self._owners))
         if row is None:
             raise RunNotFoundError(run_id)
         return self._detail(row)
@@ -126,7 +130,7 @@ class RunInsights:
     async def logs(self, run_id: int, *, limit: int = 1_000) -> tuple[LogEntry, ...]:
         """Read the lines of one run, in their order."""
         await self.show(run_id)
-        rows = await self._database.read(logs.load_logs(run_id, limit=limit))
+        rows = await self._database.read(logs.load_logs(run_id, self._owners, limit=limit))
         return tuple(
             LogEntry(
                 id=row.id, created_at=row.created_at, level=row.level, logger=row.logger, message=row.message
@@ -134,9 +138,9 @@ class RunInsights:
             for row in rows
         )
 
-    async def tally(self, owner: str, since: datetime) -> tuple[TrainTally, ...]:
+    async def tally(self, since: datetime) -> tuple[TrainTally, ...]:
         """Count an application's runs since an instant, by train and state."""
-        rows = await self._database.read(runs.summarise_runs(owner, since))
+        rows = await self._database.read(runs.summarise_runs(single_owner(self._owners), since))
         return tuple(
             TrainTally(
                 train=row.train,

@@ -12,6 +12,7 @@ from gandy.store.workers import drain_worker, list_workers
 
 if TYPE_CHECKING:
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Row
 
@@ -41,15 +42,15 @@ class WorkerSummary:
 class WorkerDesk:
     """Reads and drains workers in the name of somebody."""
 
-    def __init__(self, database: Database, operator: Operator, *, owner: str | None = None) -> None:
-        """Take an owner to see only one application's workers."""
+    def __init__(self, database: Database, operator: Operator, *, owners: Owners) -> None:
+        """Take the owners whose workers are seen."""
         self._database = database
         self._operator = operator
-        self._owner = owner
+        self._owners = owners
 
     async def list(self, *, is_alive: bool | None = None, limit: int = 1_000) -> tuple[WorkerSummary, ...]:
         """List workers, those heard of last first."""
-        rows = await self._database.read(list_workers(self._owner, limit=limit))
+        rows = await self._database.read(list_workers(self._owners, limit=limit))
         return tuple(_summary(row) for row in rows if is_alive is None or row.is_alive is is_alive)
 
     async def drain(self, worker_id: str) -> None:
@@ -57,7 +58,7 @@ class WorkerDesk:
         await self._database.run(self._drain(worker_id))
 
     def _drain(self, worker_id: str) -> Operation[None]:
-        owner = yield from drain_worker(worker_id)
+        owner = yield from drain_worker(worker_id, self._owners)
         if owner is None:
             raise WorkerNotFoundError(worker_id)
         yield from record_deed(self._operator, Deed(owner=owner, action="drain worker", subject=worker_id))

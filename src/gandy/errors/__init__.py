@@ -22,6 +22,9 @@ from gandy.errors.cli import (
     AppReferenceError,
     FileAccessError,
     FileInTheWayError,
+    OtherOwnerError,
+    OwnerNotFoundError,
+    OwnerNotGivenError,
 )
 from gandy.errors.clock import ClockReversedError, NaiveInstantError
 from gandy.errors.database import (
@@ -56,6 +59,7 @@ from gandy.errors.jobs import (
 )
 from gandy.errors.lifecycle import (
     ContractInvalidError,
+    ContractNotFoundError,
     ContractProblem,
     ContractRefusedError,
     ContractTargetError,
@@ -70,10 +74,11 @@ from gandy.errors.lifecycle import (
 )
 from gandy.errors.manifests import (
     GroupNotFoundError,
+    ManifestAmbiguousError,
     ManifestDeclaredError,
     ManifestInUseError,
     ManifestNotFoundError,
-    ManifestOwnedElsewhereError,
+    OneOwnerNeededError,
     OverrideError,
     ParentNotFoundError,
     TriggerInputConflictError,
@@ -142,6 +147,7 @@ __all__ = [
     "CodeSpentError",
     "CodeTooOldError",
     "ContractInvalidError",
+    "ContractNotFoundError",
     "ContractProblem",
     "ContractRefusedError",
     "ContractTargetError",
@@ -181,10 +187,10 @@ __all__ = [
     "JobTimeoutError",
     "JunctionSignatureError",
     "KeptFileError",
+    "ManifestAmbiguousError",
     "ManifestDeclaredError",
     "ManifestInUseError",
     "ManifestNotFoundError",
-    "ManifestOwnedElsewhereError",
     "MissingCargoError",
     "MissingExtraError",
     "MissingInputError",
@@ -195,7 +201,11 @@ __all__ = [
     "NoCurrentRunError",
     "NothingRunsError",
     "OnceError",
+    "OneOwnerNeededError",
+    "OtherOwnerError",
     "OverrideError",
+    "OwnerNotFoundError",
+    "OwnerNotGivenError",
     "ParentNotFoundError",
     "PayloadError",
     "PayloadTooLargeError",

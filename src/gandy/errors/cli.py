@@ -22,6 +22,47 @@ class AppNotGivenError(GandyError):
         )
 
 
+class OwnerNotGivenError(GandyError):
+    """A command was called without an application, and does not say whose rows it means."""
+
+    exit_code = 2
+
+    def __init__(self, owners: tuple[str, ...]) -> None:
+        super().__init__(
+            "whose? Pass --owner NAME or --all-owners, or --app MODULE:NAME for an application of yours; "
+            f"{_known(owners)}"
+        )
+        self.owners = owners
+
+
+class OwnerNotFoundError(GandyError):
+    """The database holds nothing of this owner."""
+
+    exit_code = 2
+
+    def __init__(self, owner: str, owners: tuple[str, ...]) -> None:
+        super().__init__(f"there is no owner {owner!r}; {_known(owners)}")
+        self.owner = owner
+        self.owners = owners
+
+
+class OtherOwnerError(GandyError):
+    """A command that works for its application was told to work for others."""
+
+    exit_code = 2
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(
+            f"this command works for the application {owner!r} alone: leave --owner and --all-owners out, "
+            "or name another application with --app"
+        )
+        self.owner = owner
+
+
+def _known(owners: tuple[str, ...]) -> str:
+    return f"the database has {', '.join(owners)}" if owners else "the database has none yet"
+
+
 class AppReferenceError(GandyError):
     """An application reference that leads to no application."""
 

@@ -120,7 +120,7 @@ class GroupAmbiguousError(GandyError, LookupError):
     exit_code = 2
 
     def __init__(self, name: str, owners: tuple[str, ...]) -> None:
-        super().__init__(f"{' and '.join(owners)} each have a group {name!r}; say which: --app MODULE:NAME")
+        super().__init__(f"{' and '.join(owners)} each have a group {name!r}; say which: --owner NAME")
         self.name = name
         self.owners = owners
 

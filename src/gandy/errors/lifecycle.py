@@ -68,6 +68,16 @@ class ContractTargetError(GandyError):
         self.problem = problem
 
 
+class ContractNotFoundError(GandyError, LookupError):
+    """The application has no contract of this name."""
+
+    exit_code = 2
+
+    def __init__(self, scheduler: str) -> None:
+        super().__init__(f"no contract {scheduler!r}; `gandy lifecycle check` names those of the application")
+        self.scheduler = scheduler
+
+
 class StateObstructedError(GandyError):
     """The lifecycle may not make or write the tables of its own state, so it may not delete either."""
 

@@ -22,16 +22,27 @@ class GroupNotFoundError(GandyError, LookupError):
         self.name = name
 
 
-class ManifestOwnedElsewhereError(GandyError):
-    """An external id that another application holds."""
+class ManifestAmbiguousError(GandyError, LookupError):
+    """Several applications have a manifest with this external id."""
 
-    def __init__(self, external_id: str, owner: str) -> None:
+    exit_code = 2
+
+    def __init__(self, external_id: str, owners: tuple[str, ...]) -> None:
         super().__init__(
-            f"manifest {external_id!r} belongs to {owner!r}; external ids are unique in a database: "
-            "choose another"
+            f"{' and '.join(owners)} each have a manifest {external_id!r}; say which: --owner NAME"
         )
         self.external_id = external_id
-        self.owner = owner
+        self.owners = owners
+
+
+class OneOwnerNeededError(GandyError):
+    """Something that works for one application was asked of all of them."""
+
+    exit_code = 2
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} belongs to one application: pass --owner NAME instead of --all-owners")
+        self.what = what
 
 
 class ParentNotFoundError(GandyError):

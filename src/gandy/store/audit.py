@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.searching import Search
     from gandy.store.statements import Operation
 
@@ -40,6 +41,7 @@ def record_deed(operator: Operator, deed: Deed) -> Operation[None]:
     )
 
 
-def list_deeds(*, owner: str | None = None, before: int | None = None, limit: int = 50) -> Operation[Search]:
+def list_deeds(owners: Owners, *, before: int | None = None, limit: int = 50) -> Operation[Search]:
     """Read the trail, the newest first."""
-    return (yield from search("search_deeds", {"owner": owner, "before": below(before)}, limit=limit))
+    wanted = {"owner": owners.bound, "before": below(before)}
+    return (yield from search("search_deeds", wanted, limit=limit))

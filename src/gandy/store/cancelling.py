@@ -7,6 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from gandy.errors import GroupNotFoundError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.statements import statement
@@ -15,6 +16,7 @@ from gandy.store.triggers import lock_manifest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gandy.model.owners import Owners
     from gandy.model.run import RetentionSpans
     from gandy.store.statements import Operation, Row, Rows
 
@@ -44,25 +46,26 @@ class CancelResult:
 class GroupWalk:
     """Where a walk over the jobs of a group stands."""
 
+    owner: str
     group_id: int
     after: int
     until: int
 
 
-def cancel_jobs(ids: Sequence[int], retention: RetentionSpans) -> Operation[CancelResult]:
+def cancel_jobs(ids: Sequence[int], retention: RetentionSpans, *, owners: Owners) -> Operation[CancelResult]:
     """Cancel jobs wherever they stand: in the queue, pending, or in progress."""
-    wanted = list(ids)
-    manifests = [row.id for row in (yield statement("find_manifests_of_jobs", ids=wanted))]
+    wanted, owner = list(ids), owners.bound
+    manifests = [row.id for row in (yield statement("find_manifests_of_jobs", ids=wanted, owner=owner))]
     if manifests:
         yield statement("lock_manifests", ids=manifests)
-    entries = {row.id: row for row in (yield statement("lock_entries", ids=wanted))}
-    dropped = yield from _drop([row.id for row in entries.values() if row.status == "queued"])
+    entries = {row.id: row for row in (yield statement("lock_entries", ids=wanted, owner=owner))}
+    dropped = yield from _drop([row.id for row in entries.values() if row.status == "queued"], owners)
     rest = [job_id for job_id in wanted if job_id not in dropped]
-    live = (yield statement("lock_live_runs", ids=rest)) if rest else []
-    stopped, asked = yield from _stop(live, retention)
-    yield from _wake_managers(manifests)
+    live = (yield statement("lock_live_runs", ids=rest, owner=owner)) if rest else []
+    stopped, asked = yield from _stop(live, retention, owners)
+    yield from _wake_managers(manifests, owners)
     gone = [job_id for job_id in rest if job_id not in {*stopped, *asked}]
-    over = {*entries, *(yield from _kept([job_id for job_id in gone if job_id not in entries]))}
+    over = {*entries, *(yield from _kept([job_id for job_id in gone if job_id not in entries], owners))}
     return CancelResult(
         cancelled=tuple(job_id for job_id in wanted if job_id in dropped or job_id in stopped),
         asked=tuple(job_id for job_id in wanted if job_id in asked),
@@ -72,47 +75,50 @@ def cancel_jobs(ids: Sequence[int], retention: RetentionSpans) -> Operation[Canc
     )
 
 
-def find_manifest_jobs(external_id: str, *, owner: str | None = None) -> Operation[tuple[str, list[int]]]:
-    """Hold a manifest and name its owner, its run and its waiting entry: no third can come meanwhile."""
+def find_manifest_jobs(external_id: str, *, owner: str) -> Operation[list[int]]:
+    """Hold a manifest and name its run and its waiting entry: no third can come meanwhile."""
     manifest = yield from lock_manifest(external_id, owner=owner)
-    waiting = yield statement("find_waiting", manifest_id=manifest.id)
+    waiting = yield statement("find_waiting", manifest_id=manifest.id, owner=owner)
     running = [] if manifest.active_run_id is None else [manifest.active_run_id]
-    return manifest.owner, [*running, *(row.id for row in waiting)]
+    return [*running, *(row.id for row in waiting)]
 
 
-def begin_group_walk(group_id: int) -> Operation[GroupWalk]:
+def begin_group_walk(owner: str, name: str) -> Operation[GroupWalk]:
     """Start a walk over what is there now; what comes later is not part of it."""
+    found = yield statement("find_group", owner=owner, name=name)
+    if not found:
+        raise GroupNotFoundError(owner, name)
     until: int = (yield statement("newest_job"))[0].id
-    return GroupWalk(group_id, 0, until)
+    return GroupWalk(owner, found[0].id, 0, until)
 
 
 def next_group_jobs(walk: GroupWalk, limit: int) -> Operation[list[int]]:
     """Find the next jobs of a walk."""
     rows = yield statement(
-        "find_group_jobs", group_id=walk.group_id, after=walk.after, until=walk.until, limit=limit
+        "find_group_jobs",
+        owner=walk.owner,
+        group_id=walk.group_id,
+        after=walk.after,
+        until=walk.until,
+        limit=limit,
     )
     return [row.id for row in rows]
 
 
-def find_groups_named(name: str, owner: str | None) -> Operation[Rows]:
-    """Find the groups of that name, of one application or of all."""
-    return (yield statement("find_groups_named", name=name, owner=owner))
-
-
-def _drop(ids: list[int]) -> Operation[set[int]]:
+def _drop(ids: list[int], owners: Owners) -> Operation[set[int]]:
     """Cancel entries that wait, and free the keys that they hold."""
-    rows = (yield statement("cancel_entries", ids=ids)) if ids else []
+    rows = (yield statement("cancel_entries", ids=ids, owner=owners.bound)) if ids else []
     keyed = [row.id for row in rows if row.unique_key is not None]
     if keyed:
         yield statement("release_keys", holder_ids=keyed)
     return {row.id for row in rows}
 
 
-def _stop(live: Rows, retention: RetentionSpans) -> Operation[tuple[set[int], set[int]]]:
+def _stop(live: Rows, retention: RetentionSpans, owners: Owners) -> Operation[tuple[set[int], set[int]]]:
     """End what nobody has begun; ask the workers of the others."""
     if not live:
         return set(), set()
-    yield statement("request_cancellations", ids=[row.id for row in live])
+    yield statement("request_cancellations", ids=[row.id for row in live], owner=owners.bound)
     stopped: set[int] = set()
     pending = sorted((row for row in live if row.state == TrainState.PENDING), key=attrgetter("owner"))
     for owner, rows in groupby(pending, key=attrgetter("owner")):
@@ -140,12 +146,13 @@ def _end(row: Row) -> RunEnd:
     )
 
 
-def _wake_managers(manifest_ids: list[int]) -> Operation[None]:
-    rows = (yield statement("look_at_manifests", ids=manifest_ids)) if manifest_ids else []
+def _wake_managers(manifest_ids: list[int], owners: Owners) -> Operation[None]:
+    looking = statement("look_at_manifests", ids=manifest_ids, owner=owners.bound)
+    rows = (yield looking) if manifest_ids else []
     for owner in sorted({row.owner for row in rows}):
         yield statement("notify", payload=f"manager:{owner}")
 
 
-def _kept(ids: list[int]) -> Operation[set[int]]:
-    rows = (yield statement("find_kept_runs", ids=ids)) if ids else []
+def _kept(ids: list[int], owners: Owners) -> Operation[set[int]]:
+    rows = (yield statement("find_kept_runs", ids=ids, owner=owners.bound)) if ids else []
     return {row.id for row in rows}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
 
+    from gandy.model.owners import Owners
     from gandy.store.statements import Dialect, Operation, Rows
 
 #: Counting ends here; what is told then says "or more".
@@ -70,35 +71,35 @@ def count_overdue_runs(grace: timedelta) -> Operation[tuple[int, datetime | None
     return rows[0].runs, rows[0].oldest_at
 
 
-def count_held_trains(owner: str | None) -> Operation[Rows]:
+def count_held_trains(owners: Owners) -> Operation[Rows]:
     """Count the entries of trains that no live worker knows."""
-    return (yield statement("count_held_trains", owner=owner, limit=COUNTED))
+    return (yield statement("count_held_trains", owner=owners.bound, limit=COUNTED))
 
 
-def find_unheld_runs(owner: str | None) -> Operation[Rows]:
+def find_unheld_runs(owners: Owners) -> Operation[Rows]:
     """Find the runs in progress that no living process holds."""
-    return (yield statement("find_unheld_runs", owner=owner, limit=COUNTED))
+    return (yield statement("find_unheld_runs", owner=owners.bound, limit=COUNTED))
 
 
-def count_letters_by_train(owner: str | None) -> Operation[Rows]:
+def count_letters_by_train(owners: Owners) -> Operation[Rows]:
     """Count the dead letters that wait for a person."""
-    return (yield statement("count_letters_by_train", owner=owner, limit=COUNTED))
+    return (yield statement("count_letters_by_train", owner=owners.bound, limit=COUNTED))
 
 
-def list_lost_letters(owner: str | None, *, window: timedelta) -> Operation[Rows]:
+def list_lost_letters(owners: Owners, *, window: timedelta) -> Operation[Rows]:
     """List the failures of late beyond the bound of letters, which wrote none."""
-    return (yield statement("list_lost_letters", owner=owner, window_seconds=window.total_seconds()))
+    return (yield statement("list_lost_letters", owner=owners.bound, window_seconds=window.total_seconds()))
 
 
 def find_broken_references(
-    owner: str | None, *, window: timedelta, spared: Sequence[str]
+    owners: Owners, *, window: timedelta, spared: Sequence[str]
 ) -> Operation[BrokenReferences]:
     """Look for references to no run; `spared` trains keep their runs for less than the window."""
-    stuck = yield statement("find_stuck_manifests", owner=owner, limit=_NAMED)
-    stray = yield statement("find_stray_runs", owner=owner, limit=_NAMED)
+    stuck = yield statement("find_stuck_manifests", owner=owners.bound, limit=_NAMED)
+    stray = yield statement("find_stray_runs", owner=owners.bound, limit=_NAMED)
     entries = yield statement(
         "find_entries_without_run",
-        owner=owner,
+        owner=owners.bound,
         window_seconds=window.total_seconds(),
         spared=list(spared),
         sample=_SAMPLE,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.errors import RequeueInputConflictError
 from gandy.store.audit import Deed, record_deed
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gandy.model.operator import Operator
+    from gandy.model.owners import Owners
     from gandy.store.letter_listing import LetterFilter, LetterStatus
     from gandy.store.statements import Operation, Row, Rows
 
@@ -70,15 +71,15 @@ class AcknowledgeResult:
         )
 
 
-def load_letter(letter_id: int) -> Operation[Row | None]:
+def load_letter(letter_id: int, owners: Owners) -> Operation[Row | None]:
     """Read one letter."""
-    rows = yield statement("load_letter", id=letter_id)
+    rows = yield statement("load_letter", id=letter_id, owner=owners.bound)
     return rows[0] if rows else None
 
 
-def read_letters(ids: Sequence[int]) -> Operation[Rows]:
+def read_letters(ids: Sequence[int], owners: Owners) -> Operation[Rows]:
     """Read what letters are about, without a lock."""
-    return (yield statement("read_letters", ids=list(ids)))
+    return (yield statement("read_letters", ids=list(ids), owner=owners.bound))
 
 
 def begin_letter_walk() -> Operation[LetterWalk]:
@@ -87,13 +88,13 @@ def begin_letter_walk() -> Operation[LetterWalk]:
     return LetterWalk(0, until)
 
 
-def next_awaiting(walk: LetterWalk, wanted: LetterFilter) -> Operation[list[int]]:
+def next_awaiting(walk: LetterWalk, wanted: LetterFilter, owners: Owners) -> Operation[list[int]]:
     """Find the next letters of a walk that wait for a person."""
     rows = yield statement(
         "find_awaiting",
         after=walk.after,
         until=walk.until,
-        owner=wanted.owner,
+        owner=owners.bound,
         train=wanted.train,
         manifest=wanted.manifest,
         limit=wanted.limit,
@@ -102,69 +103,89 @@ def next_awaiting(walk: LetterWalk, wanted: LetterFilter) -> Operation[list[int]
 
 
 def requeue_letters(
-    ids: Sequence[int], operator: Operator, *, input_json: str | None = None
+    ids: Sequence[int], operator: Operator, *, owners: Owners, input_json: str | None = None
 ) -> Operation[RequeueResult]:
     """Run the jobs once more, with a clean record and their own input or another."""
-    known = yield from _hold(ids)
+    known = yield from _hold(ids, owners)
     if input_json is not None:
-        yield from _refuse_other_input(ids, input_json)
-    won = yield from _resolve(ids, operator, status="retried", note=None)
-    made = yield batch("queue_letters", [{"id": row.id, "input": input_json} for row in won])
+        yield from _refuse_other_input(ids, input_json, owners)
+    won = yield from _resolve(ids, operator, _Resolution("retried", None, owners))
+    rows = [{"id": row.id, "input": input_json} for row in won]
+    made = yield batch("queue_letters", rows, owner=owners.bound)
     queued = {row.letter_id: _requeued(row, was_waiting=False) for row in made}
     unmade = [row.id for row in won if row.id not in queued]
-    linked = (yield statement("link_letters", ids=unmade)) if unmade else []
+    linked = (yield statement("link_letters", ids=unmade, owner=owners.bound)) if unmade else []
     queued |= {row.letter_id: _requeued(row, was_waiting=True) for row in linked}
     for owner in _owners(won):
         yield statement("notify", payload=f"work:{owner}")
-    detail = {"entries": [each.entry_id for each in queued.values()], "is_edited": input_json is not None}
+
+    def detail(letters: Sequence[int]) -> dict[str, object]:
+        entries = [queued[letter_id].entry_id for letter_id in letters]
+        return {"entries": entries, "is_edited": input_json is not None}
+
     yield from _keep_trail(operator, won, action="requeue dead letter", detail=detail)
     return RequeueResult(tuple(queued[row.id] for row in won), *_left(ids, known, won))
 
 
-def acknowledge_letters(ids: Sequence[int], operator: Operator, note: str) -> Operation[AcknowledgeResult]:
+def acknowledge_letters(
+    ids: Sequence[int], operator: Operator, note: str, *, owners: Owners
+) -> Operation[AcknowledgeResult]:
     """Close letters without another run; the next occurrences of their manifests come as usual."""
-    known = yield from _hold(ids)
-    won = yield from _resolve(ids, operator, status="acknowledged", note=note)
-    yield from _keep_trail(operator, won, action="acknowledge dead letter", detail={"note": note})
+    known = yield from _hold(ids, owners)
+    won = yield from _resolve(ids, operator, _Resolution("acknowledged", note, owners))
+    yield from _keep_trail(operator, won, action="acknowledge dead letter", detail=lambda _: {"note": note})
     return AcknowledgeResult(tuple(row.id for row in won), *_left(ids, known, won))
 
 
-def _hold(ids: Sequence[int]) -> Operation[set[int]]:
+class _Resolution(NamedTuple):
+    """What letters become, and whose."""
+
+    status: LetterStatus
+    note: str | None
+    owners: Owners
+
+
+def _hold(ids: Sequence[int], owners: Owners) -> Operation[set[int]]:
     """Lock the letters' manifests, which come before letters in the order of locks."""
-    letters = yield from read_letters(ids)
+    letters = yield from read_letters(ids, owners)
     manifests = sorted({row.manifest_id for row in letters if row.manifest_id is not None})
     if manifests:
         yield statement("lock_manifests", ids=manifests)
     return {row.id for row in letters}
 
 
-def _refuse_other_input(ids: Sequence[int], input_json: str) -> Operation[None]:
+def _refuse_other_input(ids: Sequence[int], input_json: str, owners: Owners) -> Operation[None]:
     """An edited input would be lost where an entry with another one already waits."""
-    for row in (yield statement("find_waiting_for_letters", ids=list(ids))):
+    for row in (yield statement("find_waiting_for_letters", ids=list(ids), owner=owners.bound)):
         if json.loads("null" if row.input is None else row.input) != json.loads(input_json):
             raise RequeueInputConflictError(row.letter_id, row.manifest, entry_id=row.id)
 
 
-def _resolve(
-    ids: Sequence[int], operator: Operator, *, status: LetterStatus, note: str | None
-) -> Operation[Rows]:
+def _resolve(ids: Sequence[int], operator: Operator, wanted: _Resolution) -> Operation[Rows]:
     """Resolve the letters that still wait; their manifests count anew and are looked at."""
     won = yield statement(
-        "resolve_letters", ids=list(ids), status=status, resolved_by=operator.name, note=note
+        "resolve_letters",
+        ids=list(ids),
+        owner=wanted.owners.bound,
+        status=wanted.status,
+        resolved_by=operator.name,
+        note=wanted.note,
     )
     manifests = sorted(row.manifest_id for row in won if row.manifest_id is not None)
     if manifests:
-        yield statement("forgive_manifests", ids=manifests)
+        yield statement("forgive_manifests", ids=manifests, owner=wanted.owners.bound)
     for owner in _owners(row for row in won if row.manifest_id is not None):
         yield statement("notify", payload=f"manager:{owner}")
     return sorted(won)
 
 
-def _keep_trail(operator: Operator, won: Rows, *, action: str, detail: dict[str, object]) -> Operation[None]:
+def _keep_trail(
+    operator: Operator, won: Rows, *, action: str, detail: Callable[[Sequence[int]], dict[str, object]]
+) -> Operation[None]:
     for owner in _owners(won):
         ids = [row.id for row in won if row.owner == owner]
         subject = f"dead letter {ids[0]}" if len(ids) == 1 else f"{len(ids)} dead letters"
-        deed = Deed(owner=owner, action=action, subject=subject, detail={"letters": ids, **detail})
+        deed = Deed(owner=owner, action=action, subject=subject, detail={"letters": ids, **detail(ids)})
         yield from record_deed(operator, deed)
 
 

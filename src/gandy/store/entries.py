@@ -13,6 +13,7 @@ from gandy.store.searching import below, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from gandy.store.searching import Search
     from gandy.store.statements import Operation
 
@@ -24,7 +25,6 @@ Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
 class EntryFilter:
     """Which entries to list; None does not filter."""
 
-    owner: str | None = None
     status: EntryStatus | None = None
     gate: Gate | None = None
     train: str | None = None
@@ -43,10 +43,10 @@ class Rerun:
     train: str
 
 
-def list_entries(wanted: EntryFilter) -> Operation[Search]:
+def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
     """Read the newest entries."""
     given = {
-        "owner": wanted.owner,
+        "owner": owners.bound,
         "status": wanted.status,
         "gate": wanted.gate,
         "train": wanted.train,
@@ -63,14 +63,16 @@ def _gather(wanted: EntryFilter) -> str | None:
     return "gather_settled_entries" if wanted.status in {"cancelled", "skipped"} else None
 
 
-def queue_rerun(run_id: int, *, input_json: str | None = None) -> Operation[Rerun]:
+def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -> Operation[Rerun]:
     """Queue a run that is over once more, with its own input or another, outside its manifest."""
-    run = yield from load_run(run_id)
+    run = yield from load_run(run_id, owners)
     if run is None:
         raise RunNotFoundError(run_id)
     groups = yield from ensure_groups(run.owner, [DEFAULT_GROUP])
     default_group_id = groups[DEFAULT_GROUP].id
-    rows = yield statement("queue_rerun", id=run_id, input=input_json, default_group_id=default_group_id)
+    rows = yield statement(
+        "queue_rerun", id=run_id, owner=run.owner, input=input_json, default_group_id=default_group_id
+    )
     if not rows:
         raise RunNotOverError(run_id, run.state)
     yield statement("notify", payload=f"work:{run.owner}")

@@ -23,4 +23,5 @@ def list_dependencies(owner: str, group: str | None) -> Operation[Rows]:
     if not found:
         raise GroupNotFoundError(owner, group)
     group_id = found[0].id
-    return (yield statement("list_group_dependencies", group_id=group_id, members=LOOKED_AT, limit=DRAWN))
+    of = {"owner": owner, "group_id": group_id}
+    return (yield statement("list_group_dependencies", members=LOOKED_AT, limit=DRAWN, **of))

@@ -35,7 +35,9 @@ def seed_groups(declarations: Declarations) -> Operation[Mapping[str, GroupKey]]
     stored = yield statement("list_groups_declared", owner=declarations.owner)
     texts = {row.name: _text_for(row, declared, is_whole=bool(declarations.manifests)) for row in stored}
     changed = [row for row in stored if row.declared != texts[row.name]]
-    yield from write_groups([(row, texts[row.name], row.overrides, row.disabled_reason) for row in changed])
+    yield from write_groups(
+        declarations.owner, [(row, texts[row.name], row.overrides, row.disabled_reason) for row in changed]
+    )
     effective = {row.name: group_from_stored(row.name, texts[row.name], row.overrides) for row in stored}
     return {row.name: GroupKey(row.id, effective[row.name].priority) for row in stored}
 
@@ -48,26 +50,28 @@ def override_group(
     if not rows:
         raise GroupNotFoundError(owner, name)
     overrides = "{}" if changes is None else json.dumps({**json.loads(rows[0].overrides), **changes})
-    yield from write_groups([(rows[0], rows[0].declared, overrides, reason or rows[0].disabled_reason)])
+    changed = (rows[0], rows[0].declared, overrides, reason or rows[0].disabled_reason)
+    yield from write_groups(owner, [changed])
     yield statement("notify", payload=f"manager:{owner}")
     yield statement("notify", payload=f"work:{owner}")
     return group_from_stored(name, rows[0].declared, overrides)
 
 
-def write_groups(changes: Sequence[tuple[Row, str, str, str | None]]) -> Operation[None]:
+def write_groups(owner: str, changes: Sequence[tuple[Row, str, str, str | None]]) -> Operation[None]:
     """Write groups with what follows: manifests take over a priority, and are looked at when switched on."""
     if not changes:
         return
     after = {
         row.id: group_from_stored(row.name, declared, overrides) for row, declared, overrides, _ in changes
     }
-    yield batch("update_groups", [_group_row(after[row.id], row, texts) for row, *texts in changes])
+    rows = [_group_row(after[row.id], row, texts) for row, *texts in changes]
+    yield batch("update_groups", rows, owner=owner)
     moved = [row.id for row, *_ in changes if row.priority != after[row.id].priority]
     if moved:
-        yield statement("spread_group_priority", ids=moved)
+        yield statement("spread_group_priority", ids=moved, owner=owner)
     woken = [row.id for row, *_ in changes if after[row.id].is_enabled and not row.is_enabled]
     if woken:
-        yield statement("wake_groups", ids=woken)
+        yield statement("wake_groups", ids=woken, owner=owner)
 
 
 def _group_row(group: GroupDeclaration, stored: Row, texts: Sequence[str | None]) -> GroupRow:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Rows
 
 
@@ -53,6 +54,6 @@ def settle_logs(buckets: Mapping[int, str | None]) -> Operation[None]:
     yield batch("settle_logs", [{"run_id": run_id, "bucket": bucket} for run_id, bucket in buckets.items()])
 
 
-def load_logs(run_id: int, *, after: int = 0, limit: int = 1_000) -> Operation[Rows]:
+def load_logs(run_id: int, owners: Owners, *, after: int = 0, limit: int = 1_000) -> Operation[Rows]:
     """Read one run's lines in their order."""
-    return (yield statement("load_logs", run_id=run_id, after=after, limit=limit))
+    return (yield statement("load_logs", run_id=run_id, owner=owners.bound, after=after, limit=limit))

@@ -95,6 +95,11 @@ def load_views(ids: Iterable[int]) -> Operation[DueManifests]:
     return _due((yield statement("load_views", ids=wanted)) if wanted else [])
 
 
+def load_view_of(manifest_id: int, owner: str) -> Operation[DueManifests]:
+    """Read one manifest of an owner, whatever its look says."""
+    return _due((yield statement("load_view_of", id=manifest_id, owner=owner)))
+
+
 def load_page(after_id: int, limit: int) -> Operation[DueManifests]:
     """Load the next manifests of the slow pass over all of them."""
     return _due((yield statement("load_page", after_id=after_id, limit=limit)))

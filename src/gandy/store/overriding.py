@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gandy.errors import ManifestNotFoundError, ManifestOwnedElsewhereError, OverrideError
+from gandy.errors import ManifestNotFoundError, OverrideError, ParentNotFoundError
 from gandy.model.schedule import Cron, Interval, Manual
-from gandy.store.declared import from_stored
+from gandy.store.declared import from_stored, parent_of
 from gandy.store.groups import ensure_groups
 from gandy.store.manifest_rows import Change, RowMaker
 from gandy.store.manifests import read_now
@@ -16,6 +16,7 @@ from gandy.store.statements import batch, statement
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gandy.model.declaration import ManifestDeclaration
     from gandy.store.statements import Operation, Row
 
 
@@ -23,31 +24,36 @@ def override_manifest(
     external_id: str,
     changes: Mapping[str, object] | None,
     *,
-    owner: str | None = None,
+    owner: str,
     reason: str | None = None,
-) -> Operation[str]:
-    """Set values over the declared ones, or clear them all with None; the result is the manifest's owner."""
+) -> Operation[None]:
+    """Set values over the declared ones, or clear them all with None."""
     stored = yield from _lock(external_id, owner)
     overrides = _merged(stored, changes)
     effective = from_stored(external_id, stored.declared, overrides)
     _refuse_other_kind(stored, overrides)
-    groups = yield from ensure_groups(stored.owner, [effective.group])
+    yield from _refuse_lost_parent(owner, effective)
+    groups = yield from ensure_groups(owner, [effective.group])
     maker = RowMaker((yield from read_now()), groups)
     change = Change(stored.declared, overrides, stored.origin, stored.is_orphaned, reason)
-    yield batch("update_manifests", [maker.changed_row(stored, change)])
-    yield statement("regate_entries", ids=[stored.id])
-    yield statement("notify", payload=f"manager:{stored.owner}")
-    yield statement("notify", payload=f"work:{stored.owner}")
-    return str(stored.owner)
+    yield batch("update_manifests", [maker.changed_row(stored, change)], owner=owner)
+    yield statement("regate_entries", ids=[stored.id], owner=owner)
+    yield statement("notify", payload=f"manager:{owner}")
+    yield statement("notify", payload=f"work:{owner}")
 
 
-def _lock(external_id: str, owner: str | None) -> Operation[Row]:
-    rows = yield statement("lock_declared", external_ids=[external_id])
+def _lock(external_id: str, owner: str) -> Operation[Row]:
+    rows = yield statement("lock_declared", external_ids=[external_id], owner=owner)
     if not rows:
         raise ManifestNotFoundError(external_id)
-    if owner is not None and rows[0].owner != owner:
-        raise ManifestOwnedElsewhereError(external_id, rows[0].owner)
     return rows[0]
+
+
+def _refuse_lost_parent(owner: str, effective: ManifestDeclaration) -> Operation[None]:
+    """A manifest may be left whose parent belonged to another application; it cannot be switched on again."""
+    parent = parent_of(effective.schedule)
+    if parent is not None and not (yield statement("find_declared", external_ids=[parent], owner=owner)):
+        raise ParentNotFoundError(effective.external_id, parent)
 
 
 def _merged(stored: Row, changes: Mapping[str, object] | None) -> str:

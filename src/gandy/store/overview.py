@@ -63,7 +63,8 @@ def list_lost_workers(owner: str) -> Operation[Rows]:
     return (yield statement("list_lost_workers", owner=owner))
 
 
-def find_most_overdue(patience: timedelta) -> Operation[Row | None]:
+def find_most_overdue(owner: str, patience: timedelta) -> Operation[Row | None]:
     """Find the manifest that has waited longest for its look."""
-    rows = yield statement("find_most_overdue", patience_seconds=patience.total_seconds())
+    seconds = patience.total_seconds()
+    rows = yield statement("find_most_overdue", owner=owner, patience_seconds=seconds)
     return rows[0] if rows else None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from gandy.errors import GandyError
     from gandy.events import RecoveryCause
+    from gandy.model.owners import Owners
     from gandy.model.run import RetentionSpans
     from gandy.store.statements import Operation, Row
 
@@ -136,7 +137,7 @@ class FailRequest:
 
     run_id: int
     reason: str
-    owner: str | None = None  #: None: of any application
+    owners: Owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,7 @@ def fail_run(wanted: FailRequest, rules: ReapRules, *, is_bare: bool = False) ->
     """End a run that is not over, whatever process holds it; a claim at this very moment is read again."""
     run_id = wanted.run_id
     for _ in range(_FAIL_ATTEMPTS):
-        rows = yield statement("find_live_run", id=run_id, owner=wanted.owner)
+        rows = yield statement("find_live_run", id=run_id, owner=wanted.owners.bound)
         if not rows:
             break
         failure = Failure(None, "FailedByOperator", wanted.reason)
@@ -170,7 +171,7 @@ def fail_run(wanted: FailRequest, rules: ReapRules, *, is_bare: bool = False) ->
 def _failed(run: AbandonedRun) -> Operation[FailedRun]:
     end = run.end
     kept = yield statement("find_ended_job", id=end.id, owner=run.owner)
-    following = yield statement("find_next_attempt", id=end.id)
+    following = yield statement("find_next_attempt", id=end.id, owner=run.owner)
     return FailedRun(
         id=end.id,
         train=end.train,
@@ -182,7 +183,7 @@ def _failed(run: AbandonedRun) -> Operation[FailedRun]:
 
 
 def _why_not(wanted: FailRequest) -> Operation[GandyError]:
-    found = yield statement("find_ended_job", id=wanted.run_id, owner=wanted.owner)
+    found = yield statement("find_ended_job", id=wanted.run_id, owner=wanted.owners.bound)
     if not found:
         return RunNotFoundError(wanted.run_id)
     state = found[0].state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gandy.model.owners import ALL_OWNERS
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
     manifest_ids = [row.id for row in found]
     if manifest_ids:
         yield statement("lock_manifests", ids=manifest_ids)
-    yield statement("lock_entries", ids=list(ids))
+    # whose they are is not asked: the worker's id guards them below
+    yield statement("lock_entries", ids=list(ids), owner=ALL_OWNERS.bound)
     rows = yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)
     cancelled = [row.id for row in rows if row.is_cancelled]
     if cancelled:

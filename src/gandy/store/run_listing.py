@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gandy.model.run import TrainState
+from gandy.store.owners import narrowed_to_manifest
 from gandy.store.searching import below, search
 
 if TYPE_CHECKING:
+    from gandy.model.owners import Owners
     from gandy.store.searching import Search
     from gandy.store.statements import Operation
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 class RunFilter:
     """Which runs to list; None does not filter."""
 
-    owner: str | None = None
     train: str | None = None
     state: str | None = None
     manifest: str | None = None
@@ -25,10 +26,11 @@ class RunFilter:
     limit: int = 50
 
 
-def list_runs(wanted: RunFilter) -> Operation[Search]:
+def list_runs(wanted: RunFilter, owners: Owners) -> Operation[Search]:
     """Read the newest runs."""
+    owners = yield from narrowed_to_manifest(owners, wanted.manifest)
     given = {
-        "owner": wanted.owner,
+        "owner": owners.bound,
         "train": wanted.train,
         "state": wanted.state,
         "before": below(wanted.before),

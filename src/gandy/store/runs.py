@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from gandy.model.owners import Owners
     from gandy.settings.bounds import Timeout
     from gandy.store.statements import Operation, Row, Rows
 
@@ -87,19 +88,19 @@ def read_cancellations(ids: Sequence[int]) -> Operation[Mapping[int, CancelledBy
     return {row.id: CancelledBy(row.cancellation_reason or CancelledBy.OPERATOR) for row in rows}
 
 
-def find_job(job_id: int) -> Operation[JobView | None]:
+def find_job(job_id: int, owners: Owners) -> Operation[JobView | None]:
     """Find a job where it stands: in the queue, running, or kept as a run; a failed attempt is followed."""
-    live = yield statement("find_live_job", id=job_id)
+    live = yield statement("find_live_job", id=job_id, owner=owners.bound)
     if live and live[0].state != TrainState.CANCELLED:
         return JobView(live[0].id, live[0].train, live[0].state)
-    kept = yield statement("load_run", id=job_id)
+    kept = yield statement("load_run", id=job_id, owner=owners.bound)
     if not kept:
         return JobView(live[0].id, live[0].train, live[0].state) if live else None
     run = kept[0]
     if run.state == TrainState.FAILED:
-        following = yield statement("find_next_attempt", id=job_id)
+        following = yield statement("find_next_attempt", id=job_id, owner=owners.bound)
         if following:
-            return (yield from find_job(following[0].id))
+            return (yield from find_job(following[0].id, owners))
     return JobView(
         run.id,
         run.train,
@@ -111,9 +112,9 @@ def find_job(job_id: int) -> Operation[JobView | None]:
     )
 
 
-def load_run(run_id: int) -> Operation[Row | None]:
+def load_run(run_id: int, owners: Owners) -> Operation[Row | None]:
     """Read one run."""
-    rows = yield statement("load_run", id=run_id)
+    rows = yield statement("load_run", id=run_id, owner=owners.bound)
     return rows[0] if rows else None
 
 

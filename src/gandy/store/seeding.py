@@ -10,7 +10,6 @@ from gandy.errors import (
     DatabaseFaultError,
     GandyError,
     ManifestDeclaredError,
-    ManifestOwnedElsewhereError,
     ParentNotFoundError,
     RowConflictError,
     SetRefusedError,
@@ -150,7 +149,7 @@ def _lock(owner: str) -> Operation[None]:
 
 def _seed_some(owner: str, manifests: Sequence[ManifestDeclaration]) -> Operation[SeedResult]:
     """Write some of what is declared."""
-    yield from _refuse_bad_parents(manifests)
+    yield from _refuse_bad_parents(owner, manifests)
     groups = yield from ensure_groups(owner, [each.group for each in manifests])
     now = (yield statement("read_clock"))[0].now
     return (yield from _seed_waves(owner, manifests, RowMaker(now, groups)))
@@ -170,7 +169,7 @@ def seed(declarations: Declarations) -> Operation[SeedResult]:
     """Write what is declared, all or nothing; what is no longer declared is marked, not removed."""
     owner = declarations.owner
     yield from _lock(owner)
-    yield from _refuse_bad_parents(declarations.manifests)
+    yield from _refuse_bad_parents(owner, declarations.manifests)
     groups = yield from seed_groups(declarations)
     now = (yield statement("read_clock"))[0].now
     seeded = yield from _seed_waves(owner, declarations.manifests, RowMaker(now, groups))
@@ -190,7 +189,7 @@ def _seed_waves(
 def add_manifest(owner: str, declaration: ManifestDeclaration) -> Operation[SeedResult]:
     """Make a manifest at run time, or change one that was made so; no deploy prunes it."""
     yield statement("lock_seeding", owner=owner)
-    yield from _refuse_bad_parents([declaration])
+    yield from _refuse_bad_parents(owner, [declaration])
     groups = yield from ensure_groups(owner, [declaration.group])
     now = (yield statement("read_clock"))[0].now
     result = yield from _seed_chunk(owner, [declaration], RowMaker(now, groups), origin="runtime")
@@ -214,7 +213,7 @@ def parents_first(manifests: Iterable[ManifestDeclaration]) -> Iterator[list[Man
         wave = [child for each in wave for child in waiting.get(each.external_id, ())] if waiting else []
 
 
-def _refuse_bad_parents(manifests: Iterable[ManifestDeclaration]) -> Operation[None]:
+def _refuse_bad_parents(owner: str, manifests: Iterable[ManifestDeclaration]) -> Operation[None]:
     """Refuse parents that are nowhere, and dependents that wait for themselves."""
     parents = {
         declaration.external_id: parent
@@ -225,7 +224,7 @@ def _refuse_bad_parents(manifests: Iterable[ManifestDeclaration]) -> Operation[N
         return
     declared = {declaration.external_id for declaration in manifests}
     outside = {parent for parent in parents.values() if parent not in declared}
-    chain = (yield statement("load_ancestors", external_ids=sorted(outside))) if outside else []
+    chain = (yield statement("load_ancestors", external_ids=sorted(outside), owner=owner)) if outside else []
     stored = {row.external_id: row.parent for row in chain}
     for external_id, parent in parents.items():
         if parent not in declared and parent not in stored:
@@ -237,29 +236,28 @@ def _refuse_bad_parents(manifests: Iterable[ManifestDeclaration]) -> Operation[N
 def _seed_chunk(
     owner: str, chunk: Sequence[ManifestDeclaration], maker: RowMaker, *, origin: ManifestOrigin
 ) -> Operation[SeedResult]:
-    found = yield statement("find_declared", external_ids=[each.external_id for each in chunk])
+    found = yield statement("find_declared", external_ids=[each.external_id for each in chunk], owner=owner)
     stored = {row.external_id: row for row in found}
     new = [each for each in chunk if each.external_id not in stored]
     rows = [maker.new_row(each) for each in new]
     made = {row.external_id for row in (yield batch("insert_manifests", rows, owner=owner, origin=origin))}
-    if len(made) < len(new):  # another application wrote one of these at this very moment
+    if len(made) < len(new):  # a server without the seeding lock wrote one of these at this very moment
         late = [each.external_id for each in new if each.external_id not in made]
-        stored |= {row.external_id: row for row in (yield statement("find_declared", external_ids=late))}
-    _refuse_foreign(owner, origin, stored)
+        found = yield statement("find_declared", external_ids=late, owner=owner)
+        stored |= {row.external_id: row for row in found}
+    _refuse_declared(origin, stored)
     changed = [
         (each.external_id, text)
         for each in chunk
         if each.external_id in stored
         and _is_changed(stored[each.external_id], text := maker.text_of(each), origin)
     ]
-    yield from _update(changed, maker, origin)
+    yield from _update(owner, changed, maker, origin=origin)
     return SeedResult(len(made), len(changed), len(chunk) - len(made) - len(changed))
 
 
-def _refuse_foreign(owner: str, origin: ManifestOrigin, stored: Mapping[str, Row]) -> None:
+def _refuse_declared(origin: ManifestOrigin, stored: Mapping[str, Row]) -> None:
     for row in stored.values():
-        if row.owner != owner:
-            raise ManifestOwnedElsewhereError(row.external_id, row.owner)
         if origin == "runtime" and row.origin == "declared" and not row.is_orphaned:
             raise ManifestDeclaredError(row.external_id)
 
@@ -268,14 +266,16 @@ def _is_changed(stored: Row, text: str, origin: ManifestOrigin) -> bool:
     return bool(stored.declared != text or stored.is_orphaned or stored.origin != origin)
 
 
-def _update(changed: Sequence[tuple[str, str]], maker: RowMaker, origin: ManifestOrigin) -> Operation[None]:
+def _update(
+    owner: str, changed: Sequence[tuple[str, str]], maker: RowMaker, *, origin: ManifestOrigin
+) -> Operation[None]:
     if not changed:
         return
     texts = dict(changed)
-    stored = yield statement("lock_declared", external_ids=list(texts))
+    stored = yield statement("lock_declared", external_ids=list(texts), owner=owner)
     rows = [maker.changed_row(row, Change(texts[row.external_id], row.overrides, origin)) for row in stored]
-    updated = yield batch("update_manifests", rows)
-    yield statement("regate_entries", ids=[row.id for row in updated])
+    updated = yield batch("update_manifests", rows, owner=owner)
+    yield statement("regate_entries", ids=[row.id for row in updated], owner=owner)
 
 
 def _mark_orphans(declarations: Declarations) -> Operation[int]:

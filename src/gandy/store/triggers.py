@@ -11,7 +11,6 @@ from gandy.errors import (
     ManifestDeclaredError,
     ManifestInUseError,
     ManifestNotFoundError,
-    ManifestOwnedElsewhereError,
     TriggerInputConflictError,
 )
 from gandy.store.statements import statement
@@ -33,21 +32,24 @@ class Triggered:
 
 
 def trigger(
-    external_id: str, *, delay: timedelta = _AT_ONCE, input_json: str | None = None, owner: str | None = None
+    external_id: str, *, owner: str, delay: timedelta = _AT_ONCE, input_json: str | None = None
 ) -> Operation[Triggered]:
     """Queue a manifest, switched off or not; where an entry waits, that entry serves."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     seconds = delay.total_seconds()
     text = manifest.properties if input_json is None else input_json
-    rows = yield statement("queue_trigger", manifest_id=manifest.id, input=text, delay_seconds=seconds)
+    of = {"manifest_id": manifest.id, "owner": owner}
+    rows = yield statement("queue_trigger", input=text, delay_seconds=seconds, **of)
     is_new = bool(rows)
     if not rows:
-        waiting = yield statement("find_waiting", manifest_id=manifest.id)
+        waiting = yield statement("find_waiting", **of)
         if input_json is not None and not _same_json(waiting[0].input, input_json):
             raise TriggerInputConflictError(external_id, waiting[0].id)
         is_off = not (manifest.is_enabled and manifest.is_group_enabled)
-        rows = yield statement("hasten_entry", id=waiting[0].id, delay_seconds=seconds, is_off=is_off)
-    yield statement("notify", payload=f"{'later' if delay else 'work'}:{manifest.owner}")
+        rows = yield statement(
+            "hasten_entry", id=waiting[0].id, owner=owner, delay_seconds=seconds, is_off=is_off
+        )
+    yield statement("notify", payload=f"{'later' if delay else 'work'}:{owner}")
     return Triggered(rows[0].id, external_id, rows[0].scheduled_at, is_new)
 
 
@@ -56,38 +58,37 @@ def trigger_group(owner: str, name: str) -> Operation[tuple[Triggered, ...]]:
     members = yield statement("list_group_members", owner=owner, name=name)
     triggered: list[Triggered] = []
     for member in members:
-        triggered.append((yield from trigger(member.external_id)))  # noqa: PERF401 a comprehension cannot yield
+        triggered.append((yield from trigger(member.external_id, owner=owner)))  # noqa: PERF401 a comprehension cannot yield
     return tuple(triggered)
 
 
-def remove_manifest(external_id: str, *, owner: str | None = None) -> Operation[bool]:
+def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
     """Remove a manifest with what waits for it; False: it still runs, and goes when it has ended."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     if manifest.origin == "declared" and not manifest.is_orphaned:
         raise ManifestDeclaredError(external_id)
-    found = (yield statement("find_hindrances", manifest_id=manifest.id))[0]
+    of = {"manifest_id": manifest.id, "owner": owner}
+    found = (yield statement("find_hindrances", **of))[0]
     if found.dependent is not None:
         raise ManifestInUseError(external_id, f"{found.dependent!r} depends on it; remove that first")
     if found.letter_id is not None:
         raise ManifestInUseError(
             external_id, f"dead letter {found.letter_id} waits for a person; requeue or acknowledge it first"
         )
-    yield statement("cancel_waiting", manifest_id=manifest.id)
+    yield statement("cancel_waiting", **of)
     if found.active_run_id is not None:
-        yield statement("orphan_manifest", manifest_id=manifest.id)
+        yield statement("orphan_manifest", **of)
         return False
-    yield statement("forget_letters", manifest_id=manifest.id)
-    yield statement("delete_manifest", manifest_id=manifest.id)
+    yield statement("forget_letters", **of)
+    yield statement("delete_manifest", **of)
     return True
 
 
-def lock_manifest(external_id: str, *, owner: str | None = None) -> Operation[Row]:
-    """Find a manifest and hold its row; one of another owner is refused where an owner asks."""
-    rows = yield statement("lock_manifest", external_id=external_id)
+def lock_manifest(external_id: str, *, owner: str) -> Operation[Row]:
+    """Find a manifest of this owner and hold its row."""
+    rows = yield statement("lock_manifest", external_id=external_id, owner=owner)
     if not rows:
         raise ManifestNotFoundError(external_id)
-    if owner is not None and rows[0].owner != owner:
-        raise ManifestOwnedElsewhereError(external_id, rows[0].owner)
     return rows[0]
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gandy.errors import ManifestNotFoundError
-from gandy.store.manifests import load_views
-from gandy.store.searching import SEARCHED, search
+from gandy.errors import ManifestNotFoundError, OneOwnerNeededError
+from gandy.model.owners import OneOwner
+from gandy.store.manifests import load_view_of
+from gandy.store.owners import named_owners, owner_of_manifest
+from gandy.store.searching import SEARCHED, Search, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
-    from gandy.store.searching import Search
+    from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Row, Rows
 
 #: A group's manifests are counted up to here.
@@ -24,7 +26,6 @@ _LAST_CHARACTER: Final = "\U0010ffff"
 class ManifestFilter:
     """Which manifests, and how many after which."""
 
-    owner: str | None = None
     prefix: str = ""
     group: str | None = None
     train: str | None = None
@@ -45,10 +46,10 @@ class ManifestPicture:
     dependents: tuple[str, ...]
 
 
-def list_manifests(wanted: ManifestFilter) -> Operation[Search]:
+def list_manifests(wanted: ManifestFilter, owner: str) -> Operation[Search]:
     """Read a page of manifests, by external id."""
     given = {
-        "owner": wanted.owner,
+        "owner": owner,
         "prefix": wanted.prefix,
         "prefix_end": wanted.prefix + _LAST_CHARACTER,
         "group": wanted.group,
@@ -60,6 +61,21 @@ def list_manifests(wanted: ManifestFilter) -> Operation[Search]:
     gather = None if wanted.group is None else "gather_manifests_of_group"
     walk = _walk(wanted)
     return (yield from search(walk, given, limit=wanted.limit, gather=gather, key="external_id"))
+
+
+def list_manifests_of(wanted: ManifestFilter, owners: Owners) -> Operation[Search]:
+    """Read a page of one owner's manifests; of all owners, the first ones of each in turn."""
+    if isinstance(owners, OneOwner):
+        return (yield from list_manifests(wanted, owners.name))
+    if wanted.after:
+        raise OneOwnerNeededError("a page that goes on after an id")
+    rows: Rows = []
+    for owner in (yield from named_owners(owners)):
+        found = yield from list_manifests(replace(wanted, limit=wanted.limit - len(rows)), owner)
+        rows += found.rows
+        if found.is_cut or len(rows) == wanted.limit:
+            return Search(rows, None, is_cut=True)
+    return Search(rows, None, is_cut=False)
 
 
 def _walk(wanted: ManifestFilter) -> str:
@@ -75,23 +91,30 @@ def list_members(owner: str, group: str, *, limit: int) -> Operation[Rows]:
 
 
 def picture_manifest(
-    external_id: str, *, verdicts: int = 10, dependents: int = 20
+    external_id: str, owner: str, *, verdicts: int = 10, dependents: int = 20
 ) -> Operation[ManifestPicture]:
     """Read everything that explains what a manifest does."""
-    rows = yield statement("show_manifest", external_id=external_id)
+    rows = yield statement("show_manifest", external_id=external_id, owner=owner)
     if not rows:
         raise ManifestNotFoundError(external_id)
     row = rows[0]
-    found = yield from load_views([row.id])
-    decided = yield statement("list_verdicts", manifest_id=row.id, limit=verdicts)
-    below = yield statement("list_dependents", manifest_id=row.id, limit=dependents, searched=SEARCHED)
+    found = yield from load_view_of(row.id, owner)
+    of = {"manifest_id": row.id, "owner": owner}
+    decided = yield statement("list_verdicts", limit=verdicts, **of)
+    below = yield statement("list_dependents", limit=dependents, searched=SEARCHED, **of)
     children = tuple(child.external_id for child in below)
     return ManifestPicture(row, found.views[0], found.unreadable.get(row.id), decided, children)
 
 
+def picture_of(external_id: str, owners: Owners) -> Operation[ManifestPicture]:
+    """Read it for the one of these owners that has it."""
+    owner = yield from owner_of_manifest(owners, external_id)
+    return (yield from picture_manifest(external_id, owner))
+
+
 def list_groups(
+    owner: str,
     *,
-    owner: str | None = None,
     name: str | None = None,
     prefix: str = "",
     after: str = "",
@@ -103,3 +126,17 @@ def list_groups(
             "list_groups", owner=owner, name=name, prefix=prefix, after=after, limit=limit, counted=COUNTED
         )
     )
+
+
+def list_groups_of(
+    owners: Owners, *, prefix: str = "", after: str = "", limit: int = 1_000
+) -> Operation[Rows]:
+    """Read one owner's groups by name; of all owners, the first ones of each in turn."""
+    if after and not isinstance(owners, OneOwner):
+        raise OneOwnerNeededError("a page that goes on after a name")
+    rows: Rows = []
+    for owner in (yield from named_owners(owners)):
+        rows += yield from list_groups(owner, prefix=prefix, after=after, limit=limit - len(rows))
+        if len(rows) == limit:
+            break
+    return rows

@@ -10,6 +10,7 @@ from gandy.store.statements import statement
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Rows
 
 
@@ -109,12 +110,12 @@ def live_workers(owner: str) -> Operation[Rows]:
     return (yield statement("live_workers", owner=owner))
 
 
-def list_workers(owner: str | None, *, limit: int) -> Operation[Rows]:
+def list_workers(owners: Owners, *, limit: int) -> Operation[Rows]:
     """List workers, those heard of last first, whether they are there or gone."""
-    return (yield statement("list_workers", owner=owner, limit=limit))
+    return (yield statement("list_workers", owner=owners.bound, limit=limit))
 
 
-def drain_worker(worker_id: str) -> Operation[str | None]:
+def drain_worker(worker_id: str, owners: Owners) -> Operation[str | None]:
     """Let a running worker finish what it has and claim no more; give its owner, None: it does not run."""
-    rows = yield statement("drain_worker", id=worker_id)
+    rows = yield statement("drain_worker", id=worker_id, owner=owners.bound)
     return rows[0].owner if rows else None

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 from gandy.events import EventBus
 from gandy.lifecycle import Contract
 from gandy.model.operator import Operator
+from gandy.model.owners import OneOwner
 from gandy.settings import Settings
 from gandy.store.drivers.database import Database
 from gandy.telemetry.observing import Telemetry
@@ -29,6 +30,11 @@ class WebParts:
     telemetry: Telemetry
     events: EventBus
     contracts: tuple[Contract, ...] = ()
+
+    @property
+    def owners(self) -> OneOwner:
+        """The application itself: a request never sees another one's rows."""
+        return OneOwner(self.owner)
 
 
 #: Gives the parts when a request comes; a mounted dashboard is made before its application is open.

@@ -12,7 +12,7 @@ from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
 from gandy.rules.due import determine
 from gandy.store.manifests import load_due
 from gandy.store.triggers import trigger
-from tests.support.world import START, manifest
+from tests.support.world import OWNER, START, manifest
 
 if TYPE_CHECKING:
     from gandy.admin.manifest_manager.decision_writing import Decided, Written
@@ -33,7 +33,7 @@ async def write(world: World, decided: list[Decided]) -> Written:
 async def test_an_instant_that_crosses_a_trigger_is_settled_as_already_queued(world: World) -> None:
     await world.seed(manifest())
     decided = await decide(world)
-    await world.database.run(trigger("report", delay=timedelta(minutes=1)))
+    await world.database.run(trigger("report", delay=timedelta(minutes=1), owner=OWNER))
 
     written = await write(world, decided)
 
@@ -55,7 +55,7 @@ async def test_what_is_only_deferred_is_not_lost_when_it_crosses_a_trigger(
 ) -> None:
     await world.seed(declared)
     decided = await decide(world)
-    await world.database.run(trigger("report", delay=timedelta(seconds=1)))
+    await world.database.run(trigger("report", delay=timedelta(seconds=1), owner=OWNER))
 
     written = await write(world, decided)
 
@@ -71,7 +71,7 @@ async def test_those_that_cross_a_trigger_do_not_hold_up_the_others(world: World
     decided = await decide(world)
     crossed = ["m03", "m04", "m17", "m39"]
     for external_id in crossed:
-        await world.database.run(trigger(external_id, delay=timedelta(minutes=1)))
+        await world.database.run(trigger(external_id, delay=timedelta(minutes=1), owner=OWNER))
 
     written = await write(world, decided)
 

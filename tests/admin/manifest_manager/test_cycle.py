@@ -260,40 +260,40 @@ async def test_a_pending_run_is_stale_only_where_no_live_worker_knows_its_train(
 
 async def test_a_trigger_queues_at_once_and_a_second_one_returns_the_waiting_entry(world: World) -> None:
     await world.seed(manifest(schedule=Manual()))
-    later = await world.database.run(trigger("report", delay=timedelta(hours=1)))
+    later = await world.database.run(trigger("report", delay=timedelta(hours=1), owner=OWNER))
     assert later.is_new
 
-    sooner = await world.database.run(trigger("report", delay=timedelta(minutes=5)))
+    sooner = await world.database.run(trigger("report", delay=timedelta(minutes=5), owner=OWNER))
 
     assert (sooner.id, sooner.is_new) == (later.id, False)
     assert sooner.scheduled_at == START + timedelta(minutes=5)
-    again = await world.database.run(trigger("report", delay=timedelta(hours=9)))
+    again = await world.database.run(trigger("report", delay=timedelta(hours=9), owner=OWNER))
     assert again.scheduled_at == START + timedelta(minutes=5)
 
 
 async def test_a_trigger_with_another_input_is_refused_and_names_the_waiting_entry(world: World) -> None:
     await world.seed(manifest(schedule=Manual()))
-    waiting = await world.database.run(trigger("report"))
-    await world.database.run(trigger("report", input_json='{ "month" : 1 }'))
+    waiting = await world.database.run(trigger("report", owner=OWNER))
+    await world.database.run(trigger("report", input_json='{ "month" : 1 }', owner=OWNER))
 
     with pytest.raises(TriggerInputConflictError, match=str(waiting.id)):
-        await world.database.run(trigger("report", input_json='{"month":2}'))
+        await world.database.run(trigger("report", input_json='{"month":2}', owner=OWNER))
 
 
 async def test_a_trigger_runs_a_disabled_manifest_in_a_disabled_group(world: World) -> None:
     group = GroupDeclaration(name="off", is_enabled=False)
     await world.seed(manifest(schedule=Manual(), is_enabled=False, group="off"), groups=(group,))
 
-    await world.database.run(trigger("report"))
+    await world.database.run(trigger("report", owner=OWNER))
 
     assert len(await world.claim()) == 1
 
 
 async def test_a_trigger_of_a_running_manifest_waits_for_its_end(world: World) -> None:
     await world.seed(manifest(schedule=Manual()))
-    await world.database.run(trigger("report"))
+    await world.database.run(trigger("report", owner=OWNER))
     runs = await world.claim()
-    await world.database.run(trigger("report"))
+    await world.database.run(trigger("report", owner=OWNER))
     assert await world.claim() == []
 
     await world.finish(*runs)
@@ -303,7 +303,7 @@ async def test_a_trigger_of_a_running_manifest_waits_for_its_end(world: World) -
 
 async def test_an_instant_that_comes_while_a_trigger_waits_is_settled_as_already_queued(world: World) -> None:
     await world.seed(manifest())
-    await world.database.run(trigger("report", delay=timedelta(hours=1)))
+    await world.database.run(trigger("report", delay=timedelta(hours=1), owner=OWNER))
 
     result = await world.cycle()
 
@@ -313,7 +313,7 @@ async def test_an_instant_that_comes_while_a_trigger_waits_is_settled_as_already
 
 async def test_once_waits_until_the_entry_that_waits_has_run(world: World) -> None:
     await world.seed(manifest(schedule=Once(at=START + timedelta(minutes=1))))
-    await world.database.run(trigger("report"))
+    await world.database.run(trigger("report", owner=OWNER))
     world.advance(minutes=1)
     assert (await world.cycle()).queued == 0
     await world.succeed()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gandy.model.run import TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.store.triggers import trigger
-from tests.support.world import manifest
+from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:
     from gandy.model.run import ClaimedRun
@@ -22,7 +22,7 @@ async def seed_pair(world: World, child: Schedule | None = None) -> None:
 
 
 async def run_parent(world: World) -> None:
-    await world.database.run(trigger("parent"))
+    await world.database.run(trigger("parent", owner=OWNER))
     await world.finish(*await world.claim("Parent"))
 
 
@@ -44,7 +44,7 @@ async def test_a_dependent_follows_its_parents_success(world: World) -> None:
 
 async def test_a_failure_of_the_parent_starts_nothing(world: World) -> None:
     await seed_pair(world)
-    await world.database.run(trigger("parent"))
+    await world.database.run(trigger("parent", owner=OWNER))
     await world.finish(*await world.claim(), state=TrainState.FAILED)
 
     assert (await world.cycle()).queued == 0
@@ -108,7 +108,7 @@ async def test_a_disabled_dependent_follows_when_it_is_enabled_again(world: Worl
 
 async def test_the_dependents_of_a_disabled_parent_wait_until_it_is_enabled(world: World) -> None:
     await seed_pair(world)
-    await world.database.run(trigger("parent"))
+    await world.database.run(trigger("parent", owner=OWNER))
     (run,) = await world.claim()
     child = manifest("child", schedule=Dependent("parent"), train="Child")
     await world.seed(manifest("parent", schedule=Manual(), train="Parent", is_enabled=False), child)
@@ -124,7 +124,7 @@ async def test_a_dormant_dependent_runs_only_when_the_parents_run_activates_it(w
     await seed_pair(world, DormantDependent("parent"))
     await run_parent(world)
     assert (await world.cycle()).queued == 0
-    await world.database.run(trigger("parent"))
+    await world.database.run(trigger("parent", owner=OWNER))
     (run,) = await world.claim()
     await world.finish(run, activations=(("child", '{"delta": 7}'),))
 
@@ -138,7 +138,7 @@ async def test_a_chain_runs_to_its_end(world: World) -> None:
         manifest("a", schedule=Manual(), train="a"),
         *(manifest(name, schedule=Dependent(before), train=name) for before, name in pairwise(names)),
     )
-    await world.database.run(trigger("a"))
+    await world.database.run(trigger("a", owner=OWNER))
     ran = []
     for _ in range(5):
         runs = await world.claim()

@@ -26,6 +26,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.operators import local_operator
 from gandy.desk.runs import RunInsights
 from gandy.errors import JobCancelledError
+from gandy.model.owners import OneOwner
 from gandy.store.manifests import read_now
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ async def play(database: str, stop: asyncio.Event, *, port: int) -> Ended:
             cancelled = asyncio.create_task(_cancel_a_crawl(app))
             await _keep_busy(app, stop)
             await cancelled
-        return Ended(database, await RunInsights(app.database).tally(app.name, since))
+        return Ended(database, await RunInsights(app.database, OneOwner(app.name)).tally(since))
 
 
 async def _keep_busy(app: Gandy, stop: asyncio.Event) -> None:
@@ -77,7 +78,9 @@ async def _cancel_a_crawl(app: Gandy) -> None:
     job = await app.enqueue(crawl_site, Site("example.org"))
     await begun.wait()
     await asyncio.sleep(CANCEL_AFTER)
-    await CancelDesk(app.database, local_operator("cli"), app.settings.retention).jobs([job.id])
+    owners = OneOwner(app.name)
+    desk = CancelDesk(app.database, local_operator("cli"), app.settings.retention, owners=owners)
+    await desk.jobs([job.id])
     with suppress(JobCancelledError):
         await job.result()
 

@@ -224,9 +224,29 @@ def migrate(connection: Connection) -> MigrationResult:
     if not state.pending("sqlite"):
         verify(state, "sqlite")
         return MigrationResult(state.version, state.version, ())
-    begin_immediate(connection)
-    with _committed(connection):
-        return run_on(connection, apply_pending("sqlite", lambda script: _execute_script(connection, script)))
+    with _unenforced(connection):
+        begin_immediate(connection)
+        with _committed(connection):
+            applying = apply_pending("sqlite", lambda script: _execute_script(connection, script))
+            result = run_on(connection, applying)
+            _refuse_broken_references(connection)
+            return result
+
+
+@contextmanager
+def _unenforced(connection: Connection) -> Iterator[None]:
+    """Do not enforce foreign keys: a table that is made again is gone for a moment."""
+    connection.execute("PRAGMA foreign_keys = off")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA foreign_keys = on")
+
+
+def _refuse_broken_references(connection: Connection) -> None:
+    """Look before the commit whether every reference still leads to a row."""
+    if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+        raise sqlite3.IntegrityError("FOREIGN KEY constraint failed")
 
 
 def begin_immediate(connection: Connection) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import Form, Query, Request
 from starlette.responses import Response
 
-from gandy.desk.concerns import Count
 from gandy.errors import ResolutionNoteMissingError
 from gandy.store.letter_listing import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
@@ -15,7 +14,7 @@ from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery, Surroundings
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.bodies import Taken
-from gandy.web.routers.dead_letters import MOST_AT_ONCE, LetterId, desk_of, own_letter
+from gandy.web.routers.dead_letters import MOST_AT_ONCE, LetterId, desk_of, refuse_unknown
 from gandy.web.routers.shapes import Id, Word
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ async def list_letters(
 ) -> Response:
     """List letters, the newest first; those that wait where nothing else is asked for."""
     wanted = LetterFilter(
-        owner=parts.owner,
         status=query.status or "awaiting_intervention",
         train=query.train,
         before=query.before,
@@ -69,7 +67,7 @@ async def list_letters(
 @router.reads("/{letter_id}")
 async def show_letter(parts: Parts, operator: CurrentOperator, here: Here, letter_id: LetterId) -> Response:
     """Show one letter."""
-    letter = await own_letter(parts, operator, letter_id)
+    letter = await desk_of(parts, operator).show(letter_id)
     is_known = letter.train in parts.registry
     form = form_for(parts.registry.get(letter.train), letter.input) if is_known else None
     return here.page("dead_letter.html", letter=letter, form=form)
@@ -86,9 +84,9 @@ async def preview(
     train: TrainName = "",
 ) -> Response:
     """Say how many letters an action would resolve, and ask."""
-    wanted = LetterFilter(owner=parts.owner, train=train or None)
+    wanted = LetterFilter(train=train or None)
     desk = desk_of(parts, operator)
-    found = Count(value=len(ids)) if scope == "selected" else await desk.count_awaiting(wanted)
+    found = await (desk.count_known(ids) if scope == "selected" else desk.count_awaiting(wanted))
     return here.page("dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, found=found)
 
 
@@ -105,9 +103,10 @@ async def resolve(
 ) -> Response:
     """Requeue or acknowledge what was confirmed."""
     desk = desk_of(parts, operator)
-    wanted = LetterFilter(owner=parts.owner, train=train or None)
+    wanted = LetterFilter(train=train or None)
     if verb == "requeue":
         result = await (desk.requeue(ids) if scope == "selected" else desk.requeue_all(wanted))
+        refuse_unknown(result, ids if scope == "selected" else [])
         return here.done("/dead-letters", f"{len(result.requeued)} requeued.")
     return await _acknowledge(here, desk, ids if scope == "selected" else wanted, note.strip())
 
@@ -123,7 +122,7 @@ async def requeue(
     is_edited: Annotated[Literal["", "true"], Form()] = "",
 ) -> Response:
     """Run the job of a letter once more, with its own input or an edited one."""
-    letter = await own_letter(parts, operator, letter_id)
+    letter = await desk_of(parts, operator).show(letter_id)
     text = input_json
     if text is None and is_edited:
         text = read_form(parts.registry.get(letter.train), await request.form())
@@ -137,7 +136,6 @@ async def acknowledge(
     parts: Parts, operator: CurrentOperator, here: Here, letter_id: LetterId, note: Note = ""
 ) -> Response:
     """Close a letter without another run."""
-    await own_letter(parts, operator, letter_id)
     return await _acknowledge(here, desk_of(parts, operator), [letter_id], note.strip())
 
 
@@ -146,9 +144,9 @@ async def _acknowledge(
 ) -> Response:
     if not note:
         raise ResolutionNoteMissingError
-    closing = (
-        desk.acknowledge_all(which, note)
-        if isinstance(which, LetterFilter)
-        else desk.acknowledge(which, note)
-    )
-    return here.done("/dead-letters", f"{len((await closing).acknowledged)} acknowledged.")
+    if isinstance(which, LetterFilter):
+        result = await desk.acknowledge_all(which, note)
+    else:
+        result = await desk.acknowledge(which, note)
+        refuse_unknown(result, which)
+    return here.done("/dead-letters", f"{len(result.acknowledged)} acknowledged.")

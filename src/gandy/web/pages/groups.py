@@ -45,7 +45,7 @@ class GroupForm(BaseModel):
 @router.reads("")
 async def list_groups(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
     """List groups by name."""
-    groups = await GroupDesk(parts.database, operator, owner=parts.owner).list(limit=_SHOWN)
+    groups = await GroupDesk(parts.database, operator, owners=parts.owners).list(limit=_SHOWN)
     graph = await draw_dependencies(parts.database, parts.owner)
     return here.page("groups.html", groups=groups, graph=graph, drawing=_drawing(graph, here))
 
@@ -53,14 +53,14 @@ async def list_groups(parts: Parts, operator: CurrentOperator, here: Here) -> Re
 @router.reads("/{name:path}")
 async def show_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Show one group."""
-    group = await GroupDesk(parts.database, operator, owner=parts.owner).show(name)
+    group = await GroupDesk(parts.database, operator, owners=parts.owners).show(name)
     graph = await draw_dependencies(parts.database, parts.owner, group=name)
     return here.page(
         "group.html",
         group=group,
         graph=graph,
         drawing=_drawing(graph, here),
-        manifests=await desk_of(parts, operator).members(parts.owner, name, limit=PAGE_SIZE),
+        manifests=await desk_of(parts, operator).members(name, limit=PAGE_SIZE),
         base=here.link(f"/groups/{quote(name)}"),
     )
 
@@ -75,7 +75,7 @@ async def set_group(
 ) -> Response:
     """Set cap and priority over the declared ones."""
     changes = GroupChanges(max_active_jobs=form.max_active_jobs, priority=form.priority)
-    await GroupDesk(parts.database, operator, owner=parts.owner).set(name, changes)
+    await GroupDesk(parts.database, operator, owners=parts.owners).set(name, changes)
     return here.done(_page(name), f"{name} is changed; a deploy does not undo it.")
 
 
@@ -89,35 +89,35 @@ async def disable_group(
 ) -> Response:
     """Pull the kill switch."""
     changes = GroupChanges(is_enabled=False, reason=reason.strip() or None)
-    await GroupDesk(parts.database, operator, owner=parts.owner).set(name, changes)
+    await GroupDesk(parts.database, operator, owners=parts.owners).set(name, changes)
     return here.done(_page(name), f"{name} is off: nothing of it starts any more. What runs goes on.")
 
 
 @router.changes("/{name:path}/enable")
 async def enable_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Let the group run again."""
-    await GroupDesk(parts.database, operator, owner=parts.owner).set(name, GroupChanges(is_enabled=True))
+    await GroupDesk(parts.database, operator, owners=parts.owners).set(name, GroupChanges(is_enabled=True))
     return here.done(_page(name), f"{name} is on.")
 
 
 @router.changes("/{name:path}/reset")
 async def reset_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Clear every override."""
-    await GroupDesk(parts.database, operator, owner=parts.owner).reset(name)
+    await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
     return here.done(_page(name), f"{name} is as declared again.")
 
 
 @router.changes("/{name:path}/trigger")
 async def trigger_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Queue every manifest of the group now."""
-    triggered = await GroupDesk(parts.database, operator, owner=parts.owner).trigger(name)
+    triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
     return here.done(_page(name), f"{len(triggered)} of {name} queued.")
 
 
 @router.changes("/{name:path}/cancel")
 async def cancel_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Cancel all that waits and runs in the group now."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     result = await desk.group(name)
     return here.done(_page(name), f"{len(result.cancelled)} cancelled, {len(result.asked)} asked to stop.")
 

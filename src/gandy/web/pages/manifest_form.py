@@ -19,7 +19,7 @@ from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import Here
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.bodies import Taken
-from gandy.web.routers.manifests import ExternalId, desk_of, own_manifest
+from gandy.web.routers.manifests import ExternalId, desk_of
 from gandy.web.routers.shapes import Word
 
 router = Routes("/manifests")
@@ -88,7 +88,7 @@ async def show_form(parts: Parts, operator: CurrentOperator, here: Here, externa
     """Ask what to set."""
     return here.page(
         "manifest_set.html",
-        manifest=await own_manifest(parts, operator, external_id),
+        manifest=await desk_of(parts, operator).show(external_id),
         policies=list(MisfirePolicy),
         base=here.link(f"/manifests/{quote(external_id)}"),
     )

@@ -21,7 +21,7 @@ from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import Taken
-from gandy.web.routers.manifests import ExternalId, desk_of, own_manifest
+from gandy.web.routers.manifests import ExternalId, desk_of
 from gandy.web.routers.shapes import Word
 
 router = Routes("/manifests")
@@ -47,7 +47,6 @@ async def list_manifests(
 ) -> Response:
     """List manifests by id."""
     wanted = ManifestFilter(
-        owner=parts.owner,
         prefix=query.q or "",
         train=query.train,
         group=query.group,
@@ -73,14 +72,14 @@ async def show_manifest(
     parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId
 ) -> Response:
     """Show one manifest."""
-    manifest = await own_manifest(parts, operator, external_id)
-    wanted = RunFilter(owner=parts.owner, manifest=external_id, limit=_RUNS)
+    manifest = await desk_of(parts, operator).show(external_id)
+    wanted = RunFilter(manifest=external_id, limit=_RUNS)
     return here.page(
         "manifest.html",
         manifest=manifest,
-        why=await explain_manifest(parts.database, external_id),
+        why=await explain_manifest(parts.database, external_id, parts.owners),
         upcoming=await _upcoming(parts, external_id),
-        runs=await RunInsights(parts.database, parts.registry).list(wanted),
+        runs=await RunInsights(parts.database, parts.owners, parts.registry).list(wanted),
         base=here.link(f"/manifests/{quote(external_id)}"),
     )
 
@@ -129,7 +128,7 @@ async def reset(parts: Parts, operator: CurrentOperator, here: Here, external_id
 @router.changes("/{external_id:path}/cancel")
 async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
     """Cancel its run and the entry that waits."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     result = await desk.manifest(external_id)
     touched = len(result.cancelled) + len(result.asked)
     return here.done(
@@ -140,7 +139,7 @@ async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_i
 async def _upcoming(parts: WebParts, external_id: str) -> tuple[PreviewedInstant, ...]:
     """List what comes; a schedule that cannot be read has nothing to come, and the page says why."""
     try:
-        return await preview_manifest(parts.database, external_id, _PREVIEWED)
+        return await preview_manifest(parts.database, external_id, _PREVIEWED, owners=parts.owners)
     except OverrideError:
         return ()
 

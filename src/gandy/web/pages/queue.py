@@ -10,6 +10,7 @@ from starlette.responses import Response
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
+from gandy.errors import JobNotFoundError
 from gandy.store.entries import EntryFilter, EntryStatus, Gate
 from gandy.web.access.routes import Routes
 from gandy.web.pages.schema_form import form_for, read_form
@@ -38,7 +39,6 @@ async def list_entries(
 ) -> Response:
     """List entries, the newest first; those that wait where nothing else is asked for."""
     wanted = EntryFilter(
-        owner=parts.owner,
         status=query.status or "queued",
         gate=query.gate,
         train=query.train,
@@ -46,7 +46,7 @@ async def list_entries(
         before=query.before,
         limit=PAGE_SIZE,
     )
-    found = await QueueDesk(parts.database, operator).list(wanted)
+    found = await QueueDesk(parts.database, operator, owners=parts.owners).list(wanted)
     path = here.link("/queue")
     return here.page(
         "queue.html",
@@ -67,8 +67,10 @@ async def cancel_entry(
     parts: Parts, operator: CurrentOperator, here: Here, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 ) -> Response:
     """Cancel an entry."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     result = await desk.jobs([entry_id])
+    if result.unknown:
+        raise JobNotFoundError(entry_id)
     said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
     return here.done("/queue", f"{entry_id} {said}.")
 
@@ -92,7 +94,7 @@ async def enqueue(
     """Queue one job."""
     definition = parts.registry.get(train)
     text = read_form(definition, await request.form()) if input_json is None else input_json.strip() or None
-    job = await QueueDesk(parts.database, operator).enqueue(
-        train, text, EnqueueOptions(), owner=parts.owner, registry=parts.registry
+    job = await QueueDesk(parts.database, operator, owners=parts.owners).enqueue(
+        train, text, EnqueueOptions(), registry=parts.registry
     )
     return here.done("/queue", f"{train} is queued as {job.id}.")

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
-from gandy.desk.runs import RunInsights
+from gandy.errors import RunNotFoundError
 from gandy.model.run import TrainState
 from gandy.store.run_listing import RunFilter
 from gandy.web.access.routes import Routes
@@ -17,7 +17,7 @@ from gandy.web.pages.run_view import record_of, timeline_of, waterfall_of
 from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
 from gandy.web.parts import CurrentOperator, Parts
-from gandy.web.routers.runs import own_run
+from gandy.web.routers.runs import insights_of
 from gandy.web.routers.shapes import HIGHEST_ID, Text, Word
 
 router = Routes("/runs")
@@ -38,14 +38,13 @@ class RunPageQuery(PageQuery):
 async def list_runs(parts: Parts, here: Here, query: Annotated[RunPageQuery, Query()]) -> Response:
     """List runs, the newest first."""
     wanted = RunFilter(
-        owner=parts.owner,
         train=query.train,
         state=query.state,
         manifest=query.manifest,
         before=query.before,
         limit=PAGE_SIZE,
     )
-    runs = await RunInsights(parts.database, parts.registry).list(wanted)
+    runs = await insights_of(parts).list(wanted)
     path = here.link("/runs")
     return here.page(
         "runs.html",
@@ -62,8 +61,8 @@ async def list_runs(parts: Parts, here: Here, query: Annotated[RunPageQuery, Que
 @router.reads("/{run_id}")
 async def show_run(parts: Parts, here: Here, run_id: RunId) -> Response:
     """Show one run."""
-    insights = RunInsights(parts.database, parts.registry)
-    run = await own_run(parts, run_id)
+    insights = insights_of(parts)
+    run = await insights.show(run_id)
     logs = await insights.logs(run_id, limit=_LOG_LINES)
     is_known = run.train in parts.registry
     return here.page(
@@ -82,8 +81,10 @@ async def show_run(parts: Parts, here: Here, run_id: RunId) -> Response:
 @router.changes("/{run_id}/cancel")
 async def cancel_run(parts: Parts, operator: CurrentOperator, here: Here, run_id: RunId) -> Response:
     """Cancel a run, wherever it stands."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     result = await desk.jobs([run_id])
+    if result.unknown:
+        raise RunNotFoundError(run_id)
     said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
     return here.done(f"/runs/{run_id}", f"Run {run_id} {said}.")
 
@@ -97,7 +98,7 @@ async def fail_run(
     reason: Annotated[Text | None, Form()] = None,
 ) -> Response:
     """End a run by hand, whatever process holds it."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     failed = await desk.fail(run_id, reason or None)
     follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
     return here.done(f"/runs/{run_id}", f"Run {run_id} is {failed.state}.{follows}")
@@ -113,9 +114,11 @@ async def rerun(
     input_json: Annotated[str | None, Form()] = None,
 ) -> Response:
     """Run it once more with the input of the form."""
-    run = await own_run(parts, run_id)
+    run = await insights_of(parts).show(run_id)
     text = (
         read_form(parts.registry.get(run.train), await request.form()) if input_json is None else input_json
     )
-    again = await QueueDesk(parts.database, operator).rerun(run_id, input_json=text, registry=parts.registry)
+    again = await QueueDesk(parts.database, operator, owners=parts.owners).rerun(
+        run_id, input_json=text, registry=parts.registry
+    )
     return here.done("/queue", f"Run {run_id} is queued again as {again.id}.")

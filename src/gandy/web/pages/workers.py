@@ -22,7 +22,7 @@ _SHOWN = 200
 @router.reads("/workers")
 async def show_workers(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
     """List workers, those heard of last first."""
-    desk = WorkerDesk(parts.database, operator, owner=parts.owner)
+    desk = WorkerDesk(parts.database, operator, owners=parts.owners)
     return here.page("workers.html", workers=await desk.list(limit=_SHOWN))
 
 
@@ -31,7 +31,7 @@ async def drain(
     parts: Parts, operator: CurrentOperator, here: Here, worker_id: Annotated[str, Path(max_length=100)]
 ) -> Response:
     """Let a worker finish what it has and claim no more."""
-    await WorkerDesk(parts.database, operator, owner=parts.owner).drain(worker_id)
+    await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)
     return here.done("/workers", f"{worker_id[:8]} ends what it has and takes no more.")
 
 
@@ -44,7 +44,7 @@ async def show_trains(parts: Parts, here: Here) -> Response:
 @router.reads("/audit")
 async def show_audit(parts: Parts, here: Here, query: Annotated[PageQuery, Query()]) -> Response:
     """Show who did what."""
-    entries = await read_trail(parts.database, parts.owner, before=query.before, limit=PAGE_SIZE)
+    entries = await read_trail(parts.database, parts.owners, before=query.before, limit=PAGE_SIZE)
     path = here.link("/audit")
     return here.page(
         "audit.html",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Path, Query
 from pydantic import BaseModel, Field
@@ -15,6 +15,9 @@ from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import InputBody, Taken, input_text
 from gandy.web.routers.shapes import HIGHEST_ID, Body, Id, Paged, Word, found_page, page_of, shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 router = Routes("/api/v1/dead-letters", tag="dead-letters")
 
@@ -44,9 +47,9 @@ class SeveralBody(Body):
     train: Word | None = None
     manifest: Word | None = None
 
-    def wanted(self, owner: str) -> LetterFilter:
+    def wanted(self) -> LetterFilter:
         """Give the filter of all that wait."""
-        return LetterFilter(owner=owner, train=self.train, manifest=self.manifest)
+        return LetterFilter(train=self.train, manifest=self.manifest)
 
 
 class SeveralAcknowledgeBody(SeveralBody, AcknowledgeBody):
@@ -68,7 +71,6 @@ async def list_letters(
 ) -> object:
     """List letters, the newest first."""
     wanted = LetterFilter(
-        owner=parts.owner,
         status=query.status,
         train=query.train,
         manifest=query.manifest,
@@ -81,7 +83,7 @@ async def list_letters(
 @router.reads("/{letter_id}", response_model=shape_of(LetterDetail))
 async def show_letter(parts: Parts, operator: CurrentOperator, letter_id: LetterId) -> object:
     """Show one letter."""
-    return await own_letter(parts, operator, letter_id)
+    return await desk_of(parts, operator).show(letter_id)
 
 
 @router.changes("/requeue")
@@ -89,8 +91,10 @@ async def requeue_several(parts: Parts, operator: CurrentOperator, body: Several
     """Run the jobs of letters once more; one that was resolved before is left alone."""
     desk = desk_of(parts, operator)
     if body.all:
-        return requeue_answer(await desk.requeue_all(body.wanted(parts.owner)))
-    return requeue_answer(await desk.requeue(body.ids or []))
+        return requeue_answer(await desk.requeue_all(body.wanted()))
+    result = await desk.requeue(body.ids or [])
+    refuse_unknown(result, body.ids or [])
+    return requeue_answer(result)
 
 
 @router.changes("/acknowledge")
@@ -100,8 +104,10 @@ async def acknowledge_several(
     """Close letters without another run."""
     desk = desk_of(parts, operator)
     if body.all:
-        return acknowledge_answer(await desk.acknowledge_all(body.wanted(parts.owner), body.note))
-    return acknowledge_answer(await desk.acknowledge(body.ids or [], body.note))
+        return acknowledge_answer(await desk.acknowledge_all(body.wanted(), body.note))
+    result = await desk.acknowledge(body.ids or [], body.note)
+    refuse_unknown(result, body.ids or [])
+    return acknowledge_answer(result)
 
 
 @router.changes("/{letter_id}/requeue")
@@ -109,8 +115,9 @@ async def requeue(
     parts: Parts, operator: CurrentOperator, letter_id: LetterId, body: InputBody | None = None
 ) -> ResolutionAnswer:
     """Run the job of a letter once more, with its own input or another."""
-    await own_letter(parts, operator, letter_id)
-    return requeue_answer(await desk_of(parts, operator).requeue([letter_id], input_json=input_text(body)))
+    result = await desk_of(parts, operator).requeue([letter_id], input_json=input_text(body))
+    refuse_unknown(result, [letter_id])
+    return requeue_answer(result)
 
 
 @router.changes("/{letter_id}/acknowledge")
@@ -118,21 +125,20 @@ async def acknowledge(
     parts: Parts, operator: CurrentOperator, letter_id: LetterId, body: AcknowledgeBody
 ) -> ResolutionAnswer:
     """Close a letter without another run."""
-    await own_letter(parts, operator, letter_id)
-    return acknowledge_answer(await desk_of(parts, operator).acknowledge([letter_id], body.note))
+    result = await desk_of(parts, operator).acknowledge([letter_id], body.note)
+    refuse_unknown(result, [letter_id])
+    return acknowledge_answer(result)
 
 
 def desk_of(parts: WebParts, operator: CurrentOperator) -> DeadLetterDesk:
     """Give the desk where letters are dealt with."""
-    return DeadLetterDesk(parts.database, operator, registry=parts.registry)
+    return DeadLetterDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)
 
 
-async def own_letter(parts: WebParts, operator: CurrentOperator, letter_id: int) -> LetterDetail:
-    """Show a letter of this application."""
-    letter = await desk_of(parts, operator).show(letter_id)
-    if letter.owner != parts.owner:
-        raise DeadLetterNotFoundError(letter_id)
-    return letter
+def refuse_unknown(result: RequeueResult | AcknowledgeResult, ids: Sequence[int]) -> None:
+    """Refuse ids of which none is a letter of this application; of several, the answer names the others."""
+    if ids and len(result.unknown) == len(ids):
+        raise DeadLetterNotFoundError(ids[0])
 
 
 def requeue_answer(result: RequeueResult) -> ResolutionAnswer:

@@ -56,7 +56,7 @@ async def list_groups(
     parts: Parts, operator: CurrentOperator, query: Annotated[GroupQuery, Query()]
 ) -> object:
     """List groups by name."""
-    desk = GroupDesk(parts.database, operator, owner=parts.owner)
+    desk = GroupDesk(parts.database, operator, owners=parts.owners)
     found = await desk.list(prefix=query.prefix, after=query.after, limit=query.limit)
     return page(found, query.limit, key="name")
 
@@ -64,30 +64,30 @@ async def list_groups(
 @router.reads("/{name:path}", response_model=shape_of(GroupSummary))
 async def show_group(parts: Parts, operator: CurrentOperator, name: Name) -> object:
     """Show one group."""
-    return await GroupDesk(parts.database, operator, owner=parts.owner).show(name)
+    return await GroupDesk(parts.database, operator, owners=parts.owners).show(name)
 
 
 @router.changes("/{name:path}/set", response_model=shape_of(GroupSummary))
 async def set_group(parts: Parts, operator: CurrentOperator, name: Name, body: GroupBody) -> object:
     """Set values over the declared ones; they win until they are cleared."""
-    return await GroupDesk(parts.database, operator, owner=parts.owner).set(name, body.changes())
+    return await GroupDesk(parts.database, operator, owners=parts.owners).set(name, body.changes())
 
 
 @router.changes("/{name:path}/reset", response_model=shape_of(GroupSummary))
 async def reset_group(parts: Parts, operator: CurrentOperator, name: Name) -> object:
     """Clear every override."""
-    return await GroupDesk(parts.database, operator, owner=parts.owner).reset(name)
+    return await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
 
 
 @router.changes("/{name:path}/trigger")
 async def trigger_group(parts: Parts, operator: CurrentOperator, name: Name) -> TriggeredAnswer:
     """Queue every manifest of the group now; where an entry waits, that entry serves."""
-    triggered = await GroupDesk(parts.database, operator, owner=parts.owner).trigger(name)
+    triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
     return TriggeredAnswer(jobs=[each.id for each in triggered])
 
 
 @router.changes("/{name:path}/cancel")
 async def cancel_group(parts: Parts, operator: CurrentOperator, name: Name) -> CancelAnswer:
     """Cancel all that waits and runs in the group now."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     return CancelAnswer.of(await desk.group(name))

@@ -12,7 +12,6 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.explain import Explanation, explain_manifest
 from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
 from gandy.desk.preview import PreviewedInstant, preview_manifest
-from gandy.errors import ManifestNotFoundError
 from gandy.model.operator import Operator
 from gandy.model.schedule import ScheduleType
 from gandy.store.drivers.database import ReadingRunner
@@ -53,10 +52,9 @@ class ManifestQuery(Body):
     )
     limit: int = Field(50, ge=1, le=LARGEST_PAGE)
 
-    def wanted(self, owner: str) -> ManifestFilter:
+    def wanted(self) -> ManifestFilter:
         """Give it to the desk."""
         return ManifestFilter(
-            owner=owner,
             prefix=self.prefix,
             train=self.train,
             group=self.group,
@@ -92,32 +90,29 @@ async def list_manifests(
     parts: Parts, operator: CurrentOperator, query: Annotated[ManifestQuery, Query()]
 ) -> object:
     """List manifests by external id."""
-    return found_page(await desk_of(parts, operator).list(query.wanted(parts.owner)))
+    return found_page(await desk_of(parts, operator).list(query.wanted()))
 
 
 @router.reads("/{external_id:path}/explain", response_model=shape_of(Explanation))
-async def explain(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+async def explain(parts: Parts, external_id: ExternalId) -> object:
     """Say why a manifest did or did not run, and what to do about it."""
-    await own_manifest(parts, operator, external_id)
-    return await explain_manifest(parts.database, external_id)
+    return await explain_manifest(parts.database, external_id, parts.owners)
 
 
 @router.reads("/{external_id:path}/preview", response_model=page_of(PreviewedInstant))
 async def preview(
     parts: Parts,
-    operator: CurrentOperator,
     external_id: ExternalId,
     count: Annotated[int, Query(ge=1, le=MOST_PREVIEWED)] = 10,
 ) -> object:
     """List the next instants, exclusions and clock changes marked."""
-    await own_manifest(parts, operator, external_id)
-    return page(await preview_manifest(parts.database, external_id, count), HIGHEST_ID)
+    return page(await preview_manifest(parts.database, external_id, count, owners=parts.owners), HIGHEST_ID)
 
 
 @router.reads("/{external_id:path}", response_model=shape_of(ManifestDetail))
 async def show_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
     """Show one manifest."""
-    return await own_manifest(parts, operator, external_id)
+    return await desk_of(parts, operator).show(external_id)
 
 
 @router.changes("/{external_id:path}/trigger")
@@ -132,7 +127,7 @@ async def trigger(
     delay = timedelta(0) if body is None else body.delay
 
     async def make(database: ReadingRunner) -> JobAnswer:
-        desk = ManifestDesk(database, operator, owner=parts.owner, registry=parts.registry)
+        desk = ManifestDesk(database, operator, owners=parts.owners, registry=parts.registry)
         triggered = await desk.trigger(external_id, delay=delay, input_json=input_text(body))
         return JobAnswer(id=triggered.id, is_new=triggered.is_new)
 
@@ -170,7 +165,7 @@ async def disable_manifest(
 @router.changes("/{external_id:path}/cancel")
 async def cancel_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> CancelAnswer:
     """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     return CancelAnswer.of(await desk.manifest(external_id))
 
 
@@ -182,12 +177,4 @@ async def delete_manifest(parts: Parts, operator: CurrentOperator, external_id: 
 
 def desk_of(parts: WebParts, operator: Operator) -> ManifestDesk:
     """Give the desk where manifests are dealt with."""
-    return ManifestDesk(parts.database, operator, owner=parts.owner, registry=parts.registry)
-
-
-async def own_manifest(parts: WebParts, operator: Operator, external_id: str) -> ManifestDetail:
-    """Show a manifest of this application."""
-    found = await desk_of(parts, operator).show(external_id)
-    if found.owner != parts.owner:
-        raise ManifestNotFoundError(external_id)
-    return found
+    return ManifestDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)

@@ -76,7 +76,6 @@ async def list_entries(
 ) -> object:
     """List entries, the newest first."""
     wanted = EntryFilter(
-        owner=parts.owner,
         status=query.status,
         gate=query.gate,
         train=query.train,
@@ -84,7 +83,7 @@ async def list_entries(
         before=query.before,
         limit=query.limit,
     )
-    return found_page(await QueueDesk(parts.database, operator).list(wanted))
+    return found_page(await QueueDesk(parts.database, operator, owners=parts.owners).list(wanted))
 
 
 @router.changes("/enqueue")
@@ -92,8 +91,8 @@ async def enqueue(parts: Parts, operator: CurrentOperator, once: OncePerKey, bod
     """Queue one job of a train of this application."""
 
     async def make(database: ReadingRunner) -> JobAnswer:
-        job = await QueueDesk(database, operator).enqueue(
-            body.train, input_text(body), body.options(), owner=parts.owner, registry=parts.registry
+        job = await QueueDesk(database, operator, owners=parts.owners).enqueue(
+            body.train, input_text(body), body.options(), registry=parts.registry
         )
         return JobAnswer(id=job.id, is_new=job.is_new)
 
@@ -105,7 +104,7 @@ async def cancel_entry(
     parts: Parts, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 ) -> CancelAnswer:
     """Cancel an entry, or the run it has become."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)

@@ -43,20 +43,19 @@ class FailBody(Body):
 async def list_runs(parts: Parts, query: Annotated[RunQuery, Query()]) -> object:
     """List runs, the newest first."""
     wanted = RunFilter(
-        owner=parts.owner,
         train=query.train,
         state=query.state,
         manifest=query.manifest,
         before=query.before,
         limit=query.limit,
     )
-    return found_page(await RunInsights(parts.database, parts.registry).list(wanted))
+    return found_page(await insights_of(parts).list(wanted))
 
 
 @router.reads("/{run_id}", response_model=shape_of(RunDetail))
 async def show_run(parts: Parts, run_id: RunId) -> object:
     """Show one run: input, output, junction timings, failure."""
-    return await own_run(parts, run_id)
+    return await insights_of(parts).show(run_id)
 
 
 @router.reads("/{run_id}/logs", response_model=page_of(LogEntry))
@@ -64,14 +63,13 @@ async def show_logs(
     parts: Parts, run_id: RunId, limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
 ) -> object:
     """Show the lines that a run wrote, in their order."""
-    await own_run(parts, run_id)
-    return page(await RunInsights(parts.database, parts.registry).logs(run_id, limit=limit), HIGHEST_ID)
+    return page(await insights_of(parts).logs(run_id, limit=limit), HIGHEST_ID)
 
 
 @router.changes("/{run_id}/cancel")
 async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
     """Cancel a run, wherever it stands; asking twice changes nothing more."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
@@ -83,7 +81,7 @@ async def fail_run(
     parts: Parts, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
 ) -> object:
     """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owner=parts.owner)
+    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
     return await desk.fail(run_id, None if body is None else body.reason)
 
 
@@ -95,15 +93,14 @@ async def rerun(
     text = input_text(body)
 
     async def make(database: ReadingRunner) -> JobAnswer:
-        again = await QueueDesk(database, operator).rerun(run_id, input_json=text, registry=parts.registry)
+        again = await QueueDesk(database, operator, owners=parts.owners).rerun(
+            run_id, input_json=text, registry=parts.registry
+        )
         return JobAnswer(id=again.id, is_new=True)
 
     return await once.job(make)
 
 
-async def own_run(parts: WebParts, run_id: int) -> RunDetail:
-    """Show a run of this application; which parts of another's are secret is not known here."""
-    run = await RunInsights(parts.database, parts.registry).show(run_id)
-    if run.owner != parts.owner:
-        raise RunNotFoundError(run_id)
-    return run
+def insights_of(parts: WebParts) -> RunInsights:
+    """Give the desk where runs are read."""
+    return RunInsights(parts.database, parts.owners, parts.registry)

@@ -19,7 +19,7 @@ async def list_workers(
     parts: Parts, operator: CurrentOperator, is_alive: Annotated[bool | None, Query()] = None
 ) -> object:
     """List workers, those heard of last first."""
-    desk = WorkerDesk(parts.database, operator, owner=parts.owner)
+    desk = WorkerDesk(parts.database, operator, owners=parts.owners)
     return page(await desk.list(is_alive=is_alive), HIGHEST_ID)
 
 
@@ -28,4 +28,4 @@ async def drain_worker(
     parts: Parts, operator: CurrentOperator, worker_id: Annotated[str, Path(max_length=100)]
 ) -> None:
     """Let a worker finish what it has and claim no more."""
-    await WorkerDesk(parts.database, operator, owner=parts.owner).drain(worker_id)
+    await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)

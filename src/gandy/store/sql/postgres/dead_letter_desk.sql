@@ -5,7 +5,7 @@ SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_n
        l.resolution_note, l.retry_metadata_id AS retry_run_id
 FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
 LEFT JOIN gandy.manifest_group g ON g.id = l.manifest_group_id
-WHERE l.id = %(id)s;
+WHERE l.id = %(id)s AND (%(owner)s::text IS NULL OR l.owner = %(owner)s);
 
 -- name: newest_letter
 -- Where a walk over all letters ends: one that comes back was written later.
@@ -22,13 +22,14 @@ ORDER BY l.id LIMIT %(limit)s;
 -- name: read_letters
 -- Which manifests to lock before these letters are touched, and what they would be requeued with.
 SELECT id, owner, manifest_id, train_name AS train, status FROM gandy.dead_letter
-WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id;
+WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) ORDER BY id;
 
 -- name: resolve_letters
 -- Of two operators one gets the row: who comes second finds it resolved.
 WITH awaiting AS MATERIALIZED (
     SELECT id FROM gandy.dead_letter
-    WHERE id = ANY(%(ids)s::bigint[]) AND status = 'awaiting_intervention' ORDER BY id FOR UPDATE
+    WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND status = 'awaiting_intervention'
+    ORDER BY id FOR UPDATE
 )
 UPDATE gandy.dead_letter l SET
     status = %(status)s, resolved_at = gandy.now(), resolved_by = %(resolved_by)s, resolution_note = %(note)s
@@ -40,7 +41,7 @@ RETURNING l.id, l.owner, l.manifest_id;
 UPDATE gandy.manifest m SET failure_count = 0, next_look_at = CASE
     WHEN m.is_enabled AND m.orphaned_at IS NULL THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())
     ELSE m.next_look_at END
-WHERE m.id = ANY(%(ids)s::bigint[])
+WHERE m.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR m.owner = %(owner)s)
 RETURNING m.id;
 
 -- name: queue_letters
@@ -56,7 +57,8 @@ SELECT l.owner, l.train_name, coalesce(w.input::json, l.input), l.input_type_nam
                             WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at)) + 1,
        now.now, l.max_retries, l.is_retried, l.retry_delay_seconds, l.timeout_seconds, l.metadata_id, l.id, now.now
 FROM unnest(%(id)s::bigint[], %(input)s::text[]) AS w(id, input)
-JOIN gandy.dead_letter l ON l.id = w.id LEFT JOIN gandy.manifest m ON m.id = l.manifest_id,
+JOIN gandy.dead_letter l ON l.id = w.id AND (%(owner)s::text IS NULL OR l.owner = %(owner)s)
+LEFT JOIN gandy.manifest m ON m.id = l.manifest_id,
      (SELECT gandy.now() AS now) now
 ORDER BY l.id
 ON CONFLICT DO NOTHING
@@ -67,11 +69,11 @@ RETURNING id, dead_letter_id AS letter_id, gate;
 SELECT l.id AS letter_id, m.external_id AS manifest, q.id, q.input
 FROM gandy.dead_letter l JOIN gandy.manifest m ON m.id = l.manifest_id
 JOIN gandy.work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
-WHERE l.id = ANY(%(ids)s::bigint[]);
+WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s);
 
 -- name: link_letters
 -- The waiting entry's run is recorded as what became of the letter.
 UPDATE gandy.work_queue q SET dead_letter_id = l.id
 FROM gandy.dead_letter l
-WHERE l.id = ANY(%(ids)s::bigint[]) AND q.manifest_id = l.manifest_id AND q.status = 'queued'
+WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND q.manifest_id = l.manifest_id AND q.status = 'queued'
 RETURNING q.id, l.id AS letter_id, q.gate;

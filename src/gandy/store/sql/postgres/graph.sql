@@ -5,7 +5,7 @@ SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enab
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
        p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
 FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 ORDER BY depends_on_manifest_id LIMIT %(members)s) c
-JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id
+JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
 WHERE c.owner = %(owner)s
 ORDER BY p.external_id, c.external_id LIMIT %(limit)s;
 
@@ -19,12 +19,14 @@ SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enab
 FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id BETWEEN %(group_id)s AND %(group_id)s
       ORDER BY manifest_group_id, id LIMIT %(members)s) c
 JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id
+WHERE c.owner = %(owner)s AND p.owner = %(owner)s
 UNION
 SELECT c.external_id, c.name, c.schedule_type, c.is_enabled, c.failure_count, c.active_run_id,
        p.external_id, p.name, p.is_enabled, p.failure_count, p.active_run_id
 FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id BETWEEN %(group_id)s AND %(group_id)s
       ORDER BY manifest_group_id, id LIMIT %(members)s) p
 JOIN LATERAL (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id = p.id LIMIT %(limit)s) c ON true
+WHERE p.owner = %(owner)s AND c.owner = %(owner)s
 ORDER BY parent, child LIMIT %(limit)s;
 
 -- name: find_group

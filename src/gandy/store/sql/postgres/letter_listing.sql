@@ -23,8 +23,8 @@ FROM (
            AND (%(status)s::text IS NULL OR w.status = %(status)s) AS is_match
     FROM (SELECT manifest_id, id, owner, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
           FROM gandy.dead_letter
-          WHERE manifest_id >= (SELECT id FROM gandy.manifest WHERE external_id = %(manifest)s)
-            AND (manifest_id, id) < ((SELECT id FROM gandy.manifest WHERE external_id = %(manifest)s), %(before)s)
+          WHERE manifest_id >= (SELECT id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = %(manifest)s)
+            AND (manifest_id, id) < ((SELECT id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = %(manifest)s), %(before)s)
           ORDER BY manifest_id DESC, id DESC LIMIT %(searched)s) w) r
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
@@ -71,7 +71,7 @@ ORDER BY r.owner DESC, r.train_name DESC, r.id DESC LIMIT %(limit)s;
 -- What waits for a person, counted up to a limit; each way to ask has its own way through the index.
 SELECT count(*) AS letters FROM (
     (SELECT 1 FROM gandy.dead_letter l JOIN gandy.manifest m ON m.id = l.manifest_id
-     WHERE m.external_id = %(manifest)s AND l.status = 'awaiting_intervention'
+     WHERE m.owner = %(owner)s AND m.external_id = %(manifest)s AND l.status = 'awaiting_intervention'
        AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND (%(train)s::text IS NULL OR l.train_name = %(train)s))
     UNION ALL
     (SELECT 1 FROM gandy.dead_letter

@@ -36,4 +36,6 @@ SELECT id, settled_in::date, metadata_id, created_at, level, logger, message FRO
 -- name: load_logs
 -- One run's lines in their order; the log's own index on the run serves it in every partition.
 SELECT id, created_at, level, logger, message FROM gandy.log
-WHERE metadata_id = %(run_id)s AND id > %(after)s ORDER BY id LIMIT %(limit)s;
+WHERE metadata_id = %(run_id)s AND id > %(after)s
+  AND EXISTS (SELECT 1 FROM gandy.metadata r WHERE r.id = %(run_id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s))
+ORDER BY id LIMIT %(limit)s;

@@ -152,3 +152,7 @@ UPDATE gandy.manifest m SET next_look_at = d.next_look
 FROM unnest(%(id)s::bigint[], %(version)s::text[], %(next_look)s::timestamptz[]) AS d(id, version, next_look)
 WHERE m.id = d.id AND m.xmin::text = d.version
 RETURNING m.id;
+
+-- name: load_view_of
+-- The same of one manifest, for its owner.
+SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = %(id)s AND v.owner = %(owner)s;

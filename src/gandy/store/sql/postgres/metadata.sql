@@ -2,7 +2,9 @@
 -- A run without a queue entry: started here and now by who asked.
 INSERT INTO gandy.metadata_live (
     bucket, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
-SELECT 'infinity', %(owner)s, %(name)s, 'in_progress', %(parent_id)s, now, %(input)s::json, now, now,
+SELECT 'infinity', %(owner)s, %(name)s, 'in_progress',
+       -- the run that asked, unless it is another application's
+       (SELECT r.id FROM gandy.metadata_live r WHERE r.id = %(parent_id)s AND r.bucket = 'infinity' AND r.owner = %(owner)s), now, %(input)s::json, now, now,
        now + make_interval(secs => nullif(least(%(timeout_seconds)s::float8, 4e9::float8), 4e9::float8)), %(worker_id)s, nextval('gandy.fence')
 FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;

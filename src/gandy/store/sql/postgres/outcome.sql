@@ -58,7 +58,8 @@ SET value = to_json((s.value::text)::bigint + %(count)s), updated_at = gandy.now
 -- name: find_dormant
 -- The dormant dependents that runs activate: they are locked with their parents before anything is written.
 SELECT m.id FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[], %(input)s::text[]) AS a(parent_id, external_id, input)
-JOIN gandy.manifest m ON m.external_id = a.external_id AND m.depends_on_manifest_id = a.parent_id;
+JOIN gandy.manifest p ON p.id = a.parent_id
+JOIN gandy.manifest m ON m.owner = p.owner AND m.external_id = a.external_id AND m.depends_on_manifest_id = p.id;
 
 -- name: queue_dormant
 -- A dormant dependent that the parent's run activated; one that already waits serves.
@@ -70,7 +71,8 @@ SELECT m.owner, m.name, coalesce(a.input::json, m.properties), m.property_type_n
        CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled THEN 'manifest' ELSE 'open' END,
        gandy.now(), gandy.now(), gandy.now()
 FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[], %(input)s::text[]) AS a(parent_id, external_id, input)
-JOIN gandy.manifest m ON m.external_id = a.external_id AND m.depends_on_manifest_id = a.parent_id
+JOIN gandy.manifest p ON p.id = a.parent_id
+JOIN gandy.manifest m ON m.owner = p.owner AND m.external_id = a.external_id AND m.depends_on_manifest_id = p.id
      AND m.schedule_type = 'dormant_dependent' AND m.orphaned_at IS NULL
 ON CONFLICT DO NOTHING
 RETURNING id;

@@ -77,5 +77,5 @@ UNION ALL
 -- name: find_most_overdue
 -- The manifest that has waited longest for its look; a healthy manager leaves none.
 SELECT m.external_id, m.next_look_at FROM gandy.manifest m
-WHERE m.next_look_at IS NOT NULL AND m.next_look_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
+WHERE m.owner = %(owner)s AND m.next_look_at IS NOT NULL AND m.next_look_at <= gandy.now() - make_interval(secs => %(patience_seconds)s::float8)
 ORDER BY m.next_look_at LIMIT 1;

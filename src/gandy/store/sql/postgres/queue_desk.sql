@@ -11,7 +11,7 @@ FROM gandy.metadata r
 LEFT JOIN gandy.work_queue q ON q.id = r.id
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 JOIN gandy.manifest_group g
-    ON g.id = coalesce((SELECT k.id FROM gandy.manifest_group k WHERE k.id = r.manifest_group_id), %(default_group_id)s),
+    ON g.id = coalesce((SELECT k.id FROM gandy.manifest_group k WHERE k.id = r.manifest_group_id AND k.owner = r.owner), %(default_group_id)s),
      (SELECT gandy.now() AS now) now
-WHERE r.id = %(id)s AND r.train_state IN ('completed', 'failed', 'cancelled')
+WHERE r.id = %(id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s) AND r.train_state IN ('completed', 'failed', 'cancelled')
 RETURNING id;

@@ -9,7 +9,8 @@ FROM (
            AND (%(gate)s::text IS NULL OR w.gate = %(gate)s AND w.status = 'queued')
            AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s))) AS is_match
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group
+                              WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s)))) AS is_match
     FROM (SELECT id, owner, train_name, manifest_id, manifest_group_id, priority, status, gate, reason, error, origin, due_at,
                  due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at, dead_letter_id
           FROM gandy.work_queue WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
@@ -27,7 +28,8 @@ FROM (
     SELECT w.*, w.id < %(before)s AND (%(owner)s::text IS NULL OR w.owner = %(owner)s)
            AND (%(gate)s::text IS NULL OR w.gate = %(gate)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s))) AS is_match
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group
+                              WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s)))) AS is_match
     FROM (
         SELECT o.*, row_number() OVER () AS place FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM gandy.work_queue
@@ -67,7 +69,8 @@ FROM (
            w.id < %(before)s AND (%(owner)s::text IS NULL OR w.owner = %(owner)s)
            AND (%(gate)s::text IS NULL) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s))) AS is_match
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group
+                              WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s)))) AS is_match
     FROM (SELECT id, owner, train_name, manifest_id, manifest_group_id, priority, status, gate, reason, error, origin, due_at,
                  due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at, dead_letter_id
           FROM gandy.work_queue

@@ -45,7 +45,8 @@ ORDER BY r.train_state DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: search_runs_of_manifest
 -- Its history by index, and the one run that may be going on, which its manifest names.
-WITH wanted AS MATERIALIZED (SELECT id, external_id, active_run_id FROM gandy.manifest WHERE external_id = %(manifest)s)
+WITH wanted AS MATERIALIZED (
+    SELECT id, external_id, active_run_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = %(manifest)s)
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, %(manifest)s::text AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (

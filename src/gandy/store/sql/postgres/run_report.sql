@@ -22,11 +22,11 @@ WHERE r.id IS NULL OR r.cancellation_requested;
 -- Whether a job still waits or runs; bounded by what is live, so that asking often costs nothing.
 SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM gandy.work_queue q LEFT JOIN gandy.metadata_live r ON r.id = q.id AND r.bucket = 'infinity'
-WHERE q.id = %(id)s AND (r.id IS NOT NULL OR q.status <> 'dispatched');
+WHERE q.id = %(id)s AND (%(owner)s::text IS NULL OR q.owner = %(owner)s) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
 -- name: find_next_attempt
 -- The entry that a failed run left behind; a little longer than its own run it is still there.
-SELECT id FROM gandy.work_queue WHERE retry_of = %(id)s;
+SELECT id FROM gandy.work_queue WHERE retry_of = %(id)s AND (%(owner)s::text IS NULL OR owner = %(owner)s);
 
 -- name: load_run
 -- One run, wherever it is kept.
@@ -35,7 +35,7 @@ SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS 
        r.failure_reason, r.stack_trace, r.cancellation_requested, r.cancellation_reason, r.currently_running_junction,
        r.junctions, r.progress_done, r.progress_total, r.worker_id, r.keep_until
 FROM gandy.metadata r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.id = %(id)s;
+WHERE r.id = %(id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s);
 
 -- name: summarise_runs
 -- What the runs since an instant came to, with the lines they wrote.

@@ -5,20 +5,21 @@ SELECT pg_advisory_xact_lock(hashtext('gandy_seed'), hashtext(%(owner)s));
 -- name: find_declared
 -- What is already there, to be compared with what is declared.
 SELECT external_id, owner, origin, declared, orphaned_at IS NOT NULL AS is_orphaned
-FROM gandy.manifest WHERE external_id = ANY(%(external_ids)s::text[]);
+FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids)s::text[]);
 
 -- name: lock_declared
 -- What has changed is read again under its lock, so that no cursor is put back.
 SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
        m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
-FROM gandy.manifest m WHERE m.external_id = ANY(%(external_ids)s::text[]) ORDER BY m.id FOR NO KEY UPDATE;
+FROM gandy.manifest m WHERE m.owner = %(owner)s AND m.external_id = ANY(%(external_ids)s::text[]) ORDER BY m.id FOR NO KEY UPDATE;
 
 -- name: load_ancestors
--- The chain above parents that this application does not declare itself.
+-- The chain above parents that were not declared with the rest; all of it is the application's own.
 WITH RECURSIVE chain AS (
-    SELECT id, external_id, depends_on_manifest_id FROM gandy.manifest WHERE external_id = ANY(%(external_ids)s::text[])
+    SELECT id, external_id, depends_on_manifest_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids)s::text[])
     UNION
     SELECT m.id, m.external_id, m.depends_on_manifest_id FROM chain JOIN gandy.manifest m ON m.id = chain.depends_on_manifest_id
+    WHERE m.owner = %(owner)s
 )
 SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id;
 
@@ -32,8 +33,8 @@ INSERT INTO gandy.manifest (
     created_at, updated_at)
 SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
     r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at,
-    (SELECT p.id FROM gandy.manifest p WHERE p.external_id = r.parent),
-    coalesce((SELECT p.success_count FROM gandy.manifest p WHERE p.external_id = r.parent), 0),
+    (SELECT p.id FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent),
+    coalesce((SELECT p.success_count FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent), 0),
     r.variance_seconds, r.exclusions::json, r.misfire_policy, r.misfire_threshold_seconds, r.max_retries, r.is_retried,
     r.retry_delay_seconds, r.timeout_seconds, r.priority, r.keep_for_seconds, r.keep_last, %(origin)s, r.batch,
     r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
@@ -51,7 +52,7 @@ FROM unnest(
          interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
          misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
          keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at)
-ON CONFLICT (external_id) DO NOTHING
+ON CONFLICT (owner, external_id) DO NOTHING
 RETURNING external_id;
 
 -- name: update_manifests
@@ -96,8 +97,8 @@ FROM unnest(
          keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
          is_rearmed, origin, is_orphaned, reason)
 LEFT JOIN LATERAL (
-    SELECT id, success_count FROM gandy.manifest WHERE external_id = r.parent LIMIT 1) p ON true
-WHERE m.external_id BETWEEN r.external_id AND r.external_id
+    SELECT id, success_count FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p ON true
+WHERE m.owner = %(owner)s AND m.external_id BETWEEN r.external_id AND r.external_id
 RETURNING m.id, m.external_id;
 
 -- name: mark_orphans
@@ -112,7 +113,7 @@ WITH gone AS MATERIALIZED (
     SELECT d.external_id COLLATE "C" FROM unnest(%(external_ids)s::text[]) AS d(external_id)
 )
 UPDATE gandy.manifest m SET orphaned_at = gandy.now(), updated_at = gandy.now()
-FROM gone WHERE m.external_id BETWEEN gone.external_id AND gone.external_id
+FROM gone WHERE m.owner = %(owner)s AND m.external_id BETWEEN gone.external_id AND gone.external_id
 RETURNING m.external_id;
 
 -- name: list_groups_declared
@@ -137,19 +138,20 @@ UPDATE gandy.manifest_group g SET
 FROM unnest(%(id)s::bigint[], %(declared)s::text[], %(overrides)s::text[], %(max_active_jobs)s::int[],
             %(priority)s::smallint[], %(is_enabled)s::bool[], %(reason)s::text[])
      AS r(id, declared, overrides, max_active_jobs, priority, is_enabled, reason)
-WHERE g.id = r.id;
+WHERE g.id = r.id AND g.owner = %(owner)s;
 
 -- name: spread_group_priority
 -- A manifest that names no priority of its own has its group's.
 UPDATE gandy.manifest m SET priority = g.priority, updated_at = gandy.now()
 FROM gandy.manifest_group g
-WHERE g.id = m.manifest_group_id AND g.id = ANY(%(ids)s::bigint[]) AND m.priority <> g.priority
+WHERE g.id = m.manifest_group_id AND g.id = ANY(%(ids)s::bigint[]) AND g.owner = %(owner)s AND m.owner = %(owner)s
+  AND m.priority <> g.priority
   AND coalesce(m.overrides ->> 'priority', m.declared ->> 'priority') IS NULL;
 
 -- name: wake_groups
 -- A group that is switched on again: each of its manifests gets its verdict for what came meanwhile.
 UPDATE gandy.manifest m SET next_look_at = gandy.now()
-WHERE m.manifest_group_id = ANY(%(ids)s::bigint[]) AND m.is_enabled AND m.orphaned_at IS NULL
+WHERE m.manifest_group_id = ANY(%(ids)s::bigint[]) AND m.owner = %(owner)s AND m.is_enabled AND m.orphaned_at IS NULL
   AND (m.next_scheduled_run IS NOT NULL OR m.schedule_type = 'dependent')
 RETURNING m.id;
 
@@ -159,4 +161,5 @@ UPDATE gandy.work_queue q SET gate = CASE
     WHEN m.active_run_id IS NOT NULL OR NOT (q.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL) THEN 'manifest'
     WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
 FROM gandy.manifest m
-WHERE q.manifest_id = m.id AND m.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued' AND q.gate <> 'train';
+WHERE q.manifest_id = m.id AND m.id = ANY(%(ids)s::bigint[]) AND m.owner = %(owner)s
+  AND q.status = 'queued' AND q.gate <> 'train';

@@ -3,12 +3,12 @@
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.properties, m.property_type_name, m.active_run_id,
        m.is_enabled, g.is_enabled AS is_group_enabled, m.origin, m.orphaned_at IS NOT NULL AS is_orphaned
 FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-WHERE m.external_id = %(external_id)s FOR NO KEY UPDATE OF m;
+WHERE m.owner = %(owner)s AND m.external_id = %(external_id)s FOR NO KEY UPDATE OF m;
 
 -- name: list_group_members
 -- The manifests of a group, in the order in which they are locked.
 SELECT m.external_id FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-WHERE g.owner = %(owner)s AND g.name = %(name)s AND m.orphaned_at IS NULL ORDER BY m.id;
+WHERE g.owner = %(owner)s AND m.owner = %(owner)s AND g.name = %(name)s AND m.orphaned_at IS NULL ORDER BY m.id;
 
 -- name: queue_trigger
 -- Somebody asked for it: switched off or not, it waits only for its instant and for the run that is going on.
@@ -23,14 +23,14 @@ SELECT m.owner, m.name, %(input)s::json, m.property_type_name, m.id, m.manifest_
        t.at, t.now
 FROM gandy.manifest m,
      (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t
-WHERE m.id = %(manifest_id)s
+WHERE m.id = %(manifest_id)s AND m.owner = %(owner)s
 ON CONFLICT DO NOTHING
 RETURNING id, scheduled_at;
 
 -- name: find_waiting
 -- The one entry of a manifest that waits.
 SELECT id, input, scheduled_at FROM gandy.work_queue
-WHERE manifest_id = %(manifest_id)s AND status = 'queued' FOR UPDATE;
+WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status = 'queued' FOR UPDATE;
 
 -- name: hasten_entry
 -- The earlier of two instants; where the switch is off, the operator's word opens the gate.
@@ -41,7 +41,7 @@ UPDATE gandy.work_queue q SET
                 WHEN least(q.scheduled_at, t.at) > t.now THEN 'time' ELSE 'open' END
 FROM gandy.manifest m,
      (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t
-WHERE q.id = %(id)s AND q.status = 'queued' AND m.id = q.manifest_id
+WHERE q.id = %(id)s AND q.owner = %(owner)s AND q.status = 'queued' AND m.id = q.manifest_id
 RETURNING q.id, q.scheduled_at;
 
 -- name: find_hindrances
@@ -50,21 +50,23 @@ SELECT m.active_run_id,
        (SELECT l.id FROM gandy.dead_letter l
         WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
        (SELECT c.external_id FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id ORDER BY c.id LIMIT 1) AS dependent
-FROM gandy.manifest m WHERE m.id = %(manifest_id)s;
+FROM gandy.manifest m WHERE m.id = %(manifest_id)s AND m.owner = %(owner)s;
 
 -- name: orphan_manifest
 -- It still runs: no new runs, and it is removed when it has ended.
 UPDATE gandy.manifest SET orphaned_at = coalesce(orphaned_at, gandy.now()), updated_at = gandy.now()
-WHERE id = %(manifest_id)s;
+WHERE id = %(manifest_id)s AND owner = %(owner)s;
 
 -- name: forget_letters
 -- Resolved letters outlive their manifest.
-UPDATE gandy.dead_letter SET manifest_id = NULL WHERE manifest_id = %(manifest_id)s AND status <> 'awaiting_intervention';
+UPDATE gandy.dead_letter SET manifest_id = NULL 
+WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status <> 'awaiting_intervention';
 
 -- name: cancel_waiting
 -- What waits for a manifest goes with it.
-UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now() WHERE manifest_id = %(manifest_id)s AND status = 'queued' RETURNING id;
+UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
+WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status = 'queued' RETURNING id;
 
 -- name: delete_manifest
 -- The last step: nothing refers to it any more.
-DELETE FROM gandy.manifest WHERE id = %(manifest_id)s AND active_run_id IS NULL RETURNING id;
+DELETE FROM gandy.manifest WHERE id = %(manifest_id)s AND owner = %(owner)s AND active_run_id IS NULL RETURNING id;

@@ -6,15 +6,15 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           (%(train)s::text IS NULL OR w.name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(group)s)))
            AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
            AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM gandy.manifest
-          WHERE external_id > %(after)s AND external_id >= %(prefix)s AND external_id < %(prefix_end)s
+          WHERE owner = %(owner)s AND external_id > %(after)s AND external_id >= %(prefix)s AND external_id < %(prefix_end)s
           ORDER BY external_id LIMIT %(searched)s) w) r
 JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = %(searched)s
@@ -28,21 +28,21 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.name, w.external_id) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+    SELECT w.*, row_number() OVER (ORDER BY w.name, w.owner, w.external_id) AS place,
+           (%(train)s::text IS NULL OR w.name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(group)s)))
            AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
            AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM gandy.manifest
-          WHERE (name, external_id) >= (%(train)s, greatest(%(after)s, %(prefix)s))
-            AND (name, external_id) < (%(train)s, %(prefix_end)s) AND external_id > %(after)s
-          ORDER BY name, external_id LIMIT %(searched)s) w) r
+          WHERE (name, owner, external_id) >= (%(train)s, %(owner)s, greatest(%(after)s, %(prefix)s))
+            AND (name, owner, external_id) < (%(train)s, %(owner)s, %(prefix_end)s) AND external_id > %(after)s
+          ORDER BY name, owner, external_id LIMIT %(searched)s) w) r
 JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = %(searched)s
-ORDER BY r.name, r.external_id LIMIT %(limit)s;
+ORDER BY r.name, r.owner, r.external_id LIMIT %(limit)s;
 
 -- name: search_disabled_manifests
 -- The same of those that are switched off, which are few.
@@ -52,15 +52,15 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.active_run_id IS NOT NULL AS is_active, r.overrides::text <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           (%(train)s::text IS NULL OR w.name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(group)s)))
            AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
            AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM gandy.manifest
-          WHERE external_id > %(after)s AND external_id >= %(prefix)s AND external_id < %(prefix_end)s
+          WHERE owner = %(owner)s AND external_id > %(after)s AND external_id >= %(prefix)s AND external_id < %(prefix_end)s
             AND NOT is_enabled
           ORDER BY external_id LIMIT %(searched)s) w) r
 JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
@@ -76,9 +76,9 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
 FROM (
     SELECT w.*, row_number() OVER () AS place,
            w.external_id > %(after)s AND w.external_id >= %(prefix)s AND w.external_id < %(prefix_end)s
-           AND (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           AND (%(train)s::text IS NULL OR w.name = %(train)s)
            AND (%(group)s::text IS NULL
-                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE name = %(group)s)))
+                OR w.manifest_group_id = ANY (ARRAY(SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(group)s)))
            AND (%(schedule_type)s::text IS NULL OR w.schedule_type = %(schedule_type)s)
            AND (%(is_enabled)s::bool IS NULL OR w.is_enabled = %(is_enabled)s) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
@@ -86,7 +86,7 @@ FROM (
           FROM gandy.manifest
           WHERE manifest_group_id = ANY (ARRAY(
               SELECT id FROM gandy.manifest_group
-              WHERE name = %(group)s AND (%(owner)s::text IS NULL OR owner = %(owner)s)))
+              WHERE owner = %(owner)s AND name = %(group)s))
           LIMIT %(searched)s) w) r
 JOIN gandy.manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = %(searched)s
@@ -102,26 +102,27 @@ SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority A
        gandy.now() AS now
 FROM gandy.manifest m
 JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-LEFT JOIN gandy.manifest p ON p.id = m.depends_on_manifest_id
+LEFT JOIN gandy.manifest p ON p.id = m.depends_on_manifest_id AND p.owner = m.owner
 LEFT JOIN gandy.dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
 LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
-WHERE m.external_id = %(external_id)s;
+WHERE m.owner = %(owner)s AND m.external_id = %(external_id)s;
 
 -- name: list_dependents
 -- Who waits for a manifest; of very many, some.
 SELECT c.external_id FROM (
-    SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = %(manifest_id)s LIMIT %(searched)s) c
+    SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = %(manifest_id)s AND owner = %(owner)s
+    LIMIT %(searched)s) c
 ORDER BY c.external_id LIMIT %(limit)s;
 
 -- name: list_verdicts
 -- What was decided about a manifest, the latest instant first.
 SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
        q.dispatched_at
-FROM gandy.work_queue q WHERE q.manifest_id = %(manifest_id)s
+FROM gandy.work_queue q WHERE q.manifest_id = %(manifest_id)s AND q.owner = %(owner)s
 ORDER BY q.due_at DESC, q.attempt DESC LIMIT %(limit)s;
 
 -- name: list_groups
--- The groups of one application or of all, with how many manifests (up to a limit) and runs they have.
+-- The groups of one application, with how many manifests (up to a limit) and runs they have.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides::text <> '{}' AS has_overrides,
        (SELECT count(*) FROM (
@@ -130,7 +131,7 @@ SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.dis
        (SELECT count(*) FROM (
            SELECT FROM gandy.metadata_live r WHERE r.manifest_group_id = g.id LIMIT %(counted)s) n) AS active
 FROM gandy.manifest_group g
-WHERE (%(owner)s::text IS NULL OR g.owner = %(owner)s) AND (%(name)s::text IS NULL OR g.name = %(name)s)
+WHERE g.owner = %(owner)s AND (%(name)s::text IS NULL OR g.name = %(name)s)
   AND g.name > %(after)s AND starts_with(g.name, %(prefix)s)
 ORDER BY g.name, g.id LIMIT %(limit)s;
 

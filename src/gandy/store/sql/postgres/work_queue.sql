@@ -199,7 +199,7 @@ WHERE q.manifest_id = c.manifest_id AND q.status = 'queued';
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
 UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
-WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued'
+WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND status = 'queued'
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains

@@ -47,7 +47,7 @@ WHERE id = %(id)s AND state IN ('running', 'draining') AND NOT EXISTS (
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.
-UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND state = 'running' RETURNING id, owner;
+UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
 -- Whose lease holds now: their slots make the default cap, their trains say what can run. A process without slots only

@@ -5,7 +5,7 @@ SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_n
        l.resolution_note, l.retry_metadata_id AS retry_run_id
 FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
 LEFT JOIN manifest_group g ON g.id = l.manifest_group_id
-WHERE l.id = :id;
+WHERE l.id = :id AND (:owner IS NULL OR l.owner = :owner);
 
 -- name: newest_letter
 -- Where a walk over all letters ends: one that comes back was written later.
@@ -22,12 +22,12 @@ ORDER BY l.id LIMIT :limit;
 -- name: read_letters
 -- What these letters are about.
 SELECT id, owner, manifest_id, train_name AS train, status FROM dead_letter
-WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) ORDER BY id;
 
 -- name: resolve_letters
 -- Of two operators one gets the row: who comes second finds it resolved.
 UPDATE dead_letter SET status = :status, resolved_at = gandy_now(), resolved_by = :resolved_by, resolution_note = :note
-WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'awaiting_intervention'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status = 'awaiting_intervention'
 RETURNING id, owner, manifest_id;
 
 -- name: forgive_manifests
@@ -35,7 +35,7 @@ RETURNING id, owner, manifest_id;
 UPDATE manifest SET failure_count = 0, next_look_at = CASE
     WHEN is_enabled AND orphaned_at IS NULL THEN min(coalesce(next_look_at, gandy_now()), gandy_now())
     ELSE next_look_at END
-WHERE id IN (SELECT value FROM json_each(:ids))
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner)
 RETURNING id;
 
 -- name: queue_letters
@@ -50,7 +50,7 @@ SELECT l.owner, l.train_name, coalesce(:input, l.input), l.input_type_name, l.ma
        max(l.attempt, coalesce((SELECT max(q.attempt) FROM work_queue q
                                 WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at), 0)) + 1,
        gandy_now(), l.max_retries, l.is_retried, l.retry_delay_seconds, l.timeout_seconds, l.metadata_id, l.id, gandy_now()
-FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id WHERE l.id = :id
+FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id WHERE l.id = :id AND (:owner IS NULL OR l.owner = :owner)
 ON CONFLICT DO NOTHING
 RETURNING id, dead_letter_id AS letter_id, gate;
 
@@ -59,13 +59,13 @@ RETURNING id, dead_letter_id AS letter_id, gate;
 SELECT l.id AS letter_id, m.external_id AS manifest, q.id, q.input
 FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
 JOIN work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
-WHERE l.id IN (SELECT value FROM json_each(:ids));
+WHERE l.id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR l.owner = :owner);
 
 -- name: link_letters
 -- The waiting entry's run is recorded as what became of the letter.
 UPDATE work_queue SET dead_letter_id = (
     SELECT l.id FROM dead_letter l
     WHERE l.manifest_id = work_queue.manifest_id AND l.id IN (SELECT value FROM json_each(:ids)))
-WHERE status = 'queued' AND manifest_id IN (
+WHERE status = 'queued' AND (:owner IS NULL OR owner = :owner) AND manifest_id IN (
     SELECT manifest_id FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids)))
 RETURNING id, dead_letter_id AS letter_id, gate;

@@ -5,7 +5,7 @@ SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enab
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
        p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
 FROM (SELECT * FROM manifest WHERE depends_on_manifest_id > 0 ORDER BY depends_on_manifest_id LIMIT :members) c
-JOIN manifest p ON p.id = c.depends_on_manifest_id
+JOIN manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
 WHERE c.owner = :owner
 ORDER BY p.external_id, c.external_id LIMIT :limit;
 
@@ -17,12 +17,14 @@ SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enab
        p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
 FROM (SELECT * FROM manifest WHERE manifest_group_id = :group_id ORDER BY id LIMIT :members) c
 JOIN manifest p ON p.id = c.depends_on_manifest_id
+WHERE c.owner = :owner AND p.owner = :owner
 UNION
 SELECT * FROM (
     SELECT c.external_id, c.name, c.schedule_type, c.is_enabled, c.failure_count, c.active_run_id,
            p.external_id, p.name, p.is_enabled, p.failure_count, p.active_run_id
     FROM (SELECT * FROM manifest WHERE manifest_group_id = :group_id ORDER BY id LIMIT :members) p
-    CROSS JOIN manifest c ON c.depends_on_manifest_id = p.id LIMIT :members)
+    CROSS JOIN manifest c ON c.depends_on_manifest_id = p.id
+    WHERE p.owner = :owner AND c.owner = :owner LIMIT :members)
 ORDER BY parent, child LIMIT :limit;
 
 -- name: find_group

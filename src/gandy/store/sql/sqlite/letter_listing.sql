@@ -22,7 +22,7 @@ FROM (
            AND (:status IS NULL OR w.status = :status) AS is_match
     FROM (SELECT manifest_id, id, owner, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
           FROM dead_letter
-          WHERE manifest_id = (SELECT id FROM manifest WHERE external_id = :manifest) AND id < :before
+          WHERE manifest_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :manifest) AND id < :before
           ORDER BY id DESC LIMIT :searched) w) r
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
@@ -67,7 +67,7 @@ ORDER BY r.id DESC LIMIT :limit;
 -- What waits for a person, counted up to a limit; each way to ask has its own way through the index.
 SELECT count(*) AS letters FROM (
     SELECT 1 FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
-    WHERE m.external_id = :manifest AND l.status = 'awaiting_intervention'
+    WHERE m.owner = :owner AND m.external_id = :manifest AND l.status = 'awaiting_intervention'
       AND (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
     UNION ALL
     SELECT 1 FROM (SELECT 1 FROM dead_letter

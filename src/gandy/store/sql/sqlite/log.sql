@@ -16,4 +16,6 @@ SELECT :run_id AS run_id, :bucket AS bucket;
 -- name: load_logs
 -- One run's lines in their order.
 SELECT id, created_at, level, logger, message FROM log
-WHERE metadata_id = :run_id AND id > :after ORDER BY id LIMIT :limit;
+WHERE metadata_id = :run_id AND id > :after
+  AND EXISTS (SELECT 1 FROM metadata r WHERE r.id = :run_id AND (:owner IS NULL OR r.owner = :owner))
+ORDER BY id LIMIT :limit;

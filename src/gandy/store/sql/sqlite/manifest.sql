@@ -107,3 +107,7 @@ RETURNING id, owner;
 -- name: set_looks
 -- Differs by necessity: the write lock stands for the version.
 UPDATE manifest SET next_look_at = :next_look WHERE id = :id AND '' = :version RETURNING id;
+
+-- name: load_view_of
+-- The same of one manifest, for its owner.
+SELECT v.* FROM manifest_dispatch v WHERE v.id = :id AND v.owner = :owner;

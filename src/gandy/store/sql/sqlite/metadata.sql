@@ -4,7 +4,9 @@ UPDATE sequence SET value = value + 1 WHERE name = 'fence';
 UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'work_queue';
 INSERT INTO metadata (
     id, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
-SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :name, 'in_progress', :parent_id,
+SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :name, 'in_progress',
+       -- the run that asked, unless it is another application's
+       (SELECT r.id FROM metadata r WHERE r.id = :parent_id AND r.owner = :owner),
        gandy_now(), :input, gandy_now(), gandy_now(), gandy_later(nullif(min(:timeout_seconds, 4e9), 4e9)), :worker_id,
        (SELECT value FROM sequence WHERE name = 'fence')
 RETURNING id, fence, start_time AS started_at;

@@ -54,8 +54,8 @@ SET value = CAST(CAST(service_state.value AS INTEGER) + :count AS TEXT), updated
 
 -- name: find_dormant
 -- The dormant dependents that runs activate.
-SELECT m.id, :input AS input FROM manifest m
-WHERE m.external_id = :external_id AND m.depends_on_manifest_id = :parent_id;
+SELECT m.id, :input AS input FROM manifest p JOIN manifest m ON m.owner = p.owner
+WHERE p.id = :parent_id AND m.external_id = :external_id AND m.depends_on_manifest_id = p.id;
 
 -- name: queue_dormant
 -- A dormant dependent that the parent's run activated; one that already waits serves.
@@ -66,8 +66,8 @@ SELECT m.owner, m.name, coalesce(:input, m.properties), m.property_type_name, m.
        m.priority, 'dormant',
        CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled THEN 'manifest' ELSE 'open' END,
        gandy_now(), gandy_now(), gandy_now()
-FROM manifest m
-WHERE m.external_id = :external_id AND m.depends_on_manifest_id = :parent_id
+FROM manifest p JOIN manifest m ON m.owner = p.owner
+WHERE p.id = :parent_id AND m.external_id = :external_id AND m.depends_on_manifest_id = p.id
   AND m.schedule_type = 'dormant_dependent' AND m.orphaned_at IS NULL
 ON CONFLICT DO NOTHING
 RETURNING id;

@@ -82,5 +82,5 @@ SELECT * FROM (
 -- name: find_most_overdue
 -- The manifest that has waited longest for its look; a healthy manager leaves none.
 SELECT m.external_id, m.next_look_at FROM manifest m
-WHERE m.next_look_at IS NOT NULL AND m.next_look_at <= gandy_later(-:patience_seconds)
+WHERE m.owner = :owner AND m.next_look_at IS NOT NULL AND m.next_look_at <= gandy_later(-:patience_seconds)
 ORDER BY m.next_look_at LIMIT 1;

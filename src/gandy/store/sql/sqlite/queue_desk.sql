@@ -11,6 +11,6 @@ FROM metadata r
 LEFT JOIN work_queue q ON q.id = r.id
 LEFT JOIN manifest m ON m.id = r.manifest_id
 JOIN manifest_group g
-    ON g.id = coalesce((SELECT k.id FROM manifest_group k WHERE k.id = r.manifest_group_id), :default_group_id)
-WHERE r.id = :id AND r.train_state IN ('completed', 'failed', 'cancelled')
+    ON g.id = coalesce((SELECT k.id FROM manifest_group k WHERE k.id = r.manifest_group_id AND k.owner = r.owner), :default_group_id)
+WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner) AND r.train_state IN ('completed', 'failed', 'cancelled')
 RETURNING id;

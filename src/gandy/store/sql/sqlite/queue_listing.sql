@@ -9,7 +9,8 @@ FROM (
            AND (:gate IS NULL OR w.gate = :gate AND w.status = 'queued')
            AND (:train IS NULL OR w.train_name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group)) AS is_match
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner))) AS is_match
     FROM (SELECT id, owner, train_name, manifest_id, manifest_group_id, priority, status, gate, reason, error, origin, due_at,
                  due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at, dead_letter_id
           FROM work_queue WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
@@ -27,7 +28,8 @@ FROM (
     SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
            AND (:gate IS NULL OR w.gate = :gate) AND (:train IS NULL OR w.train_name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group)) AS is_match
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner))) AS is_match
     FROM (
         SELECT o.*, row_number() OVER () AS place FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
@@ -67,7 +69,8 @@ FROM (
            w.id < :before AND (:owner IS NULL OR w.owner = :owner)
            AND (:gate IS NULL) AND (:train IS NULL OR w.train_name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group)) AS is_match
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group
+                              WHERE name = :group AND (:owner IS NULL OR owner = :owner))) AS is_match
     FROM (SELECT id, owner, train_name, manifest_id, manifest_group_id, priority, status, gate, reason, error, origin, due_at,
                  due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at, dead_letter_id
           FROM work_queue

@@ -52,7 +52,7 @@ FROM (
            AND (:state IS NULL OR w.train_state = :state) AS is_match
     FROM (SELECT id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason
           FROM metadata INDEXED BY ix_metadata_manifest
-          WHERE manifest_id = (SELECT id FROM manifest WHERE external_id = :manifest) AND id < :before
+          WHERE manifest_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :manifest) AND id < :before
           ORDER BY id DESC LIMIT :searched) w) r
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;

@@ -15,11 +15,11 @@ WHERE r.id IS NULL OR r.cancellation_requested;
 -- Whether a job still waits or runs.
 SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM work_queue q LEFT JOIN metadata r ON r.id = q.id AND r.train_state IN ('pending', 'in_progress')
-WHERE q.id = :id AND (r.id IS NOT NULL OR q.status <> 'dispatched');
+WHERE q.id = :id AND (:owner IS NULL OR q.owner = :owner) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
 -- name: find_next_attempt
 -- The entry that a failed run left behind; a little longer than its own run it is still there.
-SELECT id FROM work_queue WHERE retry_of = :id;
+SELECT id FROM work_queue WHERE retry_of = :id AND (:owner IS NULL OR owner = :owner);
 
 -- name: load_run
 -- One run.
@@ -28,7 +28,7 @@ SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS 
        r.failure_reason, r.stack_trace, r.cancellation_requested, r.cancellation_reason, r.currently_running_junction,
        r.junctions, r.progress_done, r.progress_total, r.worker_id, r.keep_until
 FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.id = :id;
+WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner);
 
 -- name: summarise_runs
 -- What the runs since an instant came to, with the lines they wrote.

@@ -5,21 +5,22 @@ SELECT :owner AS owner;
 -- name: find_declared
 -- What is already there, to be compared with what is declared.
 SELECT external_id, owner, origin, declared, orphaned_at IS NOT NULL AS is_orphaned
-FROM manifest WHERE external_id IN (SELECT value FROM json_each(:external_ids));
+FROM manifest WHERE owner = :owner AND external_id IN (SELECT value FROM json_each(:external_ids));
 
 -- name: lock_declared
 -- Differs by necessity: the transaction already holds the file's write lock.
 SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
        m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
-FROM manifest m WHERE m.external_id IN (SELECT value FROM json_each(:external_ids)) ORDER BY m.id;
+FROM manifest m WHERE m.owner = :owner AND m.external_id IN (SELECT value FROM json_each(:external_ids)) ORDER BY m.id;
 
 -- name: load_ancestors
--- The chain above parents that this application does not declare itself.
+-- The chain above parents that were not declared with the rest; all of it is the application's own.
 WITH RECURSIVE chain AS (
     SELECT id, external_id, depends_on_manifest_id FROM manifest
-    WHERE external_id IN (SELECT value FROM json_each(:external_ids))
+    WHERE owner = :owner AND external_id IN (SELECT value FROM json_each(:external_ids))
     UNION
     SELECT m.id, m.external_id, m.depends_on_manifest_id FROM chain JOIN manifest m ON m.id = chain.depends_on_manifest_id
+    WHERE m.owner = :owner
 )
 SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN manifest p ON p.id = c.depends_on_manifest_id;
 
@@ -33,12 +34,12 @@ INSERT INTO manifest (
     created_at, updated_at)
 VALUES (:external_id, :owner, :name, :manifest_group_id, :properties, :property_type_name, :schedule_type,
     :cron_expression, :interval_seconds, :timezone, :scheduled_at,
-    (SELECT id FROM manifest WHERE external_id = :parent),
-    coalesce((SELECT success_count FROM manifest WHERE external_id = :parent), 0),
+    (SELECT id FROM manifest WHERE owner = :owner AND external_id = :parent),
+    coalesce((SELECT success_count FROM manifest WHERE owner = :owner AND external_id = :parent), 0),
     :variance_seconds, :exclusions, :misfire_policy, :misfire_threshold_seconds, :max_retries, :is_retried,
     :retry_delay_seconds, :timeout_seconds, :priority, :keep_for_seconds, :keep_last, :origin, :batch, :is_enabled,
     CASE WHEN NOT :is_enabled THEN gandy_now() END, :declared, :next_scheduled_run, :next_look_at, gandy_now(), gandy_now())
-ON CONFLICT (external_id) DO NOTHING
+ON CONFLICT (owner, external_id) DO NOTHING
 RETURNING external_id;
 
 -- name: update_manifests
@@ -47,10 +48,10 @@ UPDATE manifest SET
     name = :name, manifest_group_id = :manifest_group_id, properties = :properties,
     property_type_name = :property_type_name, schedule_type = :schedule_type, cron_expression = :cron_expression,
     interval_seconds = :interval_seconds, timezone = :timezone, scheduled_at = :scheduled_at,
-    depends_on_manifest_id = (SELECT p.id FROM manifest p WHERE p.external_id = :parent),
+    depends_on_manifest_id = (SELECT p.id FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent),
     parent_success_seen = CASE
-        WHEN depends_on_manifest_id IS (SELECT p.id FROM manifest p WHERE p.external_id = :parent) THEN parent_success_seen
-        ELSE coalesce((SELECT p.success_count FROM manifest p WHERE p.external_id = :parent), 0) END,
+        WHEN depends_on_manifest_id IS (SELECT p.id FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent) THEN parent_success_seen
+        ELSE coalesce((SELECT p.success_count FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent), 0) END,
     variance_seconds = :variance_seconds, exclusions = :exclusions, misfire_policy = :misfire_policy,
     misfire_threshold_seconds = :misfire_threshold_seconds, max_retries = :max_retries, is_retried = :is_retried,
     retry_delay_seconds = :retry_delay_seconds, timeout_seconds = :timeout_seconds, priority = :priority,
@@ -68,7 +69,7 @@ UPDATE manifest SET
                         WHEN :is_retried AND failure_count >= max(1, :max_retries) THEN gandy_now()
                         ELSE :next_look_at END,
     completed_at = CASE WHEN :is_rearmed THEN NULL ELSE completed_at END, updated_at = gandy_now()
-WHERE external_id = :external_id
+WHERE owner = :owner AND external_id = :external_id
 RETURNING id, external_id;
 
 -- name: mark_orphans
@@ -98,20 +99,21 @@ UPDATE manifest_group SET
     disabled_at = CASE WHEN :is_enabled THEN NULL ELSE coalesce(disabled_at, gandy_now()) END,
     disabled_reason = CASE WHEN :is_enabled THEN NULL ELSE :reason END,
     is_enabled = :is_enabled, updated_at = gandy_now()
-WHERE id = :id;
+WHERE id = :id AND owner = :owner;
 
 -- name: spread_group_priority
 -- A manifest that names no priority of its own has its group's.
 UPDATE manifest SET priority = g.priority, updated_at = gandy_now()
 FROM manifest_group g
 WHERE g.id = manifest.manifest_group_id AND g.id IN (SELECT value FROM json_each(:ids))
+  AND g.owner = :owner AND manifest.owner = :owner
   AND manifest.priority <> g.priority
   AND coalesce(manifest.overrides ->> 'priority', manifest.declared ->> 'priority') IS NULL;
 
 -- name: wake_groups
 -- A group that is switched on again: each of its manifests gets its verdict for what came meanwhile.
 UPDATE manifest SET next_look_at = gandy_now()
-WHERE manifest_group_id IN (SELECT value FROM json_each(:ids)) AND is_enabled AND orphaned_at IS NULL
+WHERE manifest_group_id IN (SELECT value FROM json_each(:ids)) AND owner = :owner AND is_enabled AND orphaned_at IS NULL
   AND (next_scheduled_run IS NOT NULL OR schedule_type = 'dependent')
 RETURNING id;
 
@@ -122,5 +124,5 @@ UPDATE work_queue SET gate = CASE
         THEN 'manifest'
     WHEN work_queue.scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
 FROM manifest m
-WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:ids))
+WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:ids)) AND m.owner = :owner
   AND work_queue.status = 'queued' AND work_queue.gate <> 'train';

@@ -3,12 +3,12 @@
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.properties, m.property_type_name, m.active_run_id,
        m.is_enabled, g.is_enabled AS is_group_enabled, m.origin, m.orphaned_at IS NOT NULL AS is_orphaned
 FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id
-WHERE m.external_id = :external_id;
+WHERE m.owner = :owner AND m.external_id = :external_id;
 
 -- name: list_group_members
 -- The manifests of a group, in the order in which they are locked.
 SELECT m.external_id FROM manifest m JOIN manifest_group g ON g.id = m.manifest_group_id
-WHERE g.owner = :owner AND g.name = :name AND m.orphaned_at IS NULL ORDER BY m.id;
+WHERE g.owner = :owner AND m.owner = :owner AND g.name = :name AND m.orphaned_at IS NULL ORDER BY m.id;
 
 -- name: queue_trigger
 -- Somebody asked for it: switched off or not, it waits only for its instant and for the run that is going on.
@@ -22,14 +22,14 @@ SELECT m.owner, m.name, :input, m.property_type_name, m.id, m.manifest_group_id,
            SELECT count(*) FROM work_queue q WHERE q.manifest_id = m.id AND q.attempt = 1
            AND q.due_at >= gandy_later(:delay_seconds) AND q.due_at < gandy_later(:delay_seconds + 0.001))),
        gandy_later(:delay_seconds), gandy_now()
-FROM manifest m WHERE m.id = :manifest_id
+FROM manifest m WHERE m.id = :manifest_id AND m.owner = :owner
 ON CONFLICT DO NOTHING
 RETURNING id, scheduled_at;
 
 -- name: find_waiting
 -- The one entry of a manifest that waits.
 SELECT id, input, scheduled_at FROM work_queue
-WHERE manifest_id = :manifest_id AND status = 'queued';
+WHERE manifest_id = :manifest_id AND owner = :owner AND status = 'queued';
 
 -- name: hasten_entry
 -- The earlier of two instants; where the switch is off, the operator's word opens the gate.
@@ -39,7 +39,7 @@ UPDATE work_queue SET
     gate = CASE WHEN gate = 'train' THEN 'train'
                 WHEN (SELECT active_run_id FROM manifest m WHERE m.id = manifest_id) IS NOT NULL THEN 'manifest'
                 WHEN min(scheduled_at, gandy_later(:delay_seconds)) > gandy_now() THEN 'time' ELSE 'open' END
-WHERE id = :id AND status = 'queued'
+WHERE id = :id AND owner = :owner AND status = 'queued'
 RETURNING id, scheduled_at;
 
 -- name: find_hindrances
@@ -48,21 +48,23 @@ SELECT m.active_run_id,
        (SELECT l.id FROM dead_letter l
         WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
        (SELECT c.external_id FROM manifest c WHERE c.depends_on_manifest_id = m.id ORDER BY c.id LIMIT 1) AS dependent
-FROM manifest m WHERE m.id = :manifest_id;
+FROM manifest m WHERE m.id = :manifest_id AND m.owner = :owner;
 
 -- name: orphan_manifest
 -- It still runs: no new runs, and it is removed when it has ended.
 UPDATE manifest SET orphaned_at = coalesce(orphaned_at, gandy_now()), updated_at = gandy_now()
-WHERE id = :manifest_id;
+WHERE id = :manifest_id AND owner = :owner;
 
 -- name: forget_letters
 -- Resolved letters outlive their manifest.
-UPDATE dead_letter SET manifest_id = NULL WHERE manifest_id = :manifest_id AND status <> 'awaiting_intervention';
+UPDATE dead_letter SET manifest_id = NULL 
+WHERE manifest_id = :manifest_id AND owner = :owner AND status <> 'awaiting_intervention';
 
 -- name: cancel_waiting
 -- What waits for a manifest goes with it.
-UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now() WHERE manifest_id = :manifest_id AND status = 'queued' RETURNING id;
+UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
+WHERE manifest_id = :manifest_id AND owner = :owner AND status = 'queued' RETURNING id;
 
 -- name: delete_manifest
 -- The last step: nothing refers to it any more.
-DELETE FROM manifest WHERE id = :manifest_id AND active_run_id IS NULL RETURNING id;
+DELETE FROM manifest WHERE id = :manifest_id AND owner = :owner AND active_run_id IS NULL RETURNING id;

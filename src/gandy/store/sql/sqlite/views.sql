@@ -6,15 +6,15 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM manifest
-          WHERE external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
+          WHERE owner = :owner AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
           ORDER BY external_id LIMIT :searched) w) r
 JOIN manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = :searched
@@ -28,15 +28,15 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM manifest INDEXED BY ix_manifest_name
-          WHERE name = :train AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
+          WHERE owner = :owner AND name = :train AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
           ORDER BY external_id LIMIT :searched) w) r
 JOIN manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = :searched
@@ -50,15 +50,15 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
        r.active_run_id IS NOT NULL AS is_active, r.overrides <> '{}' AS has_overrides, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.external_id) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
                  orphaned_at, priority, next_scheduled_run, last_successful_run, failure_count, success_count, active_run_id, overrides
           FROM manifest INDEXED BY ix_manifest_disabled
-          WHERE external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
+          WHERE owner = :owner AND external_id > :after AND external_id >= :prefix AND external_id < :prefix_end
             AND NOT is_enabled
           ORDER BY external_id LIMIT :searched) w) r
 JOIN manifest_group g ON g.id = r.manifest_group_id
@@ -74,9 +74,9 @@ SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule
 FROM (
     SELECT w.*, row_number() OVER () AS place,
            w.external_id > :after AND w.external_id >= :prefix AND w.external_id < :prefix_end
-           AND (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+           AND (:train IS NULL OR w.name = :train)
            AND (:group IS NULL
-                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE name = :group))
+                OR w.manifest_group_id IN (SELECT id FROM manifest_group WHERE owner = :owner AND name = :group))
            AND (:schedule_type IS NULL OR w.schedule_type = :schedule_type)
            AND (:is_enabled IS NULL OR w.is_enabled = :is_enabled) AS is_match
     FROM (SELECT id, external_id, owner, name, manifest_group_id, schedule_type, cron_expression, interval_seconds, timezone, is_enabled,
@@ -84,7 +84,7 @@ FROM (
           FROM manifest
           WHERE manifest_group_id IN (
               SELECT id FROM manifest_group
-              WHERE name = :group AND (:owner IS NULL OR owner = :owner))
+              WHERE owner = :owner AND name = :group)
           LIMIT :searched) w) r
 JOIN manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = :searched
@@ -100,26 +100,27 @@ SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority A
        gandy_now() AS now
 FROM manifest m
 JOIN manifest_group g ON g.id = m.manifest_group_id
-LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id
+LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id AND p.owner = m.owner
 LEFT JOIN dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
 LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
-WHERE m.external_id = :external_id;
+WHERE m.owner = :owner AND m.external_id = :external_id;
 
 -- name: list_dependents
 -- Who waits for a manifest; of very many, some.
 SELECT c.external_id FROM (
-    SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id LIMIT :searched) c
+    SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id AND owner = :owner
+    LIMIT :searched) c
 ORDER BY c.external_id LIMIT :limit;
 
 -- name: list_verdicts
 -- What was decided about a manifest, the latest instant first.
 SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
        q.dispatched_at
-FROM work_queue q WHERE q.manifest_id = :manifest_id
+FROM work_queue q WHERE q.manifest_id = :manifest_id AND q.owner = :owner
 ORDER BY q.due_at DESC, q.attempt DESC LIMIT :limit;
 
 -- name: list_groups
--- The groups of one application or of all, with how many manifests (up to a limit) and runs they have.
+-- The groups of one application, with how many manifests (up to a limit) and runs they have.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides <> '{}' AS has_overrides,
        (SELECT count(*) FROM (
@@ -128,7 +129,7 @@ SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.dis
            SELECT 1 FROM metadata r INDEXED BY ix_metadata_live_group
            WHERE r.manifest_group_id = g.id AND r.train_state IN ('pending', 'in_progress') LIMIT :counted) n) AS active
 FROM manifest_group g
-WHERE (:owner IS NULL OR g.owner = :owner) AND (:name IS NULL OR g.name = :name)
+WHERE g.owner = :owner AND (:name IS NULL OR g.name = :name)
   AND g.name > :after AND substr(g.name, 1, length(:prefix)) = :prefix
 ORDER BY g.name, g.id LIMIT :limit;
 

@@ -158,7 +158,7 @@ WHERE manifest_id = :manifest_id AND status = 'queued';
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
-WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status = 'queued'
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains

@@ -42,7 +42,7 @@ WHERE id = :id AND state IN ('running', 'draining') AND NOT EXISTS (
 
 -- name: drain_worker
 -- It finishes what it has and claims no more.
-UPDATE worker SET state = 'draining' WHERE id = :id AND state = 'running' RETURNING id, owner;
+UPDATE worker SET state = 'draining' WHERE id = :id AND (:owner IS NULL OR owner = :owner) AND state = 'running' RETURNING id, owner;
 
 -- name: live_workers
 -- Whose lease holds now: their slots make the default cap, their trains say what can run. A process without slots only

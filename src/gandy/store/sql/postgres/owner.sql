@@ -1,0 +1,26 @@
+-- name: list_owners
+-- The applications that this database holds something of: each by one probe, however much that is.
+WITH RECURSIVE grouped(owner) AS (
+    (SELECT owner FROM gandy.manifest_group ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT g.owner FROM gandy.manifest_group g WHERE g.owner > grouped.owner ORDER BY g.owner LIMIT 1)
+    FROM grouped WHERE grouped.owner IS NOT NULL
+), parked(owner) AS (
+    (SELECT owner FROM gandy.dead_letter WHERE status = 'awaiting_intervention' ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT l.owner FROM gandy.dead_letter l
+            WHERE l.status = 'awaiting_intervention' AND l.owner > parked.owner ORDER BY l.owner LIMIT 1)
+    FROM parked WHERE parked.owner IS NOT NULL
+)
+SELECT owner FROM grouped WHERE owner IS NOT NULL
+UNION SELECT owner FROM parked WHERE owner IS NOT NULL
+UNION SELECT owner FROM gandy.worker
+ORDER BY owner;
+
+-- name: find_owners_of_manifest
+-- Whose external id this is; it is unique for one owner only.
+SELECT owner FROM gandy.manifest WHERE owner = ANY(%(owners)s::text[]) AND external_id = %(name)s ORDER BY owner;
+
+-- name: find_owners_of_group
+-- Whose group this is; its name is unique for one owner only.
+SELECT owner FROM gandy.manifest_group WHERE owner = ANY(%(owners)s::text[]) AND name = %(name)s ORDER BY owner;

@@ -1,0 +1,25 @@
+-- name: list_owners
+-- The applications that this database holds something of: each by one probe, however much that is.
+WITH RECURSIVE grouped(owner) AS (
+    SELECT min(owner) FROM manifest_group
+    UNION ALL
+    SELECT (SELECT min(g.owner) FROM manifest_group g WHERE g.owner > grouped.owner)
+    FROM grouped WHERE grouped.owner IS NOT NULL
+), parked(owner) AS (
+    SELECT min(owner) FROM dead_letter WHERE status = 'awaiting_intervention'
+    UNION ALL
+    SELECT (SELECT min(l.owner) FROM dead_letter l WHERE l.status = 'awaiting_intervention' AND l.owner > parked.owner)
+    FROM parked WHERE parked.owner IS NOT NULL
+)
+SELECT owner FROM grouped WHERE owner IS NOT NULL
+UNION SELECT owner FROM parked WHERE owner IS NOT NULL
+UNION SELECT owner FROM worker
+ORDER BY owner;
+
+-- name: find_owners_of_manifest
+-- Whose external id this is; it is unique for one owner only.
+SELECT owner FROM manifest WHERE owner IN (SELECT value FROM json_each(:owners)) AND external_id = :name ORDER BY owner;
+
+-- name: find_owners_of_group
+-- Whose group this is; its name is unique for one owner only.
+SELECT owner FROM manifest_group WHERE owner IN (SELECT value FROM json_each(:owners)) AND name = :name ORDER BY owner;

@@ -1,0 +1,6 @@
+from __future__ import annotations
+
+from tests.cli.conftest import folder, gandy, imports
+from tests.doors.neighbours import shared_url
+
+__all__ = ["folder", "gandy", "imports", "shared_url"]
