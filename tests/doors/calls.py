@@ -26,7 +26,9 @@ WITHOUT_OWNER = {"/login", "/logout", "/healthz", "/readyz", "/metrics", "/api/v
 GUARDED = [
     route
     for route in routes()
-    if isinstance(route, GuardedRoute) and route.access not in {Access.DOOR, Access.PROBE} and route.path not in WITHOUT_OWNER
+    if isinstance(route, GuardedRoute)
+    and route.access not in {Access.DOOR, Access.PROBE}
+    and route.path not in WITHOUT_OWNER
 ]
 
 #: What to send, by the name of the field; a required field that is not here is a mistake of this module.
