@@ -61,4 +61,4 @@ def _summarise(ended: Ended) -> None:
     lines = sum(tally.log_lines for tally in ended.tallies)
     click.echo(f"\n{runs} runs, {lines} log lines:\n")
     emit_rows(ended.tallies, _COLUMNS, as_json=False)
-    click.echo(f"\nLook closer:\n  gandy --database {ended.database} runs list")
+    click.echo(f"\nLook closer:\n  gandy --database {ended.database} --all-owners runs list")
