@@ -34,9 +34,10 @@ _RANGES = text(r"""
             ended::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS.US"+00\:00"')
         WHEN kind IN ('timestamp'::regtype, 'date'::regtype) THEN pg_catalog.to_char(
             ended::timestamp, 'YYYY-MM-DD"T"HH24\:MI\:SS.US')
-        ELSE ended END AS bound
+        ELSE ended END AS bound, number
     FROM (
         SELECT child_space.nspname, child.relname, greatest(child.reltuples, 0)::bigint AS rows,
+               child.oid::bigint AS number,
                field.atttypid AS kind, pg_catalog.btrim(substring(pg_catalog.pg_get_expr(
                    child.relpartbound, child.oid) FROM 'TO \((''[^'']+''|-?[0-9.]+)\)$'), '''') AS ended
         FROM pg_catalog.pg_inherits
@@ -112,8 +113,8 @@ class PostgresPartitions:
         """The range partitions of the table by this column that end somewhere."""
         names = {"table": table.name.name, "schema": table.name.schema, "column": column}
         return [
-            Partition(TableName(schema, name), bound, int(rows))
-            for schema, name, rows, bound in connection.execute(_RANGES, names)
+            Partition(TableName(schema, name), bound, int(rows), int(number))
+            for schema, name, rows, bound, number in connection.execute(_RANGES, names)
         ]
 
     def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:

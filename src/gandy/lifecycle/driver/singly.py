@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, func, literal_column, select
+from sqlalchemy import Connection, Select, and_, bindparam, delete, func, literal_column, select, true
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.tables import ChildMode
@@ -125,8 +125,9 @@ class _OneByOne:
     def _steps(self) -> Iterator[_Step]:
         for level in cut_last(self.doomed.levels):
             yield from _settling(level, self._root)
-        table = self.doomed.rows.table
-        yield _Step(delete(table.clause).where(self._is_the_row(table.clause)), table.name)
+        table, still = self.doomed.rows.table, self.doomed.still
+        dead = true() if still is None else still
+        yield _Step(delete(table.clause).where(self._is_the_row(table.clause), dead), table.name)
 
     def _root(self, child: Child) -> Select[Any]:
         alias = self.doomed.rows.table.clause.alias()
