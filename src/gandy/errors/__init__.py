@@ -94,6 +94,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    UntrustedFileError,
     ValueBoundsError,
 )
 from gandy.errors.train import (
@@ -226,6 +227,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "UntrustedFileError",
     "ValueBoundsError",
     "WebClosedError",
     "WorkerNotFoundError",

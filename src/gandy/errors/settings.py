@@ -74,6 +74,18 @@ class SettingsFileError(GandyError):
         self.problem = problem
 
 
+class UntrustedFileError(SettingsFileError):
+    """A gandy.toml that another user could have written; nothing of it is used."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            path,
+            f"not read, because {reason}; give the file and its folder to the user who runs this (chown) and "
+            "let no others write (chmod go-w), or name the database by --database or GANDY_DATABASE_URL",
+        )
+        self.reason = reason
+
+
 class MissingExtraError(GandyError):
     """A feature whose optional dependency is not installed."""
 
