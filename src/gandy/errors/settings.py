@@ -58,8 +58,9 @@ class SettingsError(GandyError):
     exit_code = 2
 
     def __init__(self, problems: tuple[SettingProblem, ...]) -> None:
-        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
-        super().__init__("\n".join([f"{count} in the settings:", *(f"  {problem}" for problem in problems)]))
+        head = f"{len(problems)} problems in the settings:"
+        many = "\n".join([head, *(f"  {problem}" for problem in problems)])
+        super().__init__(many if len(problems) > 1 else f"one problem in the settings: {problems[0]}")
         self.problems = problems
 
 

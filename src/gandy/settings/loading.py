@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gandy.errors import SettingProblem, SettingsError, SettingsFileError, UntrustedFileError
-from gandy.settings.bounds import RefusedValueError, shortened, written
+from gandy.settings.bounds import RefusedValueError
 from gandy.settings.catalogue import SettingField, list_settings
 from gandy.settings.checks import find_contradictions
 from gandy.settings.files import find_settings_file, read_settings_file
@@ -117,7 +117,7 @@ def _read(setting: SettingField, given: Given, folder: Path) -> object:
 
 
 def _problem(setting: SettingField, given: Given, reason: str) -> SettingProblem:
-    shown = shortened(setting.kind.shown(written(given.value)))
+    shown = setting.kind.refused(given.value)
     return SettingProblem(given.origin.source, given.key, shown, reason or f"must be {setting.kind.expected}")
 
 
