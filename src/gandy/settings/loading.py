@@ -34,7 +34,7 @@ def load_settings(
     directory: Path | None = None,
 ) -> LoadedSettings:
     """Load the settings; keywords are mappings by section, as in {"worker": {"slots": 5}}."""
-    start = directory.absolute() if directory else _current_folder()
+    start = directory.absolute() if directory else current_folder()
     layers = [given_by_keywords(keywords), given_by_environment(os.environ if environ is None else environ)]
     file, document = _find_document(start, is_optional=any(_DATABASE in layer.values for layer in layers))
     if file:
@@ -46,7 +46,8 @@ def load_settings(
     return loaded
 
 
-def _current_folder() -> Path:
+def current_folder() -> Path:
+    """Find the folder that a call is made in; one that was removed is an error of ours."""
     try:
         return Path.cwd()
     except OSError as error:

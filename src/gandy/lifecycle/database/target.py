@@ -110,7 +110,11 @@ def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]
 
 
 def _sqlite_url(found: DatabaseUrl) -> URL:
-    if found.database is None or not Path(found.database).is_file():
+    try:
+        is_file = Path(found.database or "").is_file()
+    except OSError as error:  # such as a name that is too long
+        raise DatabaseUnreachableError(found.shown, str(error.strerror)) from error
+    if not is_file:
         raise DatabaseUnreachableError(found.shown, "there is no such file")
     return URL.create("sqlite+pysqlite", database=found.database)
 
