@@ -15,7 +15,6 @@ from gandy.errors import GandyError
 from gandy.lifecycle import Contract, Table, older_than
 from gandy.lifecycle.contract.toml import load
 from gandy.settings import load_settings
-from gandy.settings.names import presentable
 from tests.hostile.values import Judge, innocent, make_app
 from tests.support.worlds import migrated_url
 from tests.web.conftest import client_of
@@ -272,9 +271,3 @@ def test_a_refusal_says_which_code_point_and_gives_the_normal_form() -> None:
         with pytest.raises(GandyError) as refused:
             Gandy("a").group(name)
         assert said in str(refused.value)
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_what_the_system_calls_itself_becomes_a_name(name: str) -> None:
-    """A host's name and a user's name are given: they are written so that every door takes them."""
-    Gandy(presentable(name))
