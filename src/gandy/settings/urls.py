@@ -27,7 +27,7 @@ _POSTGRES: Final = frozenset({"postgresql", "postgres"})
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _NOT_VISIBLE: Final = re.compile(r"[\s\x00-\x1f\x7f]")
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]+\]|[^:\[\]]*)(?::([0-9]*))?")
-#: Parameters whose values nobody may see.
+#: Parameters whose values are never shown.
 _SECRETS: Final = frozenset(
     {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
 )
