@@ -29,7 +29,7 @@ def pins() -> dict[str, list[str]]:
 def bill(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The bill of materials, as `make sbom` writes it."""
     file = tmp_path_factory.mktemp("sbom") / "gandy.cdx.json"
-    program = [sys.executable, "-m", "tools.sbom", file]
+    program = [sys.executable, "-m", "tools.sbom", str(file)]
     done = subprocess.run(program, cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     written: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
