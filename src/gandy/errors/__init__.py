@@ -99,6 +99,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    UntrustedFileError,
     ValueBoundsError,
 )
 from gandy.errors.train import (
@@ -245,6 +246,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "UntrustedFileError",
     "ValueBoundsError",
     "WebClosedError",
     "WebTokenUnsetError",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
+from gandy.errors import DatabaseUnreachableError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.driving import drive
@@ -21,6 +22,7 @@ from gandy.store.drivers.urls import dialect_of, sqlite_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
@@ -50,10 +52,17 @@ def migrate(url: str) -> MigrationResult:
 def schema_state(url: str) -> SchemaState:
     """Ask how far a database has come; nothing is written."""
     if dialect_of(url) == "sqlite":
-        if not sqlite_path(url).exists():
+        if not _is_there(sqlite_path(url)):
             return SchemaState(0, 0)
         return _on_sqlite(url, lambda connection: sqlite.run_on(connection, read_state()))
     return _on_postgres(url, lambda connection: drive(read_state(), _executor(connection)))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise DatabaseUnreachableError(f"sqlite:///{path}", str(error.strerror)) from error
 
 
 def _on_sqlite(url: str, work: Callable[[sqlite.Connection], T]) -> T:
