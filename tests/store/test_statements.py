@@ -23,6 +23,7 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 ONLY_POSTGRES = {
     "configure_session",
     "configure_transaction",
+    "pin_names",
     "ask_listener",
     "listen",
     "set_clock",

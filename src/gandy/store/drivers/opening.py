@@ -67,7 +67,9 @@ def _on_postgres(url: str, work: Callable[[Link], T]) -> T:
     with (
         translated(mask_url(url)),
         psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, **options) as connection,
+        connection.transaction(),
     ):
+        connection.execute(sql("pin_names"))
         return work(connection)
 
 
@@ -75,9 +77,8 @@ def _apply_on_postgres(connection: Link) -> MigrationResult:
     def apply_script(script: str) -> None:
         connection.execute(script.encode())
 
-    with connection.transaction():
-        connection.execute(sql("lock_migrations"))
-        return drive(apply_pending("postgres", apply_script), _executor(connection))
+    connection.execute(sql("lock_migrations"))
+    return drive(apply_pending("postgres", apply_script), _executor(connection))
 
 
 def _executor(connection: Link) -> Callable[[Step], Rows]:
