@@ -82,6 +82,12 @@ class Operator:
         assert ended.exit_code == code, (arguments, ended.stdout, ended.stderr)
         return ended.stdout
 
+    def refusal(self, *arguments: str) -> str:
+        """Give what it says where it fails, else nothing."""
+        ended = self._gandy(*arguments, env=self._variables)
+        assert ended.exit_code in {0, 1}, (arguments, ended.stdout, ended.stderr)
+        return ended.stderr if ended.exit_code else ""
+
     def json(self, *arguments: str, code: int = 0) -> Any:  # noqa: ANN401 whatever it prints
         return json.loads(self(*arguments, "--json", code=code))
 

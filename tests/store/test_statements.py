@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
-# A session of PostgreSQL has to be set up, and told the time in tests; SQLite's connection is made so.
+# A session of PostgreSQL has to be set up, and told the time in tests; SQLite's connection is made so. Only
+# PostgreSQL has roles.
 ONLY_POSTGRES = {
     "configure_session",
     "configure_transaction",
@@ -28,6 +29,9 @@ ONLY_POSTGRES = {
     "listen",
     "set_clock",
     "lock_migrations",
+    "schema_owner",
+    "list_missing_privileges",
+    "list_takeover",
 }
 # Days of history are dropped only where there are partitions; the rest of Gandy asks `supports_partitions`.
 PARTITIONS = "partition.sql"

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
+from gandy.errors import NoRolesError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.driving import drive
+from gandy.store.drivers.grants import find_grants
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, apply_pending, read_state
 from gandy.store.drivers.postgres import PostgresDatabase
 from gandy.store.drivers.postgres_binding import run_step, sql
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
     from gandy.store.drivers.database import Database
+    from gandy.store.drivers.grants import Grants
     from gandy.store.statements import Rows, Step
 
 T = TypeVar("T")
@@ -54,6 +57,13 @@ def schema_state(url: str) -> SchemaState:
             return SchemaState(0, 0)
         return _on_sqlite(url, lambda connection: sqlite.run_on(connection, read_state()))
     return _on_postgres(url, lambda connection: drive(read_state(), _executor(connection)))
+
+
+def grants_for(url: str, role: str) -> Grants:
+    """Write what a role has to be granted on a PostgreSQL database; nothing is granted."""
+    if dialect_of(url) == "sqlite":
+        raise NoRolesError(mask_url(url))
+    return _on_postgres(url, lambda connection: drive(find_grants(role), _executor(connection)))
 
 
 def _on_sqlite(url: str, work: Callable[[sqlite.Connection], T]) -> T:

@@ -216,7 +216,8 @@ class PostgresTransaction:
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""
-        return await drive_async(operation, self._execute)
+        with translated(self._database.address):  # a train keeps its failure past the end of the transaction
+            return await drive_async(operation, self._execute)
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:

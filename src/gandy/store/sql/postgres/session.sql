@@ -76,3 +76,34 @@ SELECT version, compatible_from FROM gandy.schema_version ORDER BY version DESC 
 -- name: record_migration
 -- In the same transaction as the migration itself.
 INSERT INTO gandy.schema_version (version, compatible_from) VALUES (%(version)s, %(compatible_from)s);
+
+-- name: schema_owner
+-- No row before the first migration, unless a role was given a schema of its own.
+SELECT r.rolname::text AS owner, to_regclass('gandy.schema_version') IS NOT NULL AS is_migrated
+FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'gandy';
+
+-- name: list_missing_privileges
+-- What the role of this connection may not do, of what is asked for.
+SELECT current_user::text AS role, w.object FROM unnest(%(objects)s::text[], %(privileges)s::text[]) AS w(object, privilege)
+WHERE NOT CASE WHEN w.privilege = 'USAGE' THEN has_sequence_privilege('gandy.' || w.object, w.privilege)
+               ELSE has_table_privilege('gandy.' || w.object, w.privilege) END;
+
+-- name: list_takeover
+-- What makes the role, whose name is quoted, the owner of all: only an owner changes a table, and attaches or drops its
+-- partitions. Sequences of identity columns and indexes follow their tables.
+SELECT format('CREATE SCHEMA gandy AUTHORIZATION %%s;', %(name)s::text) AS command WHERE to_regnamespace('gandy') IS NULL
+UNION ALL
+SELECT format('ALTER %%s %%s OWNER TO %%s;', o.kind, o.object, %(name)s::text) FROM (
+    SELECT 'SCHEMA' AS kind, quote_ident(nspname) AS object, nspowner AS owner FROM pg_namespace
+    WHERE nspname = 'gandy'
+    UNION ALL
+    SELECT CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+           format('gandy.%%I', c.relname), c.relowner
+    FROM pg_class c WHERE c.relnamespace = to_regnamespace('gandy') AND c.relkind IN ('r', 'p', 'v', 'S')
+      AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+                      AND d.deptype = 'i' AND c.relkind = 'S')
+    UNION ALL
+    SELECT 'FUNCTION', format('gandy.%%I(%%s)', p.proname, pg_get_function_identity_arguments(p.oid)), p.proowner
+    FROM pg_proc p WHERE p.pronamespace = to_regnamespace('gandy')) o
+JOIN pg_roles r ON r.oid = o.owner
+WHERE r.rolname <> %(role)s::text;
