@@ -64,17 +64,17 @@ class Planted(NamedTuple):
         )
 
 
-def plant(connection: Connection, *schemas: str) -> int:
-    """Plant all of it in these schemas, and say how much."""
+def plant(connection: Connection, schema: str, *, has_operators: bool = True) -> int:
+    """Plant all of it in a schema, and say how much."""
     functions = list(_functions(connection))
-    operators = _ask(connection, "operators", r"(?<= )[-+*/<>=~!@#%^&|?]+(?= )")
+    signs = r"(?<= )[-+*/<>=~!@#%^&|?]+(?= )"
+    operators = _ask(connection, "operators", signs) if has_operators else []
     relations = [name for (name,) in _ask(connection, "relations", r"\bpg_[a-z_]+\b")]
     marks = {planted.mark for planted in functions} | {name for name, _ in operators} | {"relation"}
     script = [_BEGIN, *(_MARK.format(name=name) for name in sorted(marks))]
-    for schema in schemas:
-        script += [planted.written(schema) for planted in functions]
-        script += [text for name, result in operators for text in _operator(schema, name, result)]
-        script += [_VIEW.format(schema=schema, name=name) for name in relations]
+    script += [planted.written(schema) for planted in functions]
+    script += [text for name, result in operators for text in _operator(schema, name, result)]
+    script += [_VIEW.format(schema=schema, name=name) for name in relations]
     connection.execute("".join(script).encode())
     return len(functions)
 

@@ -161,6 +161,7 @@ def test_a_role_without_any_right_is_told_what_to_do(
         refusal = call.refusal(*command)
         assert refusal.count("\n") == 1
         assert f"--grants {RUNNER}" in refusal
+    assert f"--grants {RUNNER}" in call("doctor", code=1)
 
 
 def test_outsiders_read_the_tables_of_the_contract_and_no_other(
