@@ -172,7 +172,7 @@ DECLARE
     gandy_table oid;
     gandy_row tid;
     gandy_place integer := -1;
-    gandy_tally bigint[] := array_fill(0::bigint, ARRAY[{counters}]);
+    gandy_tally bigint[] := pg_catalog.array_fill(0::bigint, ARRAY[{counters}]);
     gandy_part bigint[];
     gandy_count bigint;
     gandy_refused jsonb := '[]';
@@ -184,14 +184,15 @@ BEGIN
 {steps}
             gandy_tally := gandy_part;
         EXCEPTION WHEN OTHERS THEN
-            IF left(SQLSTATE, 2) = ANY ({not_of_a_row}::text[]) THEN
+            IF pg_catalog.left(SQLSTATE, 2) = ANY ({not_of_a_row}::text[]) THEN
                 RAISE;
             END IF;
-            gandy_refused := gandy_refused || jsonb_build_array(jsonb_build_array(gandy_place, SQLERRM));
+            gandy_refused := gandy_refused || pg_catalog.jsonb_build_array(
+                pg_catalog.jsonb_build_array(gandy_place, SQLERRM));
         END;
     END LOOP;
-    PERFORM set_config('gandy.refused', gandy_refused::text, true);
-    PERFORM set_config('gandy.tally', array_to_json(gandy_tally)::text, true);
+    PERFORM pg_catalog.set_config('gandy.refused', gandy_refused::text, true);
+    PERFORM pg_catalog.set_config('gandy.tally', pg_catalog.array_to_json(gandy_tally)::text, true);
 END
 """
 _STEP = """            {statement};

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from gandy.errors import DatabaseUnreachableError
+from gandy.errors import DatabaseUnreachableError, NoRolesError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.driving import drive
+from gandy.store.drivers.grants import find_grants
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, apply_pending, read_state
 from gandy.store.drivers.postgres import PostgresDatabase
 from gandy.store.drivers.postgres_binding import run_step, sql
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
     from gandy.store.drivers.database import Database
+    from gandy.store.drivers.grants import Grants
     from gandy.store.statements import Rows, Step
 
 T = TypeVar("T")
@@ -58,6 +60,13 @@ def schema_state(url: str) -> SchemaState:
     return _on_postgres(url, lambda connection: drive(read_state(), _executor(connection)))
 
 
+def grants_for(url: str, role: str) -> Grants:
+    """Write what a role has to be granted on a PostgreSQL database; nothing is granted."""
+    if dialect_of(url) == "sqlite":
+        raise NoRolesError(mask_url(url))
+    return _on_postgres(url, lambda connection: drive(find_grants(role), _executor(connection)))
+
+
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
@@ -76,7 +85,9 @@ def _on_postgres(url: str, work: Callable[[Link], T]) -> T:
     with (
         translated(mask_url(url)),
         psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, **options) as connection,
+        connection.transaction(),
     ):
+        connection.execute(sql("pin_names"))
         return work(connection)
 
 
@@ -84,9 +95,8 @@ def _apply_on_postgres(connection: Link) -> MigrationResult:
     def apply_script(script: str) -> None:
         connection.execute(script.encode())
 
-    with connection.transaction():
-        connection.execute(sql("lock_migrations"))
-        return drive(apply_pending("postgres", apply_script), _executor(connection))
+    connection.execute(sql("lock_migrations"))
+    return drive(apply_pending("postgres", apply_script), _executor(connection))
 
 
 def _executor(connection: Link) -> Callable[[Step], Rows]:
