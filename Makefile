@@ -97,6 +97,10 @@ fuzz: setup ## Random databases and contracts against a judge; CASES=20000 DATAB
 access: setup ## Every configuration, credential and route of the dashboard against a judge, as a table
 	$(BIN)/python -m tests.web.access
 
+.PHONY: fuzz-api
+fuzz-api: setup ## Chains of REST calls that nobody thought of, beside another application; SECONDS=300
+	$(BIN)/python -m tests.doors.fuzz_api $(if $(SECONDS),--seconds $(SECONDS))
+
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv  # the one tool that no hash holds: it writes them
