@@ -73,7 +73,10 @@ async def _opened(call: Call) -> AsyncIterator[Session]:
 def _is_there(url: str) -> bool:
     """Tell whether there may be owners to name: opening a file that is not there would make it."""
     file = database_file(url)
-    return file is None or file.exists()
+    try:
+        return file is None or file.exists()
+    except OSError:  # such as a name that is too long: opening says so
+        return True
 
 
 def _checked(owners: Owners | None, known: tuple[str, ...], app: Gandy | None) -> Owners:
