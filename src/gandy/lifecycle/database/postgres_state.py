@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _NAMED = f"nullif(pg_catalog.current_setting('{SETTING}', true), '')"
-# Roles whose tables this role may write to without giving away more than it has already: a trigger or a default
-# runs as the role that writes. A membership counts where a superuser or the owner of the database granted it:
-# other roles can make this role a member of themselves.
+# Roles whose tables this role may write to: a trigger or a default of a table runs as the role that writes. A
+# membership counts where a superuser or the owner of the database granted it, because other roles can make
+# this one a member of a role of theirs.
 _TRUSTED = """
     WITH RECURSIVE here AS (
         SELECT datdba AS owner FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()

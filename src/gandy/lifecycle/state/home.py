@@ -113,8 +113,8 @@ class Home:
         schema = others[0].schema
         mine = [table for table in others if table.schema == schema]
         message = (
-            f"tables like the lifecycle's own in the schema {schema} belong to the role {mine[0].owner}, and what"
-            f" that role defines on them would run as the role {self.sight.role}"
+            f"tables like the lifecycle's own in the schema {schema} belong to the role {mine[0].owner}, and"
+            f" what that role defines on them would run as the role {self.sight.role}"
         )
         naming = f"ALTER DATABASE {quoted(self.sight.database)} SET {SETTING} = {_literal(schema)}"
         dropping = f"DROP TABLE {', '.join(map(_named, mine))}"
