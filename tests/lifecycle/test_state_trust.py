@@ -177,33 +177,33 @@ def test_a_look_alike_beside_the_state_is_ignored(tenants: Tenants, schema: str)
 
 
 @pytest.mark.parametrize(
-    "making",
+    ("kind", "making", "told"),
     [
-        "CREATE TABLE public.gandy_lifecycle_{0} (LIKE kept.{0} INCLUDING ALL)",
-        "CREATE VIEW public.gandy_lifecycle_{0} AS SELECT * FROM evil.{0}",
+        ("TABLE", "(LIKE evil.{0} INCLUDING ALL)", "public belong to the role evil"),
+        ("VIEW", "AS SELECT * FROM evil.{0}", "is no table of the lifecycle: it is no table"),
     ],
-    ids=["table", "view"],
 )
-def test_one_table_of_another_role_among_the_state_is_refused(tenants: Tenants, making: str) -> None:
+def test_one_table_of_another_role_among_the_state_is_refused(
+    tenants: Tenants, kind: str, making: str, told: str
+) -> None:
     assert swept(tenants.owner) == []
-    execute(tenants.owner, "CREATE SCHEMA kept", f"GRANT CREATE ON SCHEMA public TO {tenants.evil_role}")
-    execute(tenants.owner, f"GRANT USAGE ON SCHEMA kept TO {tenants.evil_role}")
-    for table in STATE_TABLES:
-        name = f"gandy_lifecycle_{table}"
+    execute(tenants.owner, f"GRANT CREATE ON SCHEMA public TO {tenants.evil_role}")
+    for table, door in zip(cycle(STATE_TABLES), DOORS.values(), strict=False):
+        name = f"public.gandy_lifecycle_{table}"
         execute(
             tenants.owner,
-            f"CREATE TABLE kept.{table} (LIKE public.{name} INCLUDING ALL)",
-            f"CREATE TABLE evil.{table} (LIKE public.{name} INCLUDING ALL)",
-            f"GRANT SELECT ON evil.{table}, kept.{table} TO {tenants.evil_role}",
-            f"ALTER TABLE public.{name} SET SCHEMA kept",
+            f"CREATE TABLE IF NOT EXISTS evil.{table} (LIKE {name} INCLUDING ALL)",
+            f"ALTER TABLE evil.{table} OWNER TO {tenants.evil_role}",
+            f"ALTER TABLE {name} RENAME TO aside",
         )
-        execute(tenants.evil, making.format(table), f"GRANT ALL ON public.{name} TO PUBLIC")
-        for door in DOORS.values():
-            with pytest.raises(StateObstructedError, match="public"):
-                door(tenants.owner)
-        assert tenants.owner.rows(f"SELECT * FROM public.{name}") == []  # noqa: S608
-        kind = "VIEW" if "VIEW" in making else "TABLE"
-        execute(tenants.owner, f"DROP {kind} public.{name}", f"ALTER TABLE kept.{name} SET SCHEMA public")
+        execute(
+            tenants.evil, f"CREATE {kind} {name} {making.format(table)}", f"GRANT ALL ON {name} TO PUBLIC"
+        )
+        with pytest.raises(StateObstructedError, match=told):
+            door(tenants.owner)
+        assert swept(tenants.owner) != []
+        assert tenants.owner.rows(f"SELECT * FROM {name}") == []  # noqa: S608
+        execute(tenants.owner, f"DROP {kind} {name}", f"ALTER TABLE aside RENAME TO gandy_lifecycle_{table}")
     assert swept(tenants.owner) == []
 
 
