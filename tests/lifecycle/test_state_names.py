@@ -10,9 +10,19 @@ import pytest
 
 from gandy.clock import ManualClock
 from gandy.errors import ContractUnknownError
-from gandy.lifecycle import Attendance, Contract, Table, forget, inline, keep, older_than, run_contracts
+from gandy.lifecycle import (
+    Attendance,
+    Contract,
+    Table,
+    check,
+    forget,
+    inline,
+    keep,
+    older_than,
+    run_contracts,
+)
 from tests.lifecycle.ground import NOW, ago
-from tests.lifecycle.paths import execute, on_path, quoted
+from tests.lifecycle.paths import STATE_TABLES, execute, on_path, quoted
 
 if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
@@ -80,3 +90,22 @@ def test_a_contract_is_forgotten_by_its_name_and_by_the_remembered_one(
     assert remembered(ground) == []
     with pytest.raises(ContractUnknownError):
         forget(ground.url, name)
+
+
+def test_a_hold_that_is_merged_from_a_second_set_is_found_by_its_contract(postgres: Ground) -> None:
+    two = make(postgres, "two")
+    kept(make(postgres, "public"), Contract("first", [HELD]))
+    for table in STATE_TABLES:
+        name = f"gandy_lifecycle_{table}"
+        execute(postgres, f"CREATE TABLE two.{name} (LIKE public.{name} INCLUDING ALL)")
+    # as a version wrote it that looked for its state on the search path
+    execute(postgres, "INSERT INTO two.gandy_lifecycle_hold VALUES ('c@x', 'two', 'note', 'held', 'true')")
+    [found] = check([Contract("c@x", [HELD])], two.url)
+
+    execute(postgres, *found.remedy.partition("owner: ")[2].split("; "))
+
+    merged = remembered(postgres)
+    kept(two, Contract("c@x", [HELD]))
+    assert remembered(postgres) == merged
+    kept(two, Contract("c@x", [replace(HELD, rules=(RULE,))]))
+    assert (remembered(postgres), postgres.ids("two.note")) == (["first"], [])
