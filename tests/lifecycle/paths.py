@@ -42,8 +42,18 @@ class Paths:
     def sets(self) -> list[str]:
         return [schema for [schema] in self.owner.rows(SETS)]
 
+    def naming(self, schema: str) -> str:
+        """What says where the state is, so that a role uses tables there that another one made."""
+        name, value = urlsplit(self.owner.url).path[1:], schema.replace("'", "''")
+        return f"ALTER DATABASE {name} SET gandy.lifecycle_state = '{value}'"
+
     def share(self) -> None:
-        """Let each role use what the other one makes."""
+        """Let each role use what the other one makes, and both make the state on the left."""
+        execute(
+            self.owner,
+            self.naming(self.left_schema),
+            f"GRANT CREATE, USAGE ON SCHEMA {quoted(self.left_schema)} TO {self.right_role}",
+        )
         for maker, schema, user in (
             (self.left_role, self.left_schema, self.right_role),
             (self.right_role, self.right_schema, self.left_role),

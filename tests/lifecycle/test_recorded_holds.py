@@ -26,6 +26,7 @@ from gandy.lifecycle.old_rows import delete_old_rows
 from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.lifecycle.ground import Ground
@@ -96,6 +97,30 @@ def test_a_hold_that_its_contract_no_longer_declares_counts_no_more(notes: Groun
     kept_by(notes, legal(keep("held", equals=True)), legal(), SWEEPS)
 
     assert notes.ids("note") == []
+
+
+def namesake(*tables: Table) -> Contract:
+    """The contract of another application that has chosen the same name."""
+    return Contract("legal", [*tables, Table("other", [RULE])])
+
+
+BESIDE: dict[str, Callable[[], Contract]] = {
+    "other tables": namesake,
+    "rows above what is held": lambda: namesake(*SWEEPS.tables),
+}
+
+
+@pytest.mark.parametrize("beside", BESIDE)
+def test_a_contract_of_the_same_name_takes_no_hold_of_another_table(notes: Ground, beside: str) -> None:
+    notes.run("CREATE TABLE other (id {key}, at {instant})")
+    kept_by(notes, legal(keep("held", equals=True), table="page"))
+
+    kept_by(notes, BESIDE[beside](), BESIDE[beside](), SWEEPS)
+
+    assert (notes.ids("note"), notes.ids("page")) == ([3], [30])
+    assert forget(notes.url, "legal")["holds"] == 1
+    kept_by(notes, SWEEPS)
+    assert (notes.ids("note"), notes.ids("page")) == ([], [])
 
 
 def test_a_remembered_hold_whose_column_is_gone_stops_the_rule(notes: Ground) -> None:

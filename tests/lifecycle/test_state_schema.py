@@ -155,7 +155,6 @@ def test_a_state_that_is_in_two_schemas_is_refused_and_the_remedy_keeps_the_hold
 
 
 def test_a_table_of_the_application_is_not_taken_for_the_state(paths: Paths) -> None:
-    paths.share()
     execute(
         paths.owner,
         *(f"CREATE TABLE right_side.gandy_lifecycle_{table} (id bigint)" for table in STATE_TABLES),
@@ -163,6 +162,7 @@ def test_a_table_of_the_application_is_not_taken_for_the_state(paths: Paths) -> 
     [refused] = swept(paths.right, SWEEPS).failures
     assert "right_side.gandy_lifecycle_audit is no table of the lifecycle" in refused.error
 
+    paths.share()
     assert swept(paths.left, LEGAL).failures == []
     assert swept(paths.right, SWEEPS).failures == []
     assert paths.owner.ids("app.note") == [2]

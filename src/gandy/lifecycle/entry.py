@@ -9,7 +9,7 @@ from gandy.errors import ContractUnknownError
 from gandy.lifecycle.advisor.survey import of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.selection.findings import Finding, Severity
-from gandy.lifecycle.state.forgetting import forget_contract, remembered_contracts
+from gandy.lifecycle.state.forgetting import forget_contract, remembered_contracts, remembered_name
 from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
 from gandy.lifecycle.state.setup import must_allow, open_state, sweep_obstacle
 from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE
@@ -98,6 +98,7 @@ def forget(target: str, scheduler: str) -> dict[str, int]:
         now = session.now()
         with session.writing() as connection:
             known = remembered_contracts(connection)
-            if scheduler not in known:
+            name = remembered_name(scheduler, known)
+            if name is None:
                 raise ContractUnknownError(scheduler, known)
-            return forget_contract(connection, scheduler, now=now)
+            return forget_contract(connection, name, now=now)

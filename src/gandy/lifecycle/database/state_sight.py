@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ClauseElement
 
 # Stands for the schema of the state in every statement. A connection that was not told where the state is
-# finds no such schema, so that no statement ever falls back on a search path.
-STATE = "gandy_lifecycle_state"
+# finds no such schema, so that no statement ever falls back on a search path: PostgreSQL lets no role make a
+# schema of this prefix.
+STATE = "pg_gandy_lifecycle_state"
+SETTING = "gandy.lifecycle_state"  # by which the owner of a database names the schema of the state
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,9 @@ class StateTable:
     may_create: bool = True  # tables in the schema
     lacks: tuple[str, ...] = ()  # of SELECT, INSERT, UPDATE and DELETE
     hides_rows: bool = False  # row level security is active for this role
+    owner: str = ""
+    is_trusted: bool = True  # its owner could do no more through it than without it
+    fires: tuple[str, ...] = ()  # triggers and rules: they run as the role that writes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,9 @@ class StateSight:
     tables: tuple[StateTable, ...]
     default_schema: str | None
     role: str = ""
-    may_create: bool = True  # tables in the default schema
+    database: str = ""
+    named_schema: str | None = None  # what the setting says
+    may_create: bool = True  # tables in that schema, or in the default one
     obstacle: StateObstacle | None = None  # nothing can be written, whatever the tables are
 
 

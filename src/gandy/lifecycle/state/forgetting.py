@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, select
 
+from gandy.lifecycle.state.home import plain
 from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE, has_table
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
 
 _KINDS = {"holds": HOLD, "rules": RULE, "quarantined": QUARANTINE}
@@ -21,13 +23,22 @@ def remembered_contracts(connection: Connection) -> list[str]:
     return sorted({name for names in found for name in names.scalars()})
 
 
+def remembered_name(given: str, known: Collection[str]) -> str | None:
+    """What a person means by a name: one that is remembered, or that of a contract that holds an "@"."""
+    return next((name for name in (given, plain(given)) if name in known), None)
+
+
 def forget_contract(connection: Connection, scheduler: str, *, now: datetime) -> dict[str, int]:
-    """Drop what is remembered, by kind; a lease that a sweep still holds is left to it."""
+    """Drop what is remembered, by kind; a lease that a sweep still holds is left to it.
+
+    A lease is of the contract as it is declared, whatever the search path: what is remembered apart has none.
+    """
     there = {kind: table for kind, table in _KINDS.items() if has_table(connection, table)}
     gone = {
         kind: connection.execute(delete(table).where(table.c.scheduler == scheduler)).rowcount
         for kind, table in there.items()
     }
-    if has_table(connection, LEASE):
-        connection.execute(delete(LEASE).where(LEASE.c.scheduler == scheduler, LEASE.c.expires_at < now))
+    declared = scheduler.replace("@@", "@")
+    if plain(declared) == scheduler and has_table(connection, LEASE):
+        connection.execute(delete(LEASE).where(LEASE.c.scheduler == declared, LEASE.c.expires_at < now))
     return gone

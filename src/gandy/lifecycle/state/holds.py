@@ -35,6 +35,11 @@ class Hold:
     equals: str  # as JSON, so that true stays apart from 1 and 'true'
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The table."""
+        return self.schema_name, self.table_name
+
+    @property
     def keep(self) -> Keep:
         """The rule, as the contract declares it."""
         equals: Scalar = json.loads(self.equals)
@@ -82,15 +87,20 @@ def read_holds(connection: Connection, schema: SchemaFacts) -> frozenset[Hold]:
 def record_holds(
     session: Session, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
 ) -> None:
-    """Write down what a contract keeps now, in the place of what it kept before."""
+    """Write down what a contract keeps now, in the place of what it kept before of the same tables.
+
+    Holds of other tables may be those of another application that gave its contract the same name.
+    """
     scheduler = _name(contract, schema)
     before = {hold for hold in recorded if hold.scheduler == scheduler}
-    gone = {name for _, name in schema.absent}
-    mine = _holds_of(contract, schema) | {hold for hold in before if hold.table_name in gone}
-    if mine == before:
+    mine = _holds_of(contract, schema)
+    found = (schema.find(table.name, table.schema) for table in contract.tables)
+    declared = {(facts.name.schema or "", facts.name.name) for facts in found if facts is not None}
+    gone = {hold for hold in before - mine if hold.place in declared}
+    if not gone and mine <= before:
         return
     with session.writing() as connection:
-        for hold in before - mine:
+        for hold in gone:
             connection.execute(delete(HOLD).filter_by(**asdict(hold)))
         for hold in mine - before:
             connection.execute(HOLD.insert().values(asdict(hold)))
@@ -99,12 +109,28 @@ def record_holds(
 def declared_elsewhere(
     recorded: Iterable[Hold], known: Iterable[Contract], schema: SchemaFacts
 ) -> Iterator[Contract]:
-    """The contracts that have recorded holds and are not among the known ones, with their holds alone."""
-    names = {_name(contract, schema) for contract in known}
-    others = sorted(hold for hold in recorded if hold.scheduler not in names)
+    """Recorded holds that no known contract speaks for, as contracts of those holds alone."""
+    spoken_for = {
+        (_name(contract, schema), place)
+        for contract in known
+        for table in contract.tables
+        for place in _places(table, schema)
+    }
+    others = sorted(hold for hold in recorded if (hold.scheduler, hold.place) not in spoken_for)
     for scheduler, holds in groupby(others, attrgetter("scheduler")):
         tables = [
             Table(name, [hold.keep for hold in of_table], schema=place or None)
             for (place, name), of_table in groupby(holds, attrgetter("schema_name", "table_name"))
         ]
         yield Contract(scheduler, tables, source=REMEMBERED)
+
+
+def _places(table: Table, schema: SchemaFacts) -> Iterator[tuple[str, str]]:
+    """Where a declared table is, or may be if the catalogue was not asked for it."""
+    found = schema.find(table.name, table.schema)
+    if found is not None:
+        yield found.name.schema or "", found.name.name
+        return
+    bare = (*schema.search_path, schema.default_schema)
+    for place in bare if table.schema is None else (table.schema,):
+        yield place or "", table.name

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gandy.lifecycle.contract.names import quoted
-from gandy.lifecycle.database.state_sight import StateObstacle, StateSight, StateTable
+from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateSight, StateTable
 from gandy.lifecycle.state.tables import HOLD, OWN_TABLES, RULE, STATE_TABLES
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ class Home:
     def schemas(self) -> tuple[str, ...]:
         """Each schema that holds a table of ours; more than one only where an older version made them."""
         return tuple(sorted({table.schema for table in self.sight.tables if _is_ours(table)}))
+
+    @property
+    def place(self) -> str | None:
+        """Where the state is, or where it is to be made."""
+        return self.schema or self.sight.named_schema or self.sight.default_schema
 
     @property
     def schema(self) -> str | None:
@@ -83,20 +88,54 @@ class Home:
             if schema == kept:
                 continue
             if HOLD.name in {table.name for table in mine}:
+                name = f"replace(scheduler, '@', '@@') || {_literal(_apart('', schema))}"  # written as it was
                 yield (
                     f"INSERT INTO {quoted(kept)}.{HOLD.name} ({columns}) SELECT "  # noqa: S608  # for people
-                    f"scheduler || {_literal(apart('', schema))}, {rest} FROM {quoted(schema)}.{HOLD.name}"
-                    " ON CONFLICT DO NOTHING"
+                    f"{name}, {rest} FROM {quoted(schema)}.{HOLD.name} ON CONFLICT DO NOTHING"
                 )
             yield f"DROP TABLE {', '.join(map(_named, mine))}"
 
+    def unsafe(self) -> StateObstacle | None:
+        """What would run code of another role as this one, or is not the state at all."""
+        return self._foreign() or self._armed() or (None if self.schema is None else self.taken())
+
+    def _foreign(self) -> StateObstacle | None:
+        """Tables like ours that a role made which this one has no reason to trust."""
+        is_known = bool(self.schemas) or self.sight.named_schema is not None
+        others = [
+            table
+            for table in self.sight.tables
+            if _looks_like_ours(table) and not table.is_trusted
+            if table.schema == self.place or not is_known
+        ]
+        if not others:
+            return None
+        schema = others[0].schema
+        mine = [table for table in others if table.schema == schema]
+        message = (
+            f"tables like the lifecycle's own in the schema {schema} belong to the role {mine[0].owner}, and"
+            f" what that role defines on them would run as the role {self.sight.role}"
+        )
+        naming = f"ALTER DATABASE {quoted(self.sight.database)} SET {SETTING} = {_literal(schema)}"
+        dropping = f"DROP TABLE {', '.join(map(_named, mine))}"
+        remedy = f"If they are the state of this database, run as a superuser: {naming}; else run: {dropping}"
+        return StateObstacle(message, remedy)
+
+    def _armed(self) -> StateObstacle | None:
+        """A role that was granted TRIGGER needs no more to let its own code run in every sweep."""
+        armed = next((table for table in self.tables if table.fires), None)
+        if armed is None:
+            return None
+        message = f"triggers or rules of {_named(armed)} would run in every sweep: {', '.join(armed.fires)}"
+        return StateObstacle(message, "Drop them: the lifecycle's state has none")
+
     def taken(self) -> StateObstacle | None:
         """A table of an application that has the name of one of ours, where ours has to be."""
-        place = self.schema or self.sight.default_schema
         for table in self.sight.tables:
-            if table.schema == place and table.name in OWN_TABLES and not _is_ours(table):
+            if table.schema == self.place and table.name in OWN_TABLES and not _looks_like_ours(table):
                 missing = ", ".join(sorted(_COLUMNS[table.name] - table.columns))
-                message = f"{_named(table)} is no table of the lifecycle: it lacks {missing}"
+                why = f"it lacks {missing}" if table.columns else "it is no table"
+                message = f"{_named(table)} is no table of the lifecycle: {why}"
                 return StateObstacle(message, "Rename it, or drop it")
         return None
 
@@ -134,7 +173,7 @@ class Home:
         """What keeps this role from making the tables that are missing."""
         if {table.name for table in self.tables} == set(OWN_TABLES):
             return None
-        place = self.schema or self.sight.default_schema
+        place = self.place
         may_create = self.tables[0].may_create if self.tables else self.sight.may_create
         role = quoted(self.sight.role)
         if place is None:
@@ -148,9 +187,15 @@ class Home:
         return StateObstacle(message, f"Run: GRANT CREATE ON SCHEMA {quoted(place)} TO {role}")
 
 
-def apart(scheduler: str, schema: str) -> str:
+def plain(name: str) -> str:
+    """How a contract is remembered: with "@" doubled, so that a single one only ever precedes a schema."""
+    return name.replace("@", "@@")
+
+
+def _apart(name: str, schema: str) -> str:
     """How a contract is remembered whose names mean the tables of another schema than the state's."""
-    return f"{scheduler}@{schema}"
+    is_odd = schema.startswith(("@", '"'))  # doubled behind the separator, it could be the end of the name
+    return f"{plain(name)}@{plain(quoted(schema) if is_odd else schema)}"
 
 
 def remembered_as(contract: Contract, default_schema: str | None, state_schema: str | None) -> str:
@@ -160,11 +205,15 @@ def remembered_as(contract: Contract, default_schema: str | None, state_schema: 
     """
     is_bare = any(table.schema is None for table in contract.tables)
     if not is_bare or default_schema is None or state_schema in {None, default_schema}:
-        return contract.name
-    return apart(contract.name, default_schema)
+        return plain(contract.name)
+    return _apart(contract.name, default_schema)
 
 
 def _is_ours(table: StateTable) -> bool:
+    return table.is_trusted and _looks_like_ours(table)
+
+
+def _looks_like_ours(table: StateTable) -> bool:
     return table.name in _COLUMNS and _COLUMNS[table.name] <= table.columns
 
 

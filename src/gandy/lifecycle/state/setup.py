@@ -12,7 +12,7 @@ from gandy.errors import StateObstructedError
 from gandy.lifecycle.contract.names import quoted
 from gandy.lifecycle.database.state_sight import StateObstacle, reach_state, state_schema
 from gandy.lifecycle.database.target import Session, open_target
-from gandy.lifecycle.state.home import EVERY_PRIVILEGE, Home, remembered_as
+from gandy.lifecycle.state.home import EVERY_PRIVILEGE, Home, plain, remembered_as
 from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE, STATE_TABLES
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def ensure_tables(session: Session, *, newcomer: str | None = None) -> None:
 
 
 def _make(connection: Connection, home: Home) -> None:
-    schema = home.schema or home.sight.default_schema
+    schema = home.place
     assert schema is not None  # noqa: S101  # else it is an obstacle
     reach_state(connection, schema)
     for table in STATE_TABLES:
@@ -95,7 +95,7 @@ def must_allow(
     if session.dialect.only_schema is not None:
         return
     home = _look(session, is_fresh=False)
-    obstacle = home.split() or home.closed(tables, privileges)
+    obstacle = home.split() or home.unsafe() or home.closed(tables, privileges)
     if obstacle is not None:
         raise StateObstructedError(str(obstacle))
 
@@ -115,7 +115,7 @@ def must_remember_holds(session: Session) -> None:
 def scheduler_of(session: Session, contract: Contract) -> str:
     """The name of a contract in the state of this database."""
     if session.dialect.only_schema is not None:
-        return contract.name
+        return plain(contract.name)
     sight = session.dialect.state_sight(session.connection, is_fresh=False)
     return remembered_as(contract, sight.default_schema, state_schema(session.connection))
 
@@ -128,9 +128,10 @@ def _find(session: Session, *, is_fresh: bool) -> None:
 
 
 def _look(session: Session, *, is_fresh: bool) -> Home:
-    """What there is of the state; from here on the connection's statements go there."""
+    """What there is of the state; from here on the connection's statements go there, if it is safe."""
     home = Home(session.dialect.state_sight(session.connection, is_fresh=is_fresh))
-    reach_state(session.connection, home.schema or session.dialect.only_schema)
+    schema = home.schema if home.unsafe() is None else None
+    reach_state(session.connection, schema or session.dialect.only_schema)
     return home
 
 
@@ -138,6 +139,7 @@ def _obstacle(connection: Connection, home: Home, *, newcomer: str | None) -> St
     return (
         home.sight.obstacle
         or home.split()
+        or home.unsafe()
         or home.taken()
         or home.closed()
         or _lost_holds(connection, home, newcomer=newcomer)
