@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gandy import Gandy
     from tests.cli.conftest import Gandy as CommandLine
 
-TOKEN: Final = "a token of the operator"
+TOKEN: Final = "a-token-of-the-operator"
 APP: Final = """
 from gandy import Gandy, Run, every
 

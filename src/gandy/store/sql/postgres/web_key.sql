@@ -2,7 +2,7 @@
 -- A new key makes room: the oldest of the same kind and token beyond the limit go, and no other token's.
 DELETE FROM gandy.web_key WHERE id IN (
     SELECT id FROM gandy.web_key WHERE owner = %(owner)s AND kind = %(kind)s AND token = %(token)s
-    ORDER BY created_at DESC, id OFFSET %(most)s FOR UPDATE SKIP LOCKED);
+    ORDER BY created_at DESC, id OFFSET %(most)s);
 
 -- name: keep_web_key
 -- The random part of a new session or code.
