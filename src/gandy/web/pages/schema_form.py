@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import PydanticUserError
 
+from gandy.model.layout import MASK
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,9 +44,7 @@ def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
     given = value if isinstance(value, dict) else {}
     required = schema.get("required", [])
     return tuple(
-        _field(
-            name, _resolved(each, schema), given.get(name, each.get("default")), is_required=name in required
-        )
+        _field(name, _resolved(each, schema), given.get(name, _default(each)), is_required=name in required)
         for name, each in properties.items()
     )
 
@@ -78,18 +78,24 @@ def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(name: str, schema: dict[str, Any], value: object, *, is_required: bool) -> FormField:
-    kind = _kind(schema)
+    kind = "password" if value == MASK else _kind(schema)
     shown = json.dumps(value, ensure_ascii=False) if kind == "json" else "" if value is None else value
     return FormField(
         name=name,
         label=name.replace("_", " "),
         kind=kind,
-        value="" if kind == "password" else shown,
+        value="" if kind == "password" and value != MASK else shown,
         is_required=is_required and kind != "text",
         about=schema.get("description", ""),
         choices=tuple(schema.get("enum", ())),
         step="1" if schema.get("type") == "integer" else "any",
     )
+
+
+def _default(schema: dict[str, Any]) -> object:
+    """Give the default; of a secret it is left to the train."""
+    default = schema.get("default")
+    return None if default == MASK else default
 
 
 def _kind(schema: dict[str, Any]) -> str:
