@@ -11,7 +11,7 @@ from pydantic import PydanticUserError
 from gandy.model.layout import MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gandy.train.registry import AnyTrain
 
@@ -37,11 +37,11 @@ class FormField:
 
 def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
     """Make the fields of an input that is an object of few simple values; None where it is not."""
-    schema = _schema(train)
+    given = value if isinstance(value, dict) else {}
+    schema = _schema(train, given)
     properties: dict[str, Any] = (schema or {}).get("properties", {})
     if schema is None or schema.get("type") != "object" or not 0 < len(properties) <= _MOST_FIELDS:
         return None
-    given = value if isinstance(value, dict) else {}
     required = schema.get("required", [])
     return tuple(
         _field(name, _resolved(each, schema), given.get(name, _default(each)), is_required=name in required)
@@ -51,7 +51,8 @@ def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
 
 def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
     """Turn what was sent back into JSON text; whether it fits is for the train's type to say."""
-    fields = form_for(train, {}) or ()
+    sent_names = [name.removeprefix(PREFIX) for name in form if name.startswith(PREFIX)]
+    fields = form_for(train, dict.fromkeys(sent_names)) or ()
     found: dict[str, object] = {}
     for each in fields:
         sent = form.get(f"{PREFIX}{each.name}")
@@ -62,9 +63,15 @@ def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
     return json.dumps(found, ensure_ascii=False)
 
 
-def _schema(train: AnyTrain) -> dict[str, Any] | None:
+def _schema(train: AnyTrain, names: Collection[str]) -> dict[str, Any] | None:
+    """Describe the input by its aliases, or by its fields' names where it is written so."""
     try:
-        return train.input.adapter.json_schema()
+        by_alias = train.input.adapter.json_schema()
+        unknown = set(names).difference(by_alias.get("properties", ()))
+        if not unknown:
+            return by_alias
+        by_name = train.input.adapter.json_schema(by_alias=False)
+        return by_name if unknown.intersection(by_name.get("properties", ())) else by_alias
     except PydanticUserError:
         return None
 
