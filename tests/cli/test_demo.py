@@ -29,7 +29,7 @@ def test_the_runs_of_the_demo_stay_in_the_database_with_timings_and_lines(tmp_pa
     told = {(row["train"], row["state"]): row["runs"] for row in json.loads(done.stdout)["trains"]}
 
     def ask(*arguments: str) -> list[dict[str, object]]:
-        answer = run_gandy(tmp_path, "--database", url, "runs", *arguments, "--json")
+        answer = run_gandy(tmp_path, "--database", url, "--all-owners", "runs", *arguments, "--json")
         found: list[dict[str, object]] = json.loads(answer.stdout)
         return found
 
@@ -37,7 +37,8 @@ def test_the_runs_of_the_demo_stay_in_the_database_with_timings_and_lines(tmp_pa
     assert len(completed) == told["CloseMonth", "completed"]
     assert len(ask("list", "--state", "failed")) == told["import_feed", "failed"]
     assert len(ask("list", "--state", "cancelled")) == told["crawl_site", "cancelled"] == 1
-    whole = run_gandy(tmp_path, "--database", url, "runs", "show", str(completed[-2]["id"]), "--json")
+    shown = ("--all-owners", "runs", "show", str(completed[-2]["id"]), "--json")
+    whole = run_gandy(tmp_path, "--database", url, *shown)
     junctions = [junction["junction"] for junction in json.loads(whole.stdout)["junctions"]]
     assert junctions == ["load_invoices", "sum_up", "write_report"]
     lines = [line["message"] for line in ask("logs", str(completed[-2]["id"]))]

@@ -157,6 +157,7 @@ def begin(walk: Walk) -> None:
     assert "CREATE TABLE" in walk("migrate", "--sql")
     walk("migrate")
     walk("migrate", "--check")
+    assert "GRANT USAGE ON SCHEMA gandy" in walk("migrate", "--grants", "somebody")
     assert walk.json("sync")
     assert json.loads(walk("tick", "manifest-manager"))
     assert [train["name"] for train in walk.json("trains", "list")] == ["send"]

@@ -72,7 +72,8 @@ def sign_in(link: str) -> list[int]:
 def test_up_prints_a_link_that_signs_in_once_and_open_makes_others(folder: Path) -> None:
     with serving(folder) as link:
         opened = run_gandy(folder, *OPEN)
-        by_database = run_gandy(folder, "--database", f"sqlite:///{folder}/billing.db", "open", "--print")
+        database = ("--database", f"sqlite:///{folder}/billing.db")
+        by_database = run_gandy(folder, *database, "--owner", "billing", "open", "--print")
         links = [link, opened.stdout.strip(), by_database.stdout.strip()]
         unknown = httpx.get(link.partition("/login")[0] + "/api/v1/runs")
 

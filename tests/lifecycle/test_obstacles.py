@@ -451,7 +451,7 @@ def test_rules_on_tables_of_gandys_own_file_are_refused_and_on_others_of_that_na
     inside = ground
     if ground.kind == "postgresql":
         inside = Ground(
-            f"{ground.url}{'&' if '?' in ground.url else '?'}options=-c%20search_path=gandy,public"
+            f"{ground.url}{'&' if '?' in ground.url else '?'}options=-c%20search_path%3Dgandy,public"
         )
 
     report = inside.sweep(*tables, OTHER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -55,8 +56,10 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanE
     folder = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     programs = folder / "venv" / "bin"
-    constraints = ["--constraint", str(ROOT / "constraints.txt")]
-    _pip(["--python", str(programs / "python"), "install", *constraints, f"{wheel}[all]"])
+    constraints = ["--require-hashes", "--constraint", str(ROOT / "constraints.txt")]
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    wanted = f"gandy[all] @ {wheel.as_uri()}#sha256={digest}"
+    _pip(["--python", str(programs / "python"), "install", *constraints, wanted])
     (folder / "elsewhere").mkdir()
     return CleanEnvironment(programs, folder / "elsewhere")
 

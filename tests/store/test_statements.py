@@ -19,14 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
-# A session of PostgreSQL has to be set up, and told the time in tests; SQLite's connection is made so.
+# A session of PostgreSQL has to be set up, and told the time in tests; SQLite's connection is made so. Only
+# PostgreSQL has roles.
 ONLY_POSTGRES = {
     "configure_session",
     "configure_transaction",
+    "pin_names",
     "ask_listener",
     "listen",
     "set_clock",
     "lock_migrations",
+    "schema_owner",
+    "list_missing_privileges",
+    "list_takeover",
 }
 # Days of history are dropped only where there are partitions; the rest of Gandy asks `supports_partitions`.
 PARTITIONS = "partition.sql"

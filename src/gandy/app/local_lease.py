@@ -15,6 +15,7 @@ from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
 from gandy.services.worker.lease import LeaseKeeper
+from gandy.settings.names import presentable
 from gandy.store.drivers.link import open_link
 from gandy.store.returning import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
@@ -140,7 +141,7 @@ class LocalLease:
         registration = WorkerRegistration(
             id=worker_id,
             owner=app.name,
-            host=platform.node(),
+            host=presentable(platform.node()),
             pid=os.getpid(),
             version=version("gandy"),
             slots=0,

@@ -21,6 +21,7 @@ from gandy.services.table_maintenance import SERVICE as LIFECYCLE
 from gandy.services.wakeups import Wakeups
 from gandy.services.worker.parts import WorkerParts
 from gandy.services.worker.worker import Worker
+from gandy.store.drivers.grants import refuse_missing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -108,6 +109,7 @@ async def services_running(
     for name in wanted:
         if name not in SERVICES:
             raise UnknownServiceError(name, known=tuple(SERVICES))
+    await refuse_missing(app.database)
     wakeups = Wakeups(app.database, app.name)
     makers = {name: _maker(SERVICES[name], app, wakeups) for name in wanted}
     if "worker" in wanted and MANIFEST_MANAGER not in wanted:
@@ -141,6 +143,7 @@ def _services_of(app: OpenApp) -> tuple[str, ...]:
 
 async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:
     """Run a worker, and recover runs for it to take; return how many jobs it saw parked."""
+    await refuse_missing(app.database)
     wakeups = Wakeups(app.database, app.name)
     worker = make_worker(app, wakeups)
     guard = LoopGuard("wakeups", app.events)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gandy.errors import AppLoadError, AppReferenceError, GandyError
+from gandy.settings.files import distrust
+from gandy.settings.urls import mask_url
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -17,25 +19,37 @@ if TYPE_CHECKING:
 
 
 def load_app(reference: str, *, directory: Path) -> Gandy:
-    """Import the application; its module is looked for in the folder first."""
+    """Import the application; its module is looked for in the folder first, unless others own that."""
+    if "://" in reference or "@" in reference:
+        raise AppReferenceError(mask_url(reference), "this looks like a URL; pass it as --database")
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
         raise AppReferenceError(reference, "write it as MODULE:NAME, such as billing.jobs:app")
-    if str(directory) not in sys.path:
+    if distrust(directory) is None and str(directory) not in sys.path:
         sys.path.insert(0, str(directory))
-    return _pick(_import(reference, module_name), reference, name)
+    return _pick(_import(reference, module_name, directory), reference, name)
 
 
-def _import(reference: str, module_name: str) -> ModuleType:
+def _import(reference: str, module_name: str, directory: Path) -> ModuleType:
     try:
         return import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            problem = f"there is no module {error.name!r} in {Path.cwd()} nor among the installed packages"
-            raise AppReferenceError(reference, problem) from error
+            raise AppReferenceError(reference, _not_found(error.name, directory)) from error
         raise AppLoadError(reference, _location(error), str(error)) from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise AppLoadError(reference, _location(error), _summary(error)) from error
+
+
+def _not_found(module_name: str, directory: Path) -> str:
+    if reason := distrust(directory):
+        return (
+            f"there is no module {module_name!r} among the installed packages, and {directory} is not "
+            f"searched, because {reason}; PYTHONPATH={directory} imports from it all the same"
+        )
+    return f"there is no module {module_name!r} in {directory} nor among the installed packages"
 
 
 def _pick(module: ModuleType, reference: str, name: str) -> Gandy:

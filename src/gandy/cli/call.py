@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,8 +48,9 @@ class Call:
     def find_app(self) -> Gandy | None:
         """Import the application if one is named; a command that reads can do without."""
         from gandy.cli.app_loading import load_app  # noqa: PLC0415 `gandy --help` needs none of it
+        from gandy.settings.loading import current_folder  # noqa: PLC0415 the same
 
-        reference, directory = self.app_reference, Path.cwd()
+        reference, directory = self.app_reference, current_folder()
         if reference is None:
             loaded = self.load_settings()
             reference, directory = loaded.app, loaded.directory

@@ -13,6 +13,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
 from gandy.cli.output import emit_json, emit_rows, say
+from gandy.settings.urls import mask_url
 
 if TYPE_CHECKING:
     from gandy.cli.demonstration.play import Ended
@@ -38,10 +39,10 @@ def demo(call: Call, *, seconds: float | None, port: int, as_json: bool) -> None
     Ctrl-C and prints what happened; the database is kept, to be looked at with the other commands.
     """
     url = call.database or f"sqlite:///{Path(tempfile.mkdtemp(prefix='gandy-demo-')) / 'demo.db'}"
-    say(f"Working in {url}; {'it ends by itself' if seconds else 'Ctrl-C ends it'}.")
+    say(f"Working in {mask_url(url)}; {'it ends by itself' if seconds else 'Ctrl-C ends it'}.")
     ended = asyncio.run(_play(url, seconds, port))
     if as_json:
-        emit_json({"database": ended.database, "trains": ended.tallies})
+        emit_json({"database": mask_url(ended.database), "trains": ended.tallies})
     else:
         _summarise(ended)
 
@@ -61,4 +62,4 @@ def _summarise(ended: Ended) -> None:
     lines = sum(tally.log_lines for tally in ended.tallies)
     click.echo(f"\n{runs} runs, {lines} log lines:\n")
     emit_rows(ended.tallies, _COLUMNS, as_json=False)
-    click.echo(f"\nLook closer:\n  gandy --database {ended.database} runs list")
+    click.echo(f"\nLook closer:\n  gandy --database {mask_url(ended.database)} --all-owners runs list")

@@ -11,7 +11,10 @@ from gandy.cli.call import Call
 from gandy.errors import GandyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+
+_GIVEN = "gandy.given"
 
 
 class LazyCommand(NamedTuple):
@@ -86,16 +89,43 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at every argument of the call before a command sees it."""
+        ctx.meta[_GIVEN] = tuple(args)
         _refuse_broken_text(args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise _without_urls(error, ctx.meta[_GIVEN]) from None
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _without_urls(error, ctx.meta[_GIVEN]) from None
         except GandyError as error:
-            click.echo(f"gandy: {error}", err=True)
+            click.echo(f"gandy: {_printable(str(error))}", err=True)
             ctx.exit(error.exit_code)
+
+
+def _printable(message: str) -> str:
+    """Escape what could move a terminal's cursor, such as a part of a file that the message quotes."""
+    from gandy.cli.cells import human  # noqa: PLC0415 `gandy --help` needs none of it
+
+    return "\n".join(map(human, message.split("\n")))
+
+
+def _without_urls(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
+    """Mask what click repeats of a URL, or of one that a space in its password has cut into arguments."""
+    urls = [arg for arg in args if "://" in arg or "@" in arg[1:]]
+    if not urls:
+        return error
+    from gandy.settings.urls import mask_url  # noqa: PLC0415 `gandy --help` needs none of it
+
+    message = error.format_message()
+    for arg in urls:
+        shown = mask_url(arg)
+        message = message.replace(arg, shown).replace(repr(arg)[1:-1], shown)
+    return click.UsageError(message, ctx=error.ctx)
 
 
 def _refuse_broken_text(args: list[str]) -> None:
@@ -107,7 +137,8 @@ def _refuse_broken_text(args: list[str]) -> None:
         try:
             arg.encode()
         except UnicodeEncodeError:
-            raise click.UsageError(f"{option}: {(value or arg)!r} is not UTF-8 text") from None
+            said = (value or arg) if "://" not in arg else "the URL"
+            raise click.UsageError(f"{option}: {said!r} is not UTF-8 text") from None
         option = option if arg == option else "argument"
 
 

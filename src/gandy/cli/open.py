@@ -14,7 +14,9 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example
 from gandy.cli.output import say
+from gandy.cli.session import Session, with_session
 from gandy.errors import NothingRunsError
+from gandy.model.owners import OneOwner, Owners
 
 if TYPE_CHECKING:
     from gandy.settings import Settings
@@ -34,7 +36,8 @@ def open_dashboard(call: Call, *, is_printed: bool) -> None:
     """
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
-    place = _find(settings, None if app is None else app.name)
+    owners = call.named_owners(app) or with_session(call, _owners)
+    place = _find(settings, owners.name if isinstance(owners, OneOwner) else None)
     token = _token(settings, place)
     if token is None:
         say("Log in there with your token: this process is entered with one that is not set here.")
@@ -43,6 +46,10 @@ def open_dashboard(call: Call, *, is_printed: bool) -> None:
         click.echo(link)
     else:
         say(f"Opened {place.address}/ in the browser.")
+
+
+async def _owners(session: Session) -> Owners:
+    return session.owners
 
 
 def _find(settings: Settings, owner: str | None) -> Place:
@@ -61,7 +68,8 @@ def _find(settings: Settings, owner: str | None) -> Place:
         what = "on this database" if owner is None else f"of {owner}"
         raise NothingRunsError(f"no dashboard {what} runs here as this user: start it with `gandy up`")
     if len(found) > 1:
-        raise NothingRunsError(f"which one? Pass --app; these run here: {', '.join(sorted(found))}")
+        names = ", ".join(sorted(found))
+        raise NothingRunsError(f"which one? Pass --app or --owner; these run here: {names}")
     return next(iter(found.values()))
 
 

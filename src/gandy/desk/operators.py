@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gandy.model.operator import Operator
+from gandy.settings.names import presentable
 
 if TYPE_CHECKING:
     from gandy.model.operator import Face
@@ -15,6 +16,6 @@ if TYPE_CHECKING:
 def local_operator(face: Face) -> Operator:
     """Name the user of the operating system; one without a name is a number."""
     try:
-        return Operator(getpass.getuser(), face)
+        return Operator(presentable(getpass.getuser()), face)
     except (KeyError, OSError):
         return Operator(f"uid {os.getuid()}", face)

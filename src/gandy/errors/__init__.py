@@ -37,6 +37,7 @@ from gandy.errors.database import (
     DatabaseRefusedError,
     DatabaseUnreachableError,
     DatabaseUrlError,
+    NoRolesError,
     RowBusyError,
     RowConflictError,
     SchemaBehindError,
@@ -99,6 +100,7 @@ from gandy.errors.settings import (
     SettingProblem,
     SettingsError,
     SettingsFileError,
+    UntrustedFileError,
     ValueBoundsError,
 )
 from gandy.errors.train import (
@@ -199,6 +201,7 @@ __all__ = [
     "MissingVariableError",
     "NaiveInstantError",
     "NoCurrentRunError",
+    "NoRolesError",
     "NothingRunsError",
     "OnceError",
     "OneOwnerNeededError",
@@ -245,6 +248,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "UntrustedFileError",
     "ValueBoundsError",
     "WebClosedError",
     "WebTokenUnsetError",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gandy.errors.base import GandyError
+
+_LOOK_AROUND: Final = "check the role's privileges and the schema (gandy migrate --check, gandy doctor)"
 
 
 class DatabaseUrlError(GandyError):
@@ -105,12 +109,19 @@ class DatabaseFullError(DatabaseFaultError):
 class DatabaseRefusedError(DatabaseFaultError):
     """The database refused a whole statement: a missing privilege, table or column."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"the database refused the statement: {problem}; check the role's privileges and the schema "
-            "(gandy migrate --check, gandy doctor)"
-        )
+    def __init__(self, problem: str, remedy: str = _LOOK_AROUND) -> None:
+        super().__init__(f"the database refused the statement: {problem}; {remedy}")
         self.problem = problem
+        self.remedy = remedy
+
+
+class NoRolesError(GandyError):
+    """A question about roles, where the database has none."""
+
+    exit_code = 2
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"{address}: SQLite has no roles; who may write the file may do everything")
 
 
 class SetRefusedError(DatabaseFaultError):

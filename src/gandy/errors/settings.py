@@ -58,8 +58,9 @@ class SettingsError(GandyError):
     exit_code = 2
 
     def __init__(self, problems: tuple[SettingProblem, ...]) -> None:
-        count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
-        super().__init__("\n".join([f"{count} in the settings:", *(f"  {problem}" for problem in problems)]))
+        head = f"{len(problems)} problems in the settings:"
+        many = "\n".join([head, *(f"  {problem}" for problem in problems)])
+        super().__init__(many if len(problems) > 1 else f"one problem in the settings: {problems[0]}")
         self.problems = problems
 
 
@@ -72,6 +73,18 @@ class SettingsFileError(GandyError):
         super().__init__(f"{path}: {problem}")
         self.path = path
         self.problem = problem
+
+
+class UntrustedFileError(SettingsFileError):
+    """A gandy.toml that another user could have written; nothing of it is used."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            path,
+            f"not read, because {reason}; give the file and its folder to the user who runs this (chown) and "
+            "let no others write (chmod go-w), or name the database by --database or GANDY_DATABASE_URL",
+        )
+        self.reason = reason
 
 
 class MissingExtraError(GandyError):

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.errors import DurationFormatError, ValueBoundsError
+from gandy.settings import names
 from gandy.settings.durations import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ LONGEST_RETENTION: Final = timedelta(days=36_500)
 HIGHEST_COUNT: Final = 2**31 - 1
 HIGHEST_NUMBER: Final = 2**63 - 1
 HIGHEST_PRIORITY: Final = 31
-LONGEST_NAME: Final = 200
+LONGEST_NAME: Final = names.LONGEST
 LONGEST_TEXT: Final = 4_000
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -65,6 +66,7 @@ class Bound:
     schema: Mapping[str, object]  #: for the description of the REST interface
     read: Callable[[str], object] = str  #: from the command line, a form or the environment
     from_json: Callable[[object], object] = lambda value: value
+    fault: Callable[[object], str | None] = lambda _: None  #: what exactly is wrong, where that is not plain
 
     def problem(self, option: str, value: object) -> str | None:
         """Say in words why this value is refused; None: it is not."""
@@ -72,7 +74,12 @@ class Bound:
 
     def refusal(self, value: object) -> str:
         """Say what was expected instead of this value."""
-        return f"must be {self.expected}, not {shown(value)}"
+        return f"must be {self.expected}, not {self.shown(value)}"
+
+    def shown(self, value: object) -> str:
+        """Write a refused value, with what is wrong about it."""
+        fault = self.fault(value)
+        return f"{shown(value)}: {fault}" if fault else shown(value)
 
     def take_text(self, text: str) -> object:
         """Read and check what a person typed."""
@@ -150,11 +157,14 @@ def or_seconds(bound: Bound) -> Bound:
 def name(longest: int = LONGEST_NAME) -> Bound:
     """Take a name or a key: one line of characters that a person can see."""
 
+    def fault(value: object) -> str | None:
+        return names.name_fault(value) if isinstance(value, str) and 0 < len(value) <= longest else None
+
     def holds(value: object) -> bool:
-        return isinstance(value, str) and 0 < len(value) <= longest and not _name_faults(value)
+        return isinstance(value, str) and 0 < len(value) <= longest and names.name_fault(value) is None
 
     expected = f"1 to {longest} characters, printable and without spaces at the ends"
-    return Bound(expected, holds, {"type": "string", "minLength": 1, "maxLength": longest})
+    return Bound(expected, holds, {"type": "string", "minLength": 1, "maxLength": longest}, fault=fault)
 
 
 def text(shortest: int = 0, longest: int = LONGEST_TEXT) -> Bound:
@@ -275,7 +285,7 @@ def check(option: str, value: object, *, called: str | None = None) -> None:
     """Raise where a value is not what its option may be; `called` is the name that the caller knows."""
     bound = BOUNDS[option]
     if not bound.holds(value):
-        raise ValueBoundsError(called or option, bound.expected, shown(value))
+        raise ValueBoundsError(called or option, bound.expected, bound.shown(value))
 
 
 def shown(value: object) -> str:
@@ -314,11 +324,6 @@ def as_timeout(seconds: float | None) -> Timeout | None:
     if seconds is None:
         return None
     return NO_TIMEOUT if seconds == math.inf else as_span(seconds)
-
-
-def _name_faults(value: str) -> bool:
-    """Look for what no name may hold; further kinds of characters that mislead go here."""
-    return value != value.strip() or not value.isprintable()
 
 
 @lru_cache(maxsize=64)

@@ -1,36 +1,157 @@
-"""gandy.toml: where it is looked for, and its reading."""
+"""gandy.toml: where it is looked for, when it is refused, and its reading."""
 
 from __future__ import annotations
 
+import errno
+import grp
+import os
+import pwd
+import stat
 import tomllib
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
 
-from gandy.errors import SettingsFileError
+from gandy.errors import SettingsFileError, UntrustedFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-FILE_NAME = "gandy.toml"
+FILE_NAME: Final = "gandy.toml"
+#: What makes a folder the root of a project, the strongest first.
+_MARKS: Final = (".git", "pyproject.toml")
+_ROOT: Final = 0
+_MOST_LINKS: Final = 40
 
 
 def find_settings_file(directory: Path) -> Path | None:
-    """Look in the folder and in those above it, up to the root of the project (the folder with .git)."""
-    for folder in (directory, *directory.parents):
+    """Look in the folder, then in those above it that belong to the same project.
+
+    The project's root is the nearest folder with .git, else the nearest with pyproject.toml; where there is
+    neither, only the folder itself counts. A folder of another owner, or one that others can write to, is
+    never looked into from below.
+    """
+    for folder in _project_folders(directory):
         path = folder / FILE_NAME
-        if path.is_file():
+        if os.path.lexists(path):
             return path
-        if (folder / ".git").exists():
-            return None
     return None
 
 
 def read_settings_file(path: Path) -> dict[str, object]:
-    """Read the whole document."""
+    """Read the whole document; one that others could have written is refused before it is parsed."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(_trusted_bytes(path).decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsFileError(path, f"is not TOML: {error}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsFileError(path, "is not text in UTF-8") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        problem = "is nested too deeply" if isinstance(error, RecursionError) else "is not text in UTF-8"
+        raise SettingsFileError(path, problem) from error
     except OSError as error:
         raise SettingsFileError(path, f"cannot be read: {error.strerror}") from error
+
+
+def distrust(folder: Path) -> str | None:
+    """Say why nothing may be imported from a folder; None: it may."""
+    try:
+        _refuse_foreign(folder / FILE_NAME, folder, folder.stat())
+    except UntrustedFileError as error:
+        return error.reason
+    except OSError as error:
+        return f"the folder {folder} cannot be read: {error.strerror}"
+    return None
+
+
+def _project_folders(directory: Path) -> list[Path]:
+    reachable = [directory, *_reachable_above(directory)]
+    for mark in _MARKS:
+        for position, folder in enumerate(reachable):
+            if os.path.lexists(folder / mark):
+                return reachable[: position + 1]
+    return [directory]
+
+
+def _reachable_above(directory: Path) -> Iterator[Path]:
+    try:
+        owner = directory.stat().st_uid
+    except OSError:
+        return iter(())
+    return takewhile(lambda folder: _is_kept_by(owner, folder), directory.parents)
+
+
+def _is_kept_by(owner: int, folder: Path) -> bool:
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    return found.st_uid == owner and not _can_others_write(found)
+
+
+def _trusted_bytes(path: Path) -> bytes:
+    """Judge the way to the file, then the file once it is open: what is judged is what is read."""
+    _refuse_foreign_links(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 a path could lead elsewhere by now
+        found = os.fstat(descriptor)
+        _refuse_foreign(path, path, found)
+        if not stat.S_ISREG(found.st_mode):
+            raise SettingsFileError(
+                path, f"is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no plain file'}"
+            )
+        return file.read()
+
+
+def _refuse_foreign_links(path: Path) -> None:
+    """Judge each link on the way, and the folder in which it or the file lies."""
+    hop = path
+    for _ in range(_MOST_LINKS):
+        _refuse_foreign(path, hop.parent, hop.parent.stat())
+        _refuse_owner(path, hop, hop.lstat())
+        if not hop.is_symlink():
+            return
+        hop = hop.parent / hop.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _refuse_foreign(path: Path, judged: Path, found: os.stat_result) -> None:
+    _refuse_owner(path, judged, found)
+    if _can_others_write(found):
+        raise UntrustedFileError(path, f"other users can write to {_named(path, judged)}")
+
+
+def _refuse_owner(path: Path, judged: Path, found: os.stat_result) -> None:
+    if found.st_uid not in {_ROOT, os.geteuid()}:
+        raise UntrustedFileError(path, f"{_named(path, judged)} belongs to {_user_name(found.st_uid)}")
+
+
+def _named(path: Path, judged: Path) -> str:
+    return "it" if judged == path else str(judged)
+
+
+def _can_others_write(found: os.stat_result) -> bool:
+    """Tell whether others have the right; a group counts unless it is root's or the owner's alone."""
+    if stat.S_IMODE(found.st_mode) & stat.S_IWOTH:
+        return True
+    return bool(stat.S_IMODE(found.st_mode) & stat.S_IWGRP) and not _is_private_group(found)
+
+
+def _is_private_group(found: os.stat_result) -> bool:
+    """Tell the group that many systems make for each user alone, with a umask that lets it write."""
+    if found.st_gid == _ROOT:
+        return True
+    try:
+        owner, group = pwd.getpwuid(found.st_uid), grp.getgrgid(found.st_gid)
+    except KeyError:
+        return found.st_gid == found.st_uid
+    return (
+        owner.pw_gid == group.gr_gid
+        and owner.pw_name == group.gr_name
+        and set(group.gr_mem) <= {owner.pw_name}
+    )
+
+
+def _user_name(user: int) -> str:
+    try:
+        return f"user {pwd.getpwuid(user).pw_name}"
+    except KeyError:
+        return f"user {user}"

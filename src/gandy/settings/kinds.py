@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
+from gandy.errors import DatabaseUrlError
 from gandy.settings import bounds
 from gandy.settings.bounds import NO_TIMEOUT, RefusedValueError, Timeout, is_storable
 from gandy.settings.durations import format_duration
-from gandy.settings.urls import anchor_sqlite_url, mask_url
+from gandy.settings.urls import anchor_sqlite_url, mask_url, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,12 @@ class Kind(Generic[T]):
     write: Callable[[T], str] = str
     mask: Callable[[str], str] | None = None  #: hides what nobody may see of a value, good or bad
     anchor: Callable[[T, Path], T] | None = None  #: resolves a relative path from the folder of its file
+
+    def refused(self, value: object) -> str:
+        """Give a value that was refused, whatever it is, as people may see it."""
+        if self.mask is None:
+            return bounds.shown(value)
+        return bounds.shortened(self.mask(value)) if isinstance(value, str) else _MASK
 
     def shown(self, text: str) -> str:
         """Give the text of a value as people may see it."""
@@ -132,6 +139,10 @@ def database_url(*schemes: str) -> Kind[str]:
         url = _filled_text(value)
         if not url.startswith(allowed) or url in allowed:
             raise RefusedValueError
+        try:
+            read_url(url)
+        except DatabaseUrlError as error:
+            raise RefusedValueError(error.problem) from None
         return url
 
     expected = f"a URL that begins with {' or '.join(allowed)}"
@@ -191,7 +202,8 @@ def or_none(kind: Kind[T]) -> Kind[T | None]:
     def anchor(value: T | None, directory: Path) -> T | None:
         return value if value is None or kind.anchor is None else kind.anchor(value, directory)
 
-    return Kind(f"{kind.expected}, or none", accept, kind.from_text, write, mask, anchor)
+    hides = mask if kind.mask else None
+    return Kind(f"{kind.expected}, or none", accept, kind.from_text, write, hides, anchor)
 
 
 def _filled_text(value: object) -> str:

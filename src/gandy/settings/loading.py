@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from gandy.errors import SettingProblem, SettingsError
-from gandy.settings.bounds import RefusedValueError, shortened, written
+from gandy.errors import SettingProblem, SettingsError, SettingsFileError, UntrustedFileError
+from gandy.settings.bounds import RefusedValueError
 from gandy.settings.catalogue import SettingField, list_settings
 from gandy.settings.checks import find_contradictions
 from gandy.settings.files import find_settings_file, read_settings_file
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
+_DATABASE = "database.url"
+_log = logging.getLogger("gandy.settings")
 
 
 def load_settings(
@@ -30,10 +34,9 @@ def load_settings(
     directory: Path | None = None,
 ) -> LoadedSettings:
     """Load the settings; keywords are mappings by section, as in {"worker": {"slots": 5}}."""
-    start = (directory or Path.cwd()).absolute()
-    file = find_settings_file(start)
-    document = read_settings_file(file) if file else {}
+    start = directory.absolute() if directory else current_folder()
     layers = [given_by_keywords(keywords), given_by_environment(os.environ if environ is None else environ)]
+    file, document = _find_document(start, is_optional=any(_DATABASE in layer.values for layer in layers))
     if file:
         layers.append(given_by_file(document, file))
     folder = file.parent if file else start
@@ -41,6 +44,33 @@ def load_settings(
     loaded = LoadedSettings(_build(values), MappingProxyType(origins), folder, file, _app_of(document, file))
     _refuse(tuple(_contradictions(loaded)))
     return loaded
+
+
+def current_folder() -> Path:
+    """Find the folder that a call is made in; one that was removed is an error of ours."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise SettingsFileError(Path(), f"the current folder cannot be found: {error.strerror}") from error
+
+
+def _find_document(start: Path, *, is_optional: bool) -> tuple[Path | None, dict[str, object]]:
+    """Read gandy.toml; a refused one is passed over where the call names its database in another way."""
+    file = find_settings_file(start)
+    if file is None:
+        return None, {}
+    try:
+        return file, read_settings_file(file)
+    except UntrustedFileError as error:
+        if not is_optional:
+            raise
+        _say_once(str(file), error.reason)
+        return None, {}
+
+
+@cache
+def _say_once(file: str, reason: str) -> None:
+    _log.warning("%s: not read, because %s", file, reason)
 
 
 def refuse_bad_values(keywords: Mapping[str, object]) -> None:
@@ -88,7 +118,7 @@ def _read(setting: SettingField, given: Given, folder: Path) -> object:
 
 
 def _problem(setting: SettingField, given: Given, reason: str) -> SettingProblem:
-    shown = shortened(setting.kind.shown(written(given.value)))
+    shown = setting.kind.refused(given.value)
     return SettingProblem(given.origin.source, given.key, shown, reason or f"must be {setting.kind.expected}")
 
 

@@ -17,8 +17,17 @@ _HEAD = """\
 
     1. a keyword of the application in Python,
     2. the environment, under the variable named below,
-    3. `gandy.toml` in the current folder or in one above it, up to the folder that holds `.git`,
+    3. `gandy.toml` in the current folder, or in the nearest one above it within the same project,
     4. the default.
+
+    The root of a project is the nearest folder that holds `.git`, else the nearest with `pyproject.toml`;
+    where there is neither, only the current folder counts. The search never enters a folder of another owner
+    or one that other users can write to. A file is refused if another user than you or root owns it, its
+    folder or its symbolic link, or if others can write to one of them (a group counts, unless it is root's or
+    your own private one). The message names the file and the reason. A command goes on without a refused file
+    only where `--database`, `GANDY_DATABASE_URL` or Python names the database, else it ends with exit code 2:
+    no other database is used in its place. Nothing is imported from such a folder either, also where `--app`
+    or `GANDY_APP` names the module; `PYTHONPATH` adds a folder on your own word.
 
     Every value is checked, also one that another overrides, and all problems are reported at once. A name
     that is no setting is a problem too. `gandy config show` prints each value and where it came from; secrets

@@ -61,7 +61,8 @@ class DatabaseSettings:
         database_url(),
         "sqlite:///gandy.db",
         "The database. A relative SQLite path in gandy.toml, and the default, are seen from the folder of "
-        "that file; others from the current folder.",
+        "that file; others from the current folder. In a user name or password write @ as %40, / as %2F, "
+        "? as %3F, # as %23 and % as %25; a password among the parameters comes last.",
     )
     notify_url: str | None = _setting(
         or_none(database_url("postgresql://", "postgres://")),

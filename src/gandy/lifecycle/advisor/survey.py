@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, ProgrammingError
 
-from gandy.errors import ContractTargetError
+from gandy.errors import ContractTargetError, DatabaseUrlError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.units import advise_units
 from gandy.lifecycle.contract.rules import Keep
@@ -20,6 +19,7 @@ from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.selection.identities import with_null_keys
 from gandy.lifecycle.selection.resolve import resolve, tables_of
 from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_holds
+from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,14 +101,15 @@ def _place(contract: Contract, target: str | None) -> tuple[object, ...] | None:
     """Which database a contract is for, however its address is spelled; None where none is named."""
     try:
         given = contract.target(target)
-        url = make_url(given)
+        url = read_url(given)
     except ContractTargetError:
         return None
-    except ArgumentError:
+    except DatabaseUrlError:
         return (given,)
-    if url.get_backend_name() == "sqlite":
+    if url.kind == "sqlite":
         return ("sqlite", str(Path(url.database or "").resolve()))
-    return ("postgresql", url.host, url.port or _POSTGRES_PORT, url.database, url.query)
+    hosts = tuple((host, port or _POSTGRES_PORT) for host, port in url.hosts)
+    return ("postgresql", hosts, url.database, frozenset(url.parameters))
 
 
 def _judge_throttle(connection: Connection, dialect: Dialect, rule: Resolved) -> None:

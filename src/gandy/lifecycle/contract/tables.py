@@ -13,6 +13,7 @@ from gandy.lifecycle.contract.consistency import own_problems, rule_problems
 from gandy.lifecycle.contract.fields import Fields, Span
 from gandy.lifecycle.contract.names import GANDY
 from gandy.lifecycle.contract.rules import Keep
+from gandy.settings.bounds import BOUNDS, shown
 from gandy.sweep import Budget, Pace
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ class Contract:
     def __post_init__(self) -> None:
         object.__setattr__(self, "tables", tuple(self.tables))
         fields = Fields()
-        fields.name("name", self.name)
+        if problem := BOUNDS["name"].problem("it", self.name):
+            fields.note("name", problem)
         if str(self.name).casefold() == GANDY:
             fields.note("name", f"{self.name} is the scheduler of Gandy's own tables; choose another name")
         object.__setattr__(self, "every", fields.span("every", self.every))
@@ -119,7 +121,8 @@ class Contract:
     @property
     def where(self) -> str:
         """Where the contract is written, for messages."""
-        return f"{self.source}: lifecycle.{self.name}" if self.source else f"lifecycle.{self.name}"
+        name = self.name if BOUNDS["name"].holds(self.name) else shown(self.name)
+        return f"{self.source}: lifecycle.{name}" if self.source else f"lifecycle.{name}"
 
     @property
     def interval(self) -> timedelta:

@@ -21,6 +21,7 @@ from gandy.lifecycle.contract.tables import (
     gathered,
     located,
 )
+from gandy.settings.bounds import BOUNDS, shown
 from gandy.sweep import Budget, Pace
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class _Reader:
         return gathered(contract for contract in found if contract is not None)
 
     def _contract(self, name: str, section: object) -> Contract | None:
-        source = f"{self._source}: lifecycle.{name}"
+        called = name if BOUNDS["name"].holds(name) else shown(name)
+        source = f"{self._source}: lifecycle.{called}"
         fields = Fields()
         if not isinstance(section, Mapping):
             fields.note("", f"needs a table, not {section!r}")
@@ -101,7 +103,7 @@ class _Reader:
         database, env = _database(fields, section)
         entries = section.get("tables")
         if not isinstance(entries, list):
-            fields.note("tables", f"needs at least one [[lifecycle.{name}.tables]]")
+            fields.note("tables", f"needs at least one [[lifecycle.{called}.tables]]")
             entries = []
         self._take(fields, source=source)
         tables = [self._table(entry, source) for entry in entries]

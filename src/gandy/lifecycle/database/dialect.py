@@ -67,6 +67,7 @@ class Partition:
     name: TableName
     bound: str
     rows: int
+    number: int = 0  # the same while it is the same table, whatever its name is
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,14 +57,16 @@ NOT_OF_A_ROW = frozenset(
 )
 
 _MISSING_STATISTICS = text(
-    "SELECT count(*) > 0 FROM pg_class WHERE relkind = 'r' AND reltuples < 0 AND (oid = :name ::regclass"
-    " OR oid IN (SELECT relid FROM pg_partition_tree(:name ::regclass)))"
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE relkind = 'r' AND reltuples < 0::real AND ("
+    "oid = :name ::regclass::oid OR oid IN ("
+    "SELECT relid::oid FROM pg_catalog.pg_partition_tree(:name ::regclass))))"
 )
 # Of a standby that a role may not look at, everything is NULL but its process. To others its lag is NULL
 # while it has nothing to repeat.
 _REPLICATION_LAG = text(
-    "SELECT coalesce(max(replay_lag), '0') AS slowest, count(*) FILTER (WHERE state IS NULL) AS hidden,"
-    " quote_ident(current_user) AS role FROM pg_stat_replication"
+    "SELECT coalesce(pg_catalog.max(replay_lag), '0') AS slowest,"
+    " pg_catalog.count(*) FILTER (WHERE state IS NULL) AS hidden,"
+    " pg_catalog.quote_ident(current_user) AS role FROM pg_catalog.pg_stat_replication"
 )
 # An index in its own order; never a scan of the table, nor a sort of all that is dead.
 _INDEX_WALK = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
@@ -143,7 +145,8 @@ class Postgres(PostgresPartitions, Dialect):
     @override
     def is_gone(self, connection: Connection, session: str) -> bool:
         found = connection.execute(
-            text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid"), {"pid": int(session)}
+            text("SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE pid = :pid"),
+            {"pid": int(session)},
         )
         return int(found.scalar_one()) == 0
 
@@ -241,9 +244,10 @@ class Postgres(PostgresPartitions, Dialect):
         found = connection.execute(
             text(
                 "WITH RECURSIVE members (relid) AS (SELECT CAST(:name AS regclass)::oid UNION"
-                " SELECT inhrelid FROM pg_inherits JOIN members ON inhparent = relid)"
-                " SELECT coalesce(sum(pg_total_relation_size(relid)), 0), coalesce(sum(greatest("
-                "pg_stat_get_live_tuples(relid), 0)), 0)::bigint FROM members"
+                " SELECT inhrelid FROM pg_catalog.pg_inherits JOIN members ON inhparent = relid)"
+                " SELECT coalesce(pg_catalog.sum(pg_catalog.pg_total_relation_size(relid)), 0), coalesce("
+                "pg_catalog.sum(greatest(pg_catalog.pg_stat_get_live_tuples(relid), 0)), 0)::bigint"
+                " FROM members"
             ),
             {"name": _regclass(table.name)},
         )
@@ -254,9 +258,9 @@ class Postgres(PostgresPartitions, Dialect):
     def pages_read(self, connection: Connection, table: TableName) -> int | None:
         found = connection.execute(
             text(
-                "SELECT pg_stat_get_xact_blocks_fetched(:name ::regclass) + coalesce(sum("
-                "pg_stat_get_xact_blocks_fetched(indexrelid)), 0) FROM pg_index"
-                " WHERE indrelid = :name ::regclass"
+                "SELECT pg_catalog.pg_stat_get_xact_blocks_fetched(:name ::regclass)::numeric + coalesce("
+                "pg_catalog.sum(pg_catalog.pg_stat_get_xact_blocks_fetched(indexrelid)), 0)"
+                " FROM pg_catalog.pg_index WHERE indrelid = :name ::regclass::oid"
             ),
             {"name": _regclass(table)},
         )
@@ -273,9 +277,10 @@ class Postgres(PostgresPartitions, Dialect):
         """Waiters for the table itself, or for a transaction that holds a lock on it."""
         found = connection.execute(
             text(
-                "SELECT count(DISTINCT waiter.pid) FROM pg_locks AS waiter WHERE NOT waiter.granted AND ("
-                "waiter.relation = :name ::regclass OR EXISTS (SELECT FROM pg_locks AS mine WHERE"
-                " mine.pid = waiter.pid AND mine.relation = :name ::regclass AND mine.granted))"
+                "SELECT pg_catalog.count(DISTINCT waiter.pid) FROM pg_catalog.pg_locks AS waiter"
+                " WHERE NOT waiter.granted AND (waiter.relation = :name ::regclass::oid OR EXISTS ("
+                "SELECT FROM pg_catalog.pg_locks AS mine WHERE mine.pid = waiter.pid"
+                " AND mine.relation = :name ::regclass::oid AND mine.granted))"
             ),
             {"name": _regclass(table)},
         )
@@ -290,9 +295,9 @@ class Postgres(PostgresPartitions, Dialect):
     def is_checked_singleton(self, connection: Connection, facts: TableFacts, column: str) -> bool:
         found = connection.execute(
             text(
-                "SELECT count(*) FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid"
-                " AND attnum = ANY (conkey) WHERE contype = 'c' AND conrelid = :name ::regclass"
-                " AND attname = :column"
+                "SELECT pg_catalog.count(*) FROM pg_catalog.pg_constraint JOIN pg_catalog.pg_attribute"
+                " ON attrelid = conrelid AND attnum = ANY (conkey)"
+                " WHERE contype = 'c' AND conrelid = :name ::regclass::oid AND attname = :column"
             ),
             {"name": _regclass(facts.name), "column": column},
         )
@@ -318,6 +323,7 @@ def batch_limits(patience: Patience) -> Select[Any]:
         statement_timeout=_milliseconds(patience.statement),
         # Range after range: one plan serves them all.
         plan_cache_mode="force_generic_plan",
+        row_security="off",  # a policy that would hide a row is an error then
         **_INDEX_WALK,
     )
 

@@ -52,13 +52,13 @@ _WANTED = """
         SELECT relation.oid FROM pg_catalog.pg_class AS relation
         JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
         WHERE CAST(:is_all AS boolean) AND relation.relkind IN ('r', 'p') AND NOT relation.relispartition
-        AND nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%'
+        AND nspname <> 'information_schema' AND nspname::text NOT LIKE 'pg\\_%'
         AND pg_catalog.has_schema_privilege(space.oid, 'USAGE')
     ), edge (origin, target, kind) AS MATERIALIZED (
         SELECT inhparent, inhrelid, 'member' FROM pg_catalog.pg_inherits
         UNION ALL SELECT inhrelid, inhparent, 'parent' FROM pg_catalog.pg_inherits
         UNION ALL SELECT confrelid, conrelid, 'table' FROM pg_catalog.pg_constraint
-        WHERE contype = 'f' AND conparentid = 0 AND NOT CAST(:is_all AS boolean)
+        WHERE contype = 'f' AND conparentid = 0::oid AND NOT CAST(:is_all AS boolean)
     ), reached (oid, kind) AS (
         SELECT oid, 'table' FROM named
         UNION SELECT edge.target, edge.kind FROM reached JOIN edge ON edge.origin = reached.oid
@@ -79,8 +79,8 @@ _FOREIGN_KEYS = f"""
     SELECT con.conname, child_space.nspname AS child_schema, child.relname AS child,
            parent_space.nspname AS parent_schema, parent.relname AS parent,
            con.confdeltype::text AS on_delete, con.condeferred,
-           coalesce((stored ->> 'conenforced')::boolean, true) AS is_enforced,
-           coalesce((stored ->> 'conperiod')::boolean, false) AS is_period,
+           coalesce((stored ->> 'conenforced'::text)::boolean, true) AS is_enforced,
+           coalesce((stored ->> 'conperiod'::text)::boolean, false) AS is_period,
            ({DOUBTS}) AS doubts,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY at) FROM pg_catalog.unnest(con.conkey)
             WITH ORDINALITY AS named (number, at) JOIN pg_catalog.pg_attribute
@@ -90,14 +90,14 @@ _FOREIGN_KEYS = f"""
             ON attrelid = con.confrelid AND attnum = number) AS parent_columns,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY attnum) FROM pg_catalog.pg_attribute
             WHERE con.confdeltype IN ('n', 'd') AND attrelid = con.conrelid
-            AND stored -> 'confdelsetcols' @> pg_catalog.to_jsonb(attnum)) AS set_null_columns
+            AND stored -> 'confdelsetcols'::text @> pg_catalog.to_jsonb(attnum)) AS set_null_columns
     FROM pg_catalog.pg_constraint AS con
     CROSS JOIN LATERAL (SELECT pg_catalog.to_jsonb(con) OFFSET 0) AS whole (stored)
     JOIN pg_catalog.pg_class AS child ON child.oid = con.conrelid
     JOIN pg_catalog.pg_namespace AS child_space ON child_space.oid = child.relnamespace
     JOIN pg_catalog.pg_class AS parent ON parent.oid = con.confrelid
     JOIN pg_catalog.pg_namespace AS parent_space ON parent_space.oid = parent.relnamespace
-    WHERE con.contype = 'f' AND con.conparentid = 0
+    WHERE con.contype = 'f' AND con.conparentid = 0::oid
     ORDER BY child_space.nspname, child.relname, con.conname
 """  # noqa: S608  # a constant
 _LINEAGE = """
@@ -151,13 +151,13 @@ _TRIGGERS = """
                WHERE attrelid = fired.relation AND attnum = ANY (fired.columns)
            ) AS columns
     FROM (
-        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3 = 3 AS may_keep,
+        SELECT root, tgrelid AS relation, tgname::text AS name, tgtype & 3::smallint = 3 AS may_keep,
                false AS is_instead, tgdeferrable AS is_deferrable,
-               tgtype & 8 = 8 AS on_delete, tgtype & 16 = 16 AS on_update,
+               tgtype & 8::smallint = 8 AS on_delete, tgtype & 16::smallint = 16 AS on_update,
                tgattr::smallint[] AS columns FROM member
         JOIN pg_catalog.pg_trigger ON tgrelid = member.oid
-        WHERE NOT tgisinternal AND tgparentid = 0 AND tgenabled <> 'D' AND tgtype & 24 <> 0
-        AND (tgtype & 1 = 1 OR tgrelid = root)
+        WHERE NOT tgisinternal AND tgparentid = 0::oid AND tgenabled <> 'D' AND tgtype & 24::smallint <> 0
+        AND (tgtype & 1::smallint = 1 OR tgrelid = root)
         UNION ALL
         SELECT wanted.oid, ev_class, rulename::text, is_instead, is_instead, false, ev_type = '4',
                ev_type = '2', '{}' FROM wanted
@@ -181,8 +181,10 @@ _STATE = """
     AND pg_catalog.has_table_privilege(relation.oid, 'DELETE') AS is_writable
     FROM pg_catalog.pg_class AS relation
     JOIN pg_catalog.pg_attribute ON attrelid = relation.oid
-    WHERE relname LIKE 'gandy\\_lifecycle\\_%' AND relkind IN ('r', 'p') AND attnum > 0 AND NOT attisdropped
-    AND relnamespace = (SELECT space.oid FROM pg_catalog.pg_namespace AS space WHERE nspname = :state_schema)
+    WHERE relname::text LIKE 'gandy\\_lifecycle\\_%' AND relkind IN ('r', 'p')
+    AND attnum > 0 AND NOT attisdropped
+    AND relnamespace = (SELECT space.oid FROM pg_catalog.pg_namespace AS space
+        WHERE nspname = CAST(:state_schema AS name))
     AND pg_catalog.has_table_privilege(relation.oid, 'SELECT')
 """
 

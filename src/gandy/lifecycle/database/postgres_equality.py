@@ -33,8 +33,8 @@ TYPES = """
             typtype = 'c' AS is_composite, CASE typtype WHEN 'e' THEN 'pg_catalog.anyenum'::regtype
             WHEN 'r' THEN 'pg_catalog.anyrange'::regtype WHEN 'm' THEN 'pg_catalog.anymultirange'::regtype
             WHEN 'c' THEN 'pg_catalog.record'::regtype ELSE CASE
-                WHEN typcategory = 'A' AND typelem <> 0 THEN 'pg_catalog.anyarray'::regtype
-                WHEN below.oid = 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
+                WHEN typcategory = 'A' AND typelem <> 0::oid THEN 'pg_catalog.anyarray'::regtype
+                WHEN below.oid = 'pg_catalog.varchar'::regtype::oid THEN 'pg_catalog.text'::regtype
                 ELSE below.oid END END::oid AS compared
         FROM (SELECT DISTINCT atttypid AS oid FROM pg_catalog.pg_attribute
             WHERE attrelid IN (SELECT oid FROM wanted) AND attnum > 0 AND NOT attisdropped) AS found
@@ -48,18 +48,18 @@ TYPES = """
         JOIN pg_catalog.pg_operator ON pg_operator.oid = amopopr
         WHERE opcdefault AND opcintype IN (SELECT compared FROM declared UNION ALL SELECT casttarget
             FROM pg_catalog.pg_cast JOIN declared ON castsource = compared)
-        AND (opcmethod, amopstrategy) IN ((403, 3), (405, 1))
+        AND (opcmethod = 403::oid AND amopstrategy = 3 OR opcmethod = 405::oid AND amopstrategy = 1)
     )"""
 # pure: what a domain is made of, as a column of that type would be declared
 DECLARED_TYPES = """
     SELECT declared.oid::bigint AS number, is_filled, is_composite,
         CASE WHEN base <> declared.oid THEN pg_catalog.format_type(base, modifier) END AS pure,
-        pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype
-            THEN 'pg_catalog.text'::regtype ELSE base END, NULL) AS base,
+        pg_catalog.format_type(CASE base WHEN 'pg_catalog.varchar'::regtype::oid
+            THEN 'pg_catalog.text'::regtype::oid ELSE base END, NULL) AS base,
         (SELECT nspname FROM pg_catalog.pg_namespace AS space WHERE space.oid = (
             SELECT oprnamespace FROM equality WHERE type = compared AND NOT is_found LIMIT 1)) AS elsewhere,
-        coalesce((SELECT bool_and(is_found) FROM equality WHERE type = compared),
-            (SELECT bool_or(is_found) FROM pg_catalog.pg_cast JOIN equality ON type = casttarget
+        coalesce((SELECT pg_catalog.bool_and(is_found) FROM equality WHERE type = compared),
+            (SELECT pg_catalog.bool_or(is_found) FROM pg_catalog.pg_cast JOIN equality ON type = casttarget
             WHERE castsource = compared AND castmethod = 'b' AND castcontext = 'i'), false)
         AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oprname = '='
             AND oprleft IN (declared.oid, base) AND oprright IN (declared.oid, base)
@@ -87,20 +87,20 @@ DOUBTS = """
         coalesce((SELECT base FROM domain WHERE domain.oid = theirs.atttypid), theirs.atttypid)
     ) AS plain (mine, theirs)
     CROSS JOIN LATERAL (SELECT
-        CASE plain.mine WHEN 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
+        CASE plain.mine WHEN 'pg_catalog.varchar'::regtype::oid THEN 'pg_catalog.text'::regtype
             ELSE plain.mine END::oid,
-        CASE plain.theirs WHEN 'pg_catalog.varchar'::regtype THEN 'pg_catalog.text'::regtype
+        CASE plain.theirs WHEN 'pg_catalog.varchar'::regtype::oid THEN 'pg_catalog.text'::regtype
             ELSE plain.theirs END::oid,
         pg_catalog.pg_operator_is_visible(used.oid),
-        used.oprnamespace = 'pg_catalog'::regnamespace) AS base (mine, theirs, is_visible, is_built_in)
+        used.oprnamespace = 'pg_catalog'::regnamespace::oid) AS base (mine, theirs, is_visible, is_built_in)
     WHERE (is_visible AND used.oprname = '=' AND mine.attcollation = theirs.attcollation AND (
         (base.mine = base.theirs AND (used.oprleft = base.mine OR is_built_in))
         OR (used.oprleft = base.theirs AND used.oprright = base.mine
-            AND pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0)))
+            AND pg_catalog.pg_operator_is_visible(nullif(used.oprcom, 0::oid)))
         OR (is_built_in AND used.oprleft = base.theirs AND used.oprright = base.theirs
-            AND ARRAY[base.mine, base.theirs] <@ ARRAY['pg_catalog.int2', 'pg_catalog.int4',
-                'pg_catalog.int8', 'pg_catalog.float4', 'pg_catalog.float8',
-                'pg_catalog.numeric']::regtype[]::oid[]))
+            AND 2 = (SELECT pg_catalog.count(*) FROM pg_catalog.unnest(ARRAY[base.mine, base.theirs]) AS kind
+                WHERE kind = ANY (ARRAY['pg_catalog.int2', 'pg_catalog.int4', 'pg_catalog.int8',
+                    'pg_catalog.float4', 'pg_catalog.float8', 'pg_catalog.numeric']::regtype[]::oid[]))))
     ) IS NOT TRUE
     OR EXISTS (SELECT FROM pg_catalog.pg_operator AS other WHERE other.oprname = '='
         AND other.oprleft IN (mine.atttypid, plain.mine) AND other.oprright IN (theirs.atttypid, plain.theirs)

@@ -19,7 +19,8 @@ _MARK = """(
     WITH RECURSIVE heir (oid) AS (
         {seed} UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN heir ON inhparent = heir.oid
     ), part (said) AS (
-        SELECT pg_catalog.concat_ws(' ', 'table', relation.oid, relrowsecurity, relforcerowsecurity)
+        SELECT pg_catalog.concat_ws(' ', 'table', relation.oid, relname, relrowsecurity, relforcerowsecurity,
+            pg_catalog.row_security_active(relation.oid), pg_catalog.pg_get_expr(relpartbound, relation.oid))
         FROM heir JOIN pg_catalog.pg_class AS relation ON relation.oid = heir.oid
         UNION ALL
         SELECT pg_catalog.concat_ws(' ', 'column', attrelid, attnum, attname, atttypid, attcollation)

@@ -30,13 +30,14 @@ _MEMBERS = text("""
 # A bound is written as DateStyle and TimeZone say: the server that wrote it reads it again.
 _RANGES = text(r"""
     SELECT nspname, relname, rows, CASE
-        WHEN kind = 'timestamptz'::regtype THEN pg_catalog.to_char(
+        WHEN kind = 'timestamptz'::regtype::oid THEN pg_catalog.to_char(
             ended::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24\:MI\:SS.US"+00\:00"')
-        WHEN kind IN ('timestamp'::regtype, 'date'::regtype) THEN pg_catalog.to_char(
+        WHEN kind IN ('timestamp'::regtype::oid, 'date'::regtype::oid) THEN pg_catalog.to_char(
             ended::timestamp, 'YYYY-MM-DD"T"HH24\:MI\:SS.US')
-        ELSE ended END AS bound
+        ELSE ended END AS bound, number
     FROM (
         SELECT child_space.nspname, child.relname, greatest(child.reltuples, 0)::bigint AS rows,
+               child.oid::bigint AS number,
                field.atttypid AS kind, pg_catalog.btrim(substring(pg_catalog.pg_get_expr(
                    child.relpartbound, child.oid) FROM 'TO \((''[^'']+''|-?[0-9.]+)\)$'), '''') AS ended
         FROM pg_catalog.pg_inherits
@@ -72,13 +73,13 @@ _PARTITIONS = text("""
 """)
 # What depends normally on a table (n) keeps it from being dropped; its own parts depend otherwise.
 _NEEDED_BY = text("""
-    SELECT min(pg_catalog.pg_describe_object(depend.classid, depend.objid, depend.objsubid))
+    SELECT pg_catalog.min(pg_catalog.pg_describe_object(depend.classid, depend.objid, depend.objsubid))
     FROM pg_catalog.pg_depend AS depend
     JOIN pg_catalog.pg_class AS relation ON relation.oid = depend.refobjid
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
     LEFT JOIN pg_catalog.pg_constraint AS mine
-    ON depend.classid = 'pg_catalog.pg_constraint'::regclass AND mine.oid = depend.objid
-    WHERE depend.refclassid = 'pg_catalog.pg_class'::regclass AND depend.deptype = 'n'
+    ON depend.classid = 'pg_catalog.pg_constraint'::regclass::oid AND mine.oid = depend.objid
+    WHERE depend.refclassid = 'pg_catalog.pg_class'::regclass::oid AND depend.deptype = 'n'
     AND relation.relname = :table AND space.nspname = :schema AND mine.conrelid IS DISTINCT FROM relation.oid
 """)
 
@@ -112,8 +113,8 @@ class PostgresPartitions:
         """The range partitions of the table by this column that end somewhere."""
         names = {"table": table.name.name, "schema": table.name.schema, "column": column}
         return [
-            Partition(TableName(schema, name), bound, int(rows))
-            for schema, name, rows, bound in connection.execute(_RANGES, names)
+            Partition(TableName(schema, name), bound, int(rows), int(number))
+            for schema, name, rows, bound, number in connection.execute(_RANGES, names)
         ]
 
     def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:

@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, literal, literal_column, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    String,
+    and_,
+    bindparam,
+    literal,
+    literal_column,
+    text,
+    true,
+)
 from sqlalchemy.dialects.sqlite.base import ischema_names
 from sqlalchemy.types import Integer, NullType, Numeric, Text
 
@@ -34,10 +45,17 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.equality import Comparison
     from gandy.lifecycle.database.facts import ColumnType, Wanted
 
-_VERSION = "(SELECT schema_version FROM pragma_schema_version)"  # it grows with every declaration
-_DECLARATIONS = text(
-    f"SELECT type, name, tbl_name, sql, {_VERSION} FROM sqlite_master ORDER BY type, tbl_name, name"  # noqa: S608
-)
+# All that decides what goes with a row: what is declared for its table, and every key of the file. A scratch
+# table of another part of the application changes neither.
+_MARK = """
+    coalesce((SELECT group_concat(sql, char(10)) FROM (
+        SELECT sql FROM sqlite_master WHERE type <> 'index' AND tbl_name = {name} COLLATE NOCASE
+        ORDER BY type, name
+    )), '') || char(10, 10) || coalesce((SELECT group_concat(sql, char(10)) FROM (
+        SELECT sql FROM sqlite_master WHERE type = 'table' AND sql LIKE '%references%' ORDER BY name
+    )), '')
+"""
+_DECLARATIONS = text("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, tbl_name, name")
 _FOREIGN_KEYS = text(
     'SELECT tables.name AS child, key.id, parents.name AS parent, key."from" AS child_column,'
     ' key."to" AS parent_column, key.on_delete FROM sqlite_master AS tables'
@@ -89,16 +107,31 @@ class _Index:
 
 def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
     """These tables and all that refer to them, or every application table for None."""
-    found = connection.execute(_DECLARATIONS).all()
-    catalogue = _known(connection, tuple(_Declared(*row[:4]) for row in found), wanted)
-    version = str(found[0][4]) if found else ""
-    return replace(catalogue, marks=dict.fromkeys(catalogue.tables, version))
+    declared = tuple(_Declared(*row) for row in connection.execute(_DECLARATIONS))
+    catalogue = _known(connection, declared, wanted)
+    return replace(catalogue, marks={table: _mark(table.name, declared) for table in catalogue.tables})
 
 
 def unchanged(marks: Mapping[TableName, str]) -> ColumnElement[bool]:
-    """Whether the file declares what it declared; all tables have the same mark."""
-    [mark] = set(marks.values())
-    return literal_column(_VERSION) == literal(int(mark))
+    """Whether the file declares what it declared, as far as these tables are concerned."""
+    return and_(true(), *(_is_marked(table.name, mark) for table, mark in marks.items()))
+
+
+def _is_marked(table: str, mark: str) -> ColumnElement[bool]:
+    name = "'" + table.replace("'", "''") + "'"
+    return literal_column(_MARK.format(name=name).replace("%", "%%"), String) == literal(mark, String)
+
+
+def _mark(table: str, declared: _Declarations) -> str:
+    """What SQLite writes for `_MARK`."""
+    texts = [each for each in declared if each.type != "index" and each.sql is not None]
+    mine = sorted((each.type, each.name, each.sql) for each in texts if each.table.lower() == table.lower())
+    keys = sorted((each.name, each.sql) for each in texts if each.type == "table" and _refers(each.sql))
+    return "\n".join(str(each[-1]) for each in mine) + "\n\n" + "\n".join(str(each[-1]) for each in keys)
+
+
+def _refers(declaration: str | None) -> bool:
+    return declaration is not None and "references" in declaration.lower()
 
 
 def _known(connection: Connection, declared: _Declarations, wanted: Sequence[Wanted] | None) -> Catalogue:

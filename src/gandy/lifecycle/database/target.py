@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from gandy.errors import DatabaseUnreachableError, DatabaseUrlError
+from gandy.errors import DatabaseUnreachableError
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
 from gandy.lifecycle.database.postgres_state import SEEN, SIGHT
 from gandy.lifecycle.database.sqlite import Sqlite
 from gandy.lifecycle.database.values import bind_texts, read_text
+from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from gandy.clock import Clock
     from gandy.lifecycle.database.dialect import Dialect, Patience
+    from gandy.settings.urls import DatabaseUrl
 
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
@@ -98,30 +100,41 @@ class Session:
 @contextmanager
 def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]:
     """Connect for the length of one call."""
-    url = _read(target)
-    dialect: Dialect = Sqlite() if url.get_backend_name() == "sqlite" else Postgres()
-    engine = _engine(url)
+    found = read_url(target)
+    dialect: Dialect = Sqlite() if found.kind == "sqlite" else Postgres()
+    engine = _engine(_sqlite_url(found) if found.kind == "sqlite" else _postgres_url(found))
     try:
         connection = engine.connect()
     except DBAPIError as error:
-        raise DatabaseUnreachableError(url.render_as_string(), said(error)) from error
+        raise DatabaseUnreachableError(found.shown, said(error)) from error
     with connection:
         yield Session(connection, dialect, clock)
 
 
-def _read(target: str) -> URL:
+def _sqlite_url(found: DatabaseUrl) -> URL:
     try:
-        url = make_url(target)
-        backend = url.get_backend_name()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise DatabaseUrlError(target, str(error)) from error
-    if backend in {"postgresql", "postgres"}:
-        return url.set(drivername="postgresql+psycopg")
-    if backend != "sqlite":
-        raise DatabaseUrlError(url.render_as_string(), f"{backend} is not supported")
-    if url.database is None or not Path(url.database).is_file():
-        raise DatabaseUnreachableError(url.render_as_string(), "there is no such file")
-    return url.set(drivername="sqlite+pysqlite")
+        is_file = Path(found.database or "").is_file()
+    except OSError as error:  # such as a name that is too long
+        raise DatabaseUnreachableError(found.shown, str(error.strerror)) from error
+    if not is_file:
+        raise DatabaseUnreachableError(found.shown, "there is no such file")
+    return URL.create("sqlite+pysqlite", database=found.database)
+
+
+def _postgres_url(found: DatabaseUrl) -> URL:
+    query: dict[str, str | tuple[str, ...]] = dict(found.parameters)
+    host, port = found.hosts[0] if len(found.hosts) == 1 else (None, None)
+    if len(found.hosts) > 1:
+        query["host"] = tuple(f"{name}:{number or ''}" for name, number in found.hosts)
+    return URL.create(
+        DRIVER_NAME,
+        username=found.user,
+        password=found.password,
+        host=host or None,
+        port=port,
+        database=found.database,
+        query=query,
+    )
 
 
 @lru_cache(_MOST_ENGINES)
@@ -134,7 +147,7 @@ def _postgres_engine(url: URL) -> sa.Engine:
     # Plans are made for the values at hand, and a pooler in between sees no prepared statement.
     # Each statement must see what was committed before it, whatever the database's own default is.
     engine = sa.create_engine(
-        url.set(drivername=DRIVER_NAME),
+        url,
         poolclass=NullPool,
         isolation_level="READ COMMITTED",
         use_native_hstore=False,

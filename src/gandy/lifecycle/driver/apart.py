@@ -36,8 +36,11 @@ _SAVE, _UNDO, _RELEASE = (
 def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -> None:
     """Raise where a row is still there, with which or above which the database refused none."""
     rows = doomed.rows
-    if rows.table.may_keep_rows and removed.rows + len(removed.refused) < len(rows):
-        raise RowKeptError.of(rows)
+    if removed.rows + len(removed.refused) < len(rows):
+        if rows.table.may_keep_rows:
+            raise RowKeptError.of(rows)
+        if doomed.still is not None:
+            raise RowKeptError.touched(rows, doomed.levels)
     watched = [level for level in _each(doomed.levels) if level.rows.table.may_keep_rows]
     if not watched:
         return
@@ -100,7 +103,7 @@ class RowsApart:
         row = removal.where_now(self.doomed.rows.only([address]))
         key = self._key_of(row)
         levels = narrow_levels(self.connection, row, [removal.relocated(each) for each in self.doomed.levels])
-        rows = removal.remove(self.doomed.rows.only([address]), levels)
+        rows = removal.remove(self.doomed.rows.only([address]), levels, still=self.doomed.still)
         if key is not None and self._is_there(key):
             raise RowKeptError.again(row.table)
         removed.rows += rows

@@ -21,6 +21,7 @@ from gandy.lifecycle.driver.levels import (
     Removal,
     Room,
     lock_levels,
+    may_touch,
     narrow_levels,
 )
 from gandy.lifecycle.driver.returns import must_stay_gone
@@ -67,6 +68,7 @@ class Doomed:
 
     rows: Rows
     levels: tuple[Level, ...]
+    still: ColumnElement[bool] | None = None  # asked for again where a trigger may change the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,13 @@ class Guard:
         rows = locked.only(self.still_dead(connection, locked))
         if len(rows) < len(locked):
             levels = narrow_levels(connection, rows, levels)
-        return Doomed(rows, levels)
+        return Doomed(rows, levels, self.still(connection, levels))
+
+    def still(self, connection: Connection, levels: tuple[Level, ...]) -> ColumnElement[bool] | None:
+        """Which rows are dead all the same; None where no trigger below may change them."""
+        if not may_touch(levels, self.selection.table):
+            return None
+        return self.selection.dead if self.again is None else self.again(connection)
 
     def lock_one(self, connection: Connection, batch: Stretch) -> Rows:
         """The one row of the batch, locked; none where it is not dead any more."""
@@ -141,7 +149,9 @@ class GuardedLane(Lane):
             self._shift.hold_on(connection)
             doomed = self._guard.doomed(connection, batch)
             removal = Removal.on(connection, self._shift.label)
-            rows = removal.remove(doomed.rows, doomed.levels) if doomed.rows.addresses else 0
+            rows = 0
+            if doomed.rows.addresses:
+                rows = removal.remove(doomed.rows, doomed.levels, still=doomed.still)
             if self._guard.again is None:  # else another bound than that of the batch may have spared a row
                 must_stay_gone(connection, batch, has_locks=self._guard.has_locks)
             self._remember(connection, batch.end)

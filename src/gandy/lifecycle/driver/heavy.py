@@ -70,7 +70,9 @@ def _may_keep_rows(table: TableFacts, children: Sequence[Child]) -> bool:
         return True
     if any(child.restorers for child in children):
         return True
-    going = (child for child in children if child.mode is not ChildMode.SET_NULL)
+    going = [child for child in children if child.mode is not ChildMode.SET_NULL]
+    if any(child.table.standing.delete_triggers for child in going):  # one may bring the row back to life
+        return True
     return any(_may_keep_rows(child.table, child.children) for child in going)
 
 
@@ -185,7 +187,7 @@ class HeavyLane:
         try:
             with _savepoint(connection):
                 if does_fit:
-                    rows = removal.remove(row, part.levels)
+                    rows = removal.remove(row, part.levels, still=self._guard.still(connection, part.levels))
                     return replace(passed, rows=rows, counts=removal.gone)
                 along = _remove_part(removal, part)
         except (DBAPIError, RowKeptError) as error:

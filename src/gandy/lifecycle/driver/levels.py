@@ -24,10 +24,12 @@ from sqlalchemy import (
 
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
-from gandy.lifecycle.selection.statements import readable
+from gandy.lifecycle.selection.statements import equal, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlalchemy import ColumnElement
 
     from gandy.lifecycle.database.facts import TableFacts, TableName
     from gandy.lifecycle.selection.statements import Values
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 KEPT = "a trigger keeps a"
 _KEPT = KEPT + " row of {table} that was deleted, without an error; it fires: {triggers}"
 _AGAIN = KEPT + " row of {table}: it is inserted again when it is deleted; it fires: {triggers}"
+_TOUCHED = KEPT + " row of {table}: it is changed when rows that refer to it go; there fires: {triggers}"
 _UNCUT = (
     KEPT + " reference of {table} ({columns}) that was set to NULL, without an error; it fires: {triggers}"
 )
@@ -75,6 +78,11 @@ class RowKeptError(Exception):
         """A row is there again after it went."""
         triggers = ", ".join(trigger.name for trigger in table.standing.delete_triggers)
         return cls(_AGAIN.format(table=table.name, triggers=triggers))
+
+    @classmethod
+    def touched(cls, rows: Rows, levels: Sequence[Level]) -> RowKeptError:
+        """One of these rows came back to life while what hangs on it went."""
+        return cls(_TOUCHED.format(table=rows.table.name, triggers=", ".join(sorted(_fired(levels)))))
 
     @classmethod
     def of_reference(cls, child: Child) -> RowKeptError:
@@ -201,12 +209,22 @@ class Removal:
         """Nothing has gone yet."""
         return cls(connection, label, Counter(), set(), {}, {})
 
-    def remove(self, parents: Rows, levels: Sequence[Level]) -> int:
-        """Settle all that hangs on the parents, then delete them; how many of the parents went."""
+    def remove(
+        self, parents: Rows, levels: Sequence[Level], *, still: ColumnElement[bool] | None = None
+    ) -> int:
+        """Settle all that hangs on the parents, then delete them; how many of the parents went.
+
+        Where a trigger of what hangs on them may change them, `still` says which are dead all the same.
+        """
         self.seen |= {(parents.table.name, address) for address in parents.addresses}
+        keys = {} if still is None else self._keys_of(parents)
         for level in cut_last(levels):
             self._settle(parents, level)
-        rows = self._delete(parents)
+        rows = self._delete(parents, still)
+        if rows < len(parents) and still is not None:
+            rows += self._delete_moved(parents, keys, still)
+            if rows < len(parents) and not parents.table.may_keep_rows:
+                raise RowKeptError.touched(parents, levels)
         if rows < len(parents) and parents.table.may_keep_rows:
             raise RowKeptError.of(parents)
         for level in levels:
@@ -257,9 +275,32 @@ class Removal:
             case _:
                 assert_never(level.child.mode)
 
-    def _delete(self, rows: Rows) -> int:
+    def _delete(self, rows: Rows, still: ColumnElement[bool] | None = None) -> int:
         parts = self.where_now(rows).parts()
-        return sum(self.connection.execute(delete_rows(part)).rowcount for part in parts)
+        dead = true() if still is None else still
+        return sum(self.connection.execute(delete_rows(part).where(dead)).rowcount for part in parts)
+
+    def _keys_of(self, rows: Rows) -> dict[Values, Values]:
+        """What tells the rows, by their addresses; an update gives a row another one on PostgreSQL."""
+        if not rows.has_locks:
+            return {}
+        clause, key = rows.table.clause, _key_of(rows.table)
+        width = len(rows.columns())
+        return {
+            tuple(row[:width]): tuple(row[width:])
+            for part in self.where_now(rows).parts()
+            for row in self.connection.execute(
+                select(*part.columns(), *readable(key)).where(part.are(clause))
+            )
+        }
+
+    def _delete_moved(self, rows: Rows, keys: Mapping[Values, Values], still: ColumnElement[bool]) -> int:
+        """Delete those that are dead all the same, one by one; what is gone already is not found."""
+        clause, key = rows.table.clause, _key_of(rows.table)
+        return sum(
+            self.connection.execute(delete(clause).where(equal(key, values), still)).rowcount
+            for values in keys.values()
+        )
 
     def _let_go(self, child: Child, parents: Rows) -> None:
         """Cut references; a row that goes itself may be among them, and is found again by its new address."""
@@ -292,6 +333,32 @@ class Removal:
         reached = {(rows.table.name, address) for address in rows.addresses} - self.seen
         self.seen |= reached
         self.gone[self.label(rows.table.name)] += min(len(reached), most)
+
+
+def may_touch(levels: Sequence[Level], table: TableFacts) -> bool:
+    """Whether a trigger of what hangs on rows of the table may change them while it goes.
+
+    Rows that hang on others of their own table may be gone already, and tell nothing.
+    """
+    return any(_fired(levels)) and not any(table.name == name for name in _tables(levels))
+
+
+def _fired(levels: Sequence[Level]) -> set[str]:
+    """What fires when the rows of these levels go or let go."""
+    fired = {str(trigger) for level in levels for trigger in level.child.restorers}
+    for level in levels:
+        if level.child.mode is not ChildMode.SET_NULL:
+            fired |= {str(trigger) for trigger in level.rows.table.standing.delete_triggers}
+            fired |= _fired(level.below)
+    return fired
+
+
+def _tables(levels: Sequence[Level]) -> set[TableName]:
+    return {level.rows.table.name for level in levels}.union(*(_tables(level.below) for level in levels))
+
+
+def _key_of(table: TableFacts) -> Columns:
+    return tuple(table.clause.c[column.name] for column in table.key)
 
 
 def may_keep_references(levels: Sequence[Level]) -> bool:

@@ -53,6 +53,12 @@ class PartitionSweep:
         with self.shift.session.reading() as connection:
             return dead_partitions(connection, self.shift.session.dialect, self.walk, now=self.shift.now)
 
+    def _is_still_dead(self, connection: Connection, partition: Partition) -> bool:
+        """Whether the locked partition is the one that was found, with the same bound."""
+        dialect = self.shift.session.dialect
+        dead = dead_partitions(connection, dialect, self.walk, now=self.shift.now)
+        return any(replace(each, rows=partition.rows) == partition for each in dead)
+
     def _drop(self, partition: Partition, outcome: RuleOutcome) -> RuleOutcome:
         started = time.perf_counter()
         try:
@@ -63,6 +69,8 @@ class PartitionSweep:
                 dialect = self.shift.session.dialect
                 dialect.lock_partition(connection, self.walk.table.name, partition.name)
                 self.shift.hold_on(connection)  # what was made meanwhile
+                if not self._is_still_dead(connection, partition):  # the name may be that of another one
+                    return replace(outcome, ending=Ending.CONTENDED, passed_over=outcome.passed_over + 1)
                 if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile
                     return outcome
                 rows = rows_in(connection, self.walk, partition, dialect=dialect)

@@ -104,6 +104,7 @@ class PipelinedLane(Lane):
         self._shift = shift
         self._ties = ties
         self._of_a_list: Prepared | None = None
+        self._empty_at: tuple[Values | None] | None = None
         self._table = selection.table
         self._mine = shift.label(selection.table.name)
         connection = shift.session.connection
@@ -132,6 +133,9 @@ class PipelinedLane(Lane):
         if not rows:  # every row of it came back to life, the lease is lost, or the grounds have changed
             with self._shift.session.batch(self._shift.patience) as connection:
                 self._shift.hold_on(connection)
+            if self._empty_at != (after,):  # what had changed may be as it was: the batch is tried once more
+                self._empty_at = (after,)
+                return Advanced(after, is_full=True, rows=0, counts={}, is_past=False)
         if listed is not None:
             self._ties.settled(listed, rows)
         return Advanced(batch.end, batch.is_full, rows, {self._mine: rows})

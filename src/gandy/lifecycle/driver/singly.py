@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, func, literal_column, select
+from sqlalchemy import Connection, Select, and_, bindparam, delete, func, literal_column, select, true
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.tables import ChildMode
@@ -125,8 +125,9 @@ class _OneByOne:
     def _steps(self) -> Iterator[_Step]:
         for level in cut_last(self.doomed.levels):
             yield from _settling(level, self._root)
-        table = self.doomed.rows.table
-        yield _Step(delete(table.clause).where(self._is_the_row(table.clause)), table.name)
+        table, still = self.doomed.rows.table, self.doomed.still
+        dead = true() if still is None else still
+        yield _Step(delete(table.clause).where(self._is_the_row(table.clause), dead), table.name)
 
     def _root(self, child: Child) -> Select[Any]:
         alias = self.doomed.rows.table.clause.alias()
@@ -171,7 +172,7 @@ DECLARE
     gandy_table oid;
     gandy_row tid;
     gandy_place integer := -1;
-    gandy_tally bigint[] := array_fill(0::bigint, ARRAY[{counters}]);
+    gandy_tally bigint[] := pg_catalog.array_fill(0::bigint, ARRAY[{counters}]);
     gandy_part bigint[];
     gandy_count bigint;
     gandy_refused jsonb := '[]';
@@ -183,14 +184,15 @@ BEGIN
 {steps}
             gandy_tally := gandy_part;
         EXCEPTION WHEN OTHERS THEN
-            IF left(SQLSTATE, 2) = ANY ({not_of_a_row}::text[]) THEN
+            IF pg_catalog.left(SQLSTATE, 2) = ANY ({not_of_a_row}::text[]) THEN
                 RAISE;
             END IF;
-            gandy_refused := gandy_refused || jsonb_build_array(jsonb_build_array(gandy_place, SQLERRM));
+            gandy_refused := gandy_refused || pg_catalog.jsonb_build_array(
+                pg_catalog.jsonb_build_array(gandy_place, SQLERRM));
         END;
     END LOOP;
-    PERFORM set_config('gandy.refused', gandy_refused::text, true);
-    PERFORM set_config('gandy.tally', array_to_json(gandy_tally)::text, true);
+    PERFORM pg_catalog.set_config('gandy.refused', gandy_refused::text, true);
+    PERFORM pg_catalog.set_config('gandy.tally', pg_catalog.array_to_json(gandy_tally)::text, true);
 END
 """
 _STEP = """            {statement};

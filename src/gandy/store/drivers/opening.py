@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
+from gandy.errors import DatabaseUnreachableError, NoRolesError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.driving import drive
+from gandy.store.drivers.grants import find_grants
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, apply_pending, read_state
 from gandy.store.drivers.postgres import PostgresDatabase
 from gandy.store.drivers.postgres_binding import run_step, sql
@@ -21,10 +23,12 @@ from gandy.store.drivers.urls import dialect_of, sqlite_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
     from gandy.store.drivers.database import Database
+    from gandy.store.drivers.grants import Grants
     from gandy.store.statements import Rows, Step
 
 T = TypeVar("T")
@@ -50,10 +54,24 @@ def migrate(url: str) -> MigrationResult:
 def schema_state(url: str) -> SchemaState:
     """Ask how far a database has come; nothing is written."""
     if dialect_of(url) == "sqlite":
-        if not sqlite_path(url).exists():
+        if not _is_there(sqlite_path(url)):
             return SchemaState(0, 0)
         return _on_sqlite(url, lambda connection: sqlite.run_on(connection, read_state()))
     return _on_postgres(url, lambda connection: drive(read_state(), _executor(connection)))
+
+
+def grants_for(url: str, role: str) -> Grants:
+    """Write what a role has to be granted on a PostgreSQL database; nothing is granted."""
+    if dialect_of(url) == "sqlite":
+        raise NoRolesError(mask_url(url))
+    return _on_postgres(url, lambda connection: drive(find_grants(role), _executor(connection)))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise DatabaseUnreachableError(f"sqlite:///{path}", str(error.strerror)) from error
 
 
 def _on_sqlite(url: str, work: Callable[[sqlite.Connection], T]) -> T:
@@ -67,7 +85,9 @@ def _on_postgres(url: str, work: Callable[[Link], T]) -> T:
     with (
         translated(mask_url(url)),
         psycopg.connect(url, connect_timeout=_CONNECT_SECONDS, **options) as connection,
+        connection.transaction(),
     ):
+        connection.execute(sql("pin_names"))
         return work(connection)
 
 
@@ -75,9 +95,8 @@ def _apply_on_postgres(connection: Link) -> MigrationResult:
     def apply_script(script: str) -> None:
         connection.execute(script.encode())
 
-    with connection.transaction():
-        connection.execute(sql("lock_migrations"))
-        return drive(apply_pending("postgres", apply_script), _executor(connection))
+    connection.execute(sql("lock_migrations"))
+    return drive(apply_pending("postgres", apply_script), _executor(connection))
 
 
 def _executor(connection: Link) -> Callable[[Step], Rows]:

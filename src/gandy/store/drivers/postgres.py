@@ -67,7 +67,7 @@ class PostgresDatabase:
         """Connect and verify the schema; nothing is written."""
         with translated(self.address):
             async with await self.connect() as connection:
-                verify(await PostgresTransaction(connection, self).run(read_state()), self.dialect)
+                verify(await PostgresCommands(connection, self).run(read_state()), self.dialect)
             await self._pool.open()
 
     async def close(self) -> None:
@@ -216,7 +216,8 @@ class PostgresTransaction:
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""
-        return await drive_async(operation, self._execute)
+        with translated(self._database.address):  # a train keeps its failure past the end of the transaction
+            return await drive_async(operation, self._execute)
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
@@ -251,6 +252,14 @@ class PostgresTransaction:
 
 class PostgresCommands(PostgresTransaction):
     """A connection in no transaction: every statement is committed by itself."""
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Run an operation; behind a pooler in a transaction, which alone can hold what it relies on."""
+        if not self._database.pooler.is_found:
+            return await super().run(operation)
+        async with self._connection.transaction():
+            await self._database.begin(self._connection)
+            return await super().run(operation)
 
     async def execute(self, command: str) -> None:
         """Run a command that one of the package's own statements has written."""

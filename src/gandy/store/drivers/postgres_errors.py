@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import PoolTimeout
 
 from gandy.errors import (
@@ -17,6 +18,7 @@ from gandy.errors import (
     RowBusyError,
     RowConflictError,
 )
+from gandy.store.drivers.grants import advice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,6 +57,8 @@ _ITEMS_OWN: Final = (
     psycopg.NotSupportedError,
     psycopg.ProgrammingError,
 )
+_QUOTES: Final = "\"'«»„“”"
+_NO_PRIVILEGE: Final = "42501"
 _HANGING_UP: Final = ("FATAL", "PANIC")
 #: What the driver raises by itself before anything is sent, where the value is to blame.
 _BINDING: Final = (UnicodeEncodeError, OverflowError)
@@ -127,5 +131,17 @@ def _make(kind: type[GandyError], error: psycopg.Error, address: str) -> GandyEr
         return refused(error)
     if kind is DatabaseUnreachableError:
         return DatabaseUnreachableError(address, first_line(error))
+    if error.sqlstate == _NO_PRIVILEGE:
+        return DatabaseRefusedError(first_line(error), _what_to_grant(first_line(error), address))
     make: Callable[[str], GandyError] = kind
     return make(first_line(error))
+
+
+def _what_to_grant(said: str, address: str) -> str:
+    """Find the object that PostgreSQL names last, in any language; it does not say which privilege."""
+    object_name = said.rpartition(" ")[2].strip(_QUOTES).rpartition(".")[2]
+    try:
+        role = conninfo_to_dict(address).get("user")
+    except psycopg.ProgrammingError:
+        role = None
+    return advice(object_name, None if role is None else str(role))

@@ -1,39 +1,34 @@
-"""Database URLs: which database, where, and how to show it."""
+"""Database URLs of Gandy's own tables: which database, and where its file is."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
 
 from gandy.errors import DatabaseUrlError
-from gandy.settings import mask_url
+from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
     from gandy.store.statements import Dialect
 
-_POSTGRES = frozenset({"postgresql", "postgres"})
-
 
 def dialect_of(url: str) -> Dialect:
     """Tell which database a URL means."""
-    scheme = urlsplit(url).scheme
-    if scheme in _POSTGRES:
-        return "postgres"
-    if scheme == "sqlite":
-        return "sqlite"
-    raise DatabaseUrlError(mask_url(url), f"{scheme or 'no'} scheme is not supported")
+    found = read_url(url)
+    if found.driver is not None:
+        raise DatabaseUrlError(found.shown, f"leave out +{found.driver}: Gandy brings its own driver")
+    return found.kind
 
 
 def sqlite_path(url: str) -> Path:
     """Find the file of a SQLite URL: three slashes for a relative path, four for an absolute one."""
-    rest = url.removeprefix("sqlite://")
-    if not rest.startswith("/") or rest in {"/", "//"} or rest == "/:memory:":
-        raise DatabaseUrlError(url, "a SQLite database needs a file, shared by every connection")
-    return Path(unquote(rest.removeprefix("/")))
+    found = read_url(url)
+    if found.kind != "sqlite" or not found.database or found.database in {"/", ":memory:"}:
+        raise DatabaseUrlError(found.shown, "a SQLite database needs a file, shared by every connection")
+    return Path(found.database)
 
 
 def identity_of(url: str) -> str:

@@ -2,7 +2,25 @@
 -- Gandy's tables. The manifest row is the lock and the cursor; history is only history:
 -- nothing that decides whether something runs may depend on a row that cleanup deletes.
 
-CREATE SCHEMA IF NOT EXISTS gandy;
+-- A role that owns the schema need not be allowed to make one. The schema of a stranger is refused: its owner could put
+-- other objects in the place of these.
+DO $$
+DECLARE
+    stranger text;
+BEGIN
+    IF to_regnamespace('gandy') IS NULL THEN
+        CREATE SCHEMA gandy;
+    END IF;
+    SELECT o.rolname INTO stranger
+    FROM pg_namespace n JOIN pg_roles o ON o.oid = n.nspowner JOIN pg_roles me ON me.rolname = current_user
+    JOIN pg_database d ON d.datname = current_database()
+    WHERE n.nspname = 'gandy' AND NOT o.rolsuper AND o.oid <> me.oid AND o.oid <> d.datdba
+      AND (me.rolsuper OR NOT pg_has_role(me.oid, o.oid, 'MEMBER'));
+    IF stranger IS NOT NULL THEN
+        RAISE EXCEPTION 'schema gandy belongs to %: migrate as that role, or run: ALTER SCHEMA gandy OWNER TO %',
+            quote_ident(stranger), quote_ident(current_user) USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END $$;
 
 -- The one clock. A test moves it with the session setting gandy.now.
 CREATE FUNCTION gandy.now() RETURNS timestamptz

@@ -1,7 +1,7 @@
 -- name: ensure_groups
 -- Finds or makes groups by name; the ids never change.
 WITH wanted AS MATERIALIZED (
-    SELECT DISTINCT name FROM unnest(%(name)s::text[]) AS w(name)
+    SELECT DISTINCT name FROM pg_catalog.unnest(%(name)s::text[]) AS w(name)
 ), found AS MATERIALIZED (
     SELECT g.id, g.name, g.priority FROM wanted JOIN gandy.manifest_group g ON g.owner = %(owner)s AND g.name = wanted.name
 ), made AS (

@@ -4,7 +4,7 @@ SELECT since, until, (gandy.now() AT TIME ZONE 'UTC')::date AS today FROM gandy.
 
 -- name: set_session_clock
 -- A test moves the clock of a connection that is in no transaction.
-SELECT set_config('gandy.now', %(now)s, false);
+SELECT pg_catalog.set_config('gandy.now', %(now)s, false);
 
 -- name: give_way_always
 -- Changes of the layout lose to work, too.

@@ -2,19 +2,20 @@
 -- A key is free, or its time is over: either way it is taken in this one statement.
 -- Only a key whose time is over is locked. A caller's transaction may stay open for long, and must not keep a claim or an end
 -- of the job that holds the key waiting; ON CONFLICT DO UPDATE would lock the row even where its condition is false.
+-- Its search_path stays the caller's: functions have their schema.
 WITH over AS MATERIALIZED (
     SELECT k.key FROM gandy.unique_key k
     WHERE k.owner = %(owner)s AND k.key = ANY(%(key)s::text[]) AND k.expires_at <= gandy.now() ORDER BY k.key FOR UPDATE
 ), renewed AS (
-    UPDATE gandy.unique_key k SET holder_id = nextval('gandy.attempt_id'), held_until = %(held_until)s,
-        expires_at = gandy.now() + make_interval(secs => %(keep_seconds)s::float8)
+    UPDATE gandy.unique_key k SET holder_id = pg_catalog.nextval('gandy.attempt_id'), held_until = %(held_until)s,
+        expires_at = gandy.now() + pg_catalog.make_interval(secs => %(keep_seconds)s::float8)
     FROM over WHERE k.owner = %(owner)s AND k.key = over.key
     RETURNING k.key, k.holder_id
 ), made AS (
     INSERT INTO gandy.unique_key (owner, key, holder_id, held_until, expires_at)
-    SELECT %(owner)s, w.key, nextval('gandy.attempt_id'), %(held_until)s,
-           gandy.now() + make_interval(secs => %(keep_seconds)s::float8)
-    FROM unnest(%(key)s::text[]) AS w(key) WHERE w.key NOT IN (SELECT key FROM over) ORDER BY w.key
+    SELECT %(owner)s, w.key, pg_catalog.nextval('gandy.attempt_id'), %(held_until)s,
+           gandy.now() + pg_catalog.make_interval(secs => %(keep_seconds)s::float8)
+    FROM pg_catalog.unnest(%(key)s::text[]) AS w(key) WHERE w.key NOT IN (SELECT key FROM over) ORDER BY w.key
     ON CONFLICT (owner, key) DO NOTHING
     RETURNING key, holder_id
 )

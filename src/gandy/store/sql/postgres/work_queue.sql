@@ -1,16 +1,17 @@
 -- name: queue_work
 -- Ad-hoc entries, as a set; one that lies in the future waits behind its gate. Whoever waits for work is told with it.
--- Nothing comes back where the group has no row yet.
-WITH told AS MATERIALIZED (SELECT pg_notify('gandy', %(wake)s)), queued AS (
+-- Nothing comes back where the group has no row yet. It may run on a caller's connection, whose search_path stays: functions
+-- have their schema, and operands exactly the types of PostgreSQL's own operator.
+WITH told AS MATERIALIZED (SELECT pg_catalog.pg_notify('gandy', %(wake)s)), queued AS (
     INSERT INTO gandy.work_queue (
         id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
         max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
-    SELECT coalesce(w.id, nextval('gandy.attempt_id')), %(owner)s, %(train_name)s, w.input::json, %(input_type_name)s,
+    SELECT coalesce(w.id, pg_catalog.nextval('gandy.attempt_id')), %(owner)s, %(train_name)s, w.input::json, %(input_type_name)s,
            g.id, coalesce(%(priority)s::smallint, g.priority), 'ad_hoc',
-           CASE WHEN %(delay_seconds)s::float8 > 0 THEN 'time' ELSE 'open' END, t.at, t.at,
+           CASE WHEN %(delay_seconds)s::float8 > 0::float8 THEN 'time' ELSE 'open' END, t.at, t.at,
            %(max_retries)s, %(is_retried)s, %(retry_delay_seconds)s, %(timeout_seconds)s, w.unique_key, t.now
     FROM unnest(%(id)s::bigint[], %(input)s::text[], %(unique_key)s::text[]) AS w(id, input, unique_key),
-         (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t,
+         (SELECT gandy.now() AS now, gandy.now() + pg_catalog.make_interval(secs => %(delay_seconds)s::float8) AS at) t,
          gandy.manifest_group g
     WHERE g.owner = %(owner)s AND g.name = %(group)s
     RETURNING id
