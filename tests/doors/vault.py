@@ -125,7 +125,7 @@ async def guarded(order: Order, run: Run) -> Reply:
     run.progress(1, 2)
     if order.mood == "ill":
         try:
-            _ = {}[phrase]
+            _ = dict[str, str]()[phrase]
         except KeyError as error:
             logging.getLogger("vault").exception("no %s", inner)
             raise ValueError(f"{plain} does not open it: {order.many[0].get_secret_value()!r}") from error

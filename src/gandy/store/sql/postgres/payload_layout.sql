@@ -1,11 +1,9 @@
 -- name: record_layouts
--- One row for each layout; what is there already is not locked.
+-- One row for each layout; what is there already is not locked. Sent on a caller's connection, too.
 INSERT INTO gandy.payload_layout (owner, train_name, digest, input_layout, output_layout)
-SELECT %(owner)s, w.train_name, w.digest, w.input_layout, w.output_layout
+SELECT %(owner)s::text, w.train_name, w.digest, w.input_layout, w.output_layout
 FROM unnest(%(train_name)s::text[], %(digest)s::text[], %(input_layout)s::text[], %(output_layout)s::text[])
     AS w(train_name, digest, input_layout, output_layout)
-WHERE NOT EXISTS (SELECT 1 FROM gandy.payload_layout l
-                  WHERE l.owner = %(owner)s AND l.train_name = w.train_name AND l.digest = w.digest)
 ORDER BY w.train_name, w.digest
 ON CONFLICT (owner, train_name, digest) DO NOTHING;
 
