@@ -11,6 +11,7 @@ from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
+from gandy.store.layouts import takes_writers
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
@@ -241,7 +242,7 @@ class AsyncFace(Declaring):
             database = open_app.database
             return await (database.run_apart if asked.is_one_statement else database.run)(asked.operation())
         dialect = dialect_of(self.settings.database.url)
-        if self._open is not None and dialect == "postgres":  # the caller's transaction may be rolled back
+        if self._open is not None and takes_writers(dialect):  # the caller's transaction may be rolled back
             await self._require("app.enqueue()").layouts.record([asked.definition])
         is_recorded = self._open is not None and self._open.layouts.has(asked.definition)
         borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)

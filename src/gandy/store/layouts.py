@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.model.layout import Layout
-    from gandy.store.statements import Operation
+    from gandy.store.statements import Dialect, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class PayloadLayouts:
 
     input: Layouts
     output: Layouts
+
+
+def takes_writers(dialect: Dialect) -> bool:
+    """Tell whether others can write while a caller's transaction is open."""
+    return dialect == "postgres"
 
 
 def record_layouts(owner: str, layouts: Sequence[TrainLayout]) -> Operation[None]:
