@@ -118,7 +118,7 @@ async def test_an_enqueue_costs_no_further_statement_once_the_layout_is_recorded
 
 @pytest.mark.parametrize("key", ["passPhrase", "aliased"])
 def test_every_name_of_a_field_is_known(key: str) -> None:
-    codec = PayloadCodec(Order, train="guarded", part="input")
+    codec: PayloadCodec[Order] = PayloadCodec(Order, train="guarded", part="input")
     sent = {**stored_order("well"), "unheard": {"of": PIN}}
     sent[key] = sent.pop("aliased")
 
