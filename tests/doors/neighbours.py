@@ -170,6 +170,16 @@ def rows(url: str, query: str, *parameters: object) -> list[Row]:
         return read(query, *parameters)
 
 
+def write(url: str, command: str) -> None:
+    """Write past Gandy."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30)) as file, file:
+            file.execute(command)
+        return
+    with psycopg.connect(url, options="-c search_path=gandy") as link:
+        link.execute(command.encode())
+
+
 @contextmanager
 def _reading(url: str) -> Iterator[Callable[..., list[Row]]]:
     if url.startswith("sqlite"):

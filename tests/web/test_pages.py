@@ -211,11 +211,11 @@ async def test_a_change_that_does_not_fit_says_why_and_changes_nothing(
     assert (await client.get("/api/v1/manifests/nightly")).json()["overrides"] == {}
 
 
-async def test_a_secret_is_never_filled_into_a_form(client: httpx.AsyncClient) -> None:
+async def test_a_mask_is_filled_into_a_form_in_place_of_a_secret(client: httpx.AsyncClient) -> None:
     (run,) = (await client.get("/api/v1/runs?train=log_in")).json()["items"]
     page = (await client.get(f"/runs/{run['id']}")).text
 
-    assert '<input type="password" name="field:password" value=""' in page
+    assert '<input type="password" name="field:password" value="**********"' in page
 
 
 async def test_a_job_is_queued_from_a_train_s_form(client: httpx.AsyncClient) -> None:

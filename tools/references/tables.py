@@ -36,6 +36,8 @@ _ABOUT: Final = {
     "unique_key": "Which job holds a key, and until when.",
     "audit": "Who did what, from which face.",
     "service_state": "What services remember between cycles.",
+    "payload_layout": "Which parts of inputs and outputs are secret: a row for each layout of a train's "
+    "payloads.",
     "web_key": "Sessions of the dashboard and one-time codes. Grant it to the roles that serve the dashboard "
     "and to no other.",
 }

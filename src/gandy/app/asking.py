@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gandy.app.job import Job
 from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value, split_arguments
+from gandy.desk.layouts import layout_of_train
 from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.settings.bounds import BOUNDS, check
+from gandy.store.layouts import record_layouts
 from gandy.store.queueing import enqueue, is_one_statement
 from gandy.store.seeding import add_manifest
 from gandy.store.triggers import lock_manifest, remove_manifest, trigger
@@ -65,6 +67,7 @@ class Asking:
         declaration = declare(
             external_id, definition, follows or schedule, input=value, options=_schedule_options(options)
         )
+        yield from record_layouts(self._owner, [layout_of_train(definition)])
         yield from add_manifest(self._owner, declaration)
 
     def trigger(self, external_id: str, *, delay: timedelta | None, value: object) -> Operation[Job[Any]]:
@@ -75,6 +78,8 @@ class Asking:
         manifest = yield from lock_manifest(external_id, owner=self._owner)
         definition = self._registry.get(manifest.train)
         text = None if isinstance(value, NotGiven) else definition.input.encode(value)
+        if text is not None:
+            yield from record_layouts(self._owner, [layout_of_train(definition)])
         triggered = yield from trigger(external_id, owner=self._owner, delay=delay, input_json=text)
         return Job(
             triggered.id,
@@ -99,7 +104,7 @@ class Asked:
     """One enqueue, ready to be written on whatever connection."""
 
     def __init__(self, definition: Definition, request: EnqueueRequest, read: ReadJob) -> None:
-        self._definition = definition
+        self.definition = definition
         self._request = request
         self._read = read
 
@@ -108,17 +113,19 @@ class Asked:
         """Whether it needs no transaction: all or nothing is then the statement's own."""
         return is_one_statement(self._request)
 
-    def operation(self) -> Operation[list[Job[Any]]]:
-        """Write the entries and hand out their jobs."""
+    def operation(self, *, is_recorded: bool = True) -> Operation[list[Job[Any]]]:
+        """Write the entries and hand out their jobs; first where their secrets are, unless that is known."""
         if not self._request.inputs:
             return []
+        if not is_recorded:
+            yield from record_layouts(self._request.owner, [layout_of_train(self.definition)])
         enqueued: Enqueued = yield from enqueue(self._request)
         return [
             Job(
                 job_id,
-                train=self._definition.name,
+                train=self.definition.name,
                 read=self._read,
-                output=self._definition.output,
+                output=self.definition.output,
                 is_new=job_id not in enqueued.existing,
             )
             for job_id in enqueued.ids

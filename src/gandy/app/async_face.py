@@ -11,6 +11,7 @@ from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
+from gandy.store.layouts import takes_writers
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
 
@@ -235,13 +236,17 @@ class AsyncFace(Declaring):
         await self._require("app.remove_schedule()").database.run(operation)
 
     async def _write(self, asked: Asked, connection: object) -> list[Job[Any]]:
-        operation = asked.operation()
         if connection is None:
-            database = self._require("app.enqueue()").database
-            return await (database.run_apart if asked.is_one_statement else database.run)(operation)
+            open_app = self._require("app.enqueue()")
+            await open_app.layouts.record([asked.definition])
+            database = open_app.database
+            return await (database.run_apart if asked.is_one_statement else database.run)(asked.operation())
         dialect = dialect_of(self.settings.database.url)
+        if self._open is not None and takes_writers(dialect):  # the caller's transaction may be rolled back
+            await self._require("app.enqueue()").layouts.record([asked.definition])
+        is_recorded = self._open is not None and self._open.layouts.has(asked.definition)
         borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
-        return await borrowed.run_async(operation)
+        return await borrowed.run_async(asked.operation(is_recorded=is_recorded))
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
         return await self._require("job.result()").database.read(operation)

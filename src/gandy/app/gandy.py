@@ -153,7 +153,9 @@ class Gandy(AsyncFace):
 
     async def seed(self) -> SeedResult:
         """Write what is declared, as the manifest-manager service does at its start."""
-        return await seed_halved(self._require("app.seed()").database, self.declarations)
+        open_app = self._require("app.seed()")
+        await open_app.layouts.record(self.registry)
+        return await seed_halved(open_app.database, self.declarations)
 
     async def tick(self, service: str) -> Ticked:
         """Run exactly one cycle of a service, and say what it did."""

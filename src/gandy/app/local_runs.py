@@ -59,6 +59,7 @@ class LocalRuns:
     async def run(self, train: AnyTrain, value: object) -> object:
         """Run to the end; return the output or raise what a junction raised."""
         leaving: list[bool] = []
+        await self._app.layouts.record([train])
         with self._lease.claiming():
             claimed, worker_id = await self._start(train, value)
             running, ending = self._begin(claimed, worker_id, value=value, is_leaving=lambda: bool(leaving))
@@ -74,6 +75,7 @@ class LocalRuns:
     async def run_delivered(self, run_id: int) -> bool:
         """Take up a run that a submitter brought here; False where it was taken up before."""
         span = self._app.settings.manifest_manager.default_timeout.total_seconds()
+        await self._app.layouts.record(self._app.registry)
         with self._lease.claiming():
             while True:
                 worker_id = await self._lease.hold()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gandy.train.inside.log import RunLogHandler
+from gandy.train.inside.log import MaskingFactory, RunLogHandler
 from gandy.train.inside.run import running_now
 
 if TYPE_CHECKING:
@@ -34,5 +34,20 @@ def _hold(change: int) -> None:
         _holders += change
         if _holders:
             logging.getLogger().addHandler(_handler)
+            _mask_records()
         else:
             logging.getLogger().removeHandler(_handler)
+            _leave_records()
+
+
+def _mask_records() -> None:
+    """Mask secrets in records as they are made: other handlers write them to the process's own log."""
+    make = logging.getLogRecordFactory()
+    if not isinstance(make, MaskingFactory):
+        logging.setLogRecordFactory(MaskingFactory(running_now, make))
+
+
+def _leave_records() -> None:
+    make = logging.getLogRecordFactory()
+    if isinstance(make, MaskingFactory):  # else the application has put its own over it
+        logging.setLogRecordFactory(make.make)

@@ -10,6 +10,7 @@ from gandy.app.host import HostApp
 from gandy.app.local_runs import LocalRuns
 from gandy.app.log_capture import logs_kept_with_runs
 from gandy.app.place import find_place
+from gandy.desk.layouts import LayoutRecord
 from gandy.store.drivers.opening import open_database
 from gandy.train.engine import Engine
 
@@ -46,9 +47,11 @@ class OpenApp:
     contracts: tuple[Contract, ...] = ()
     clock: ManualClock | None = None
     submitter: Submitter | None = None  #: None: workers take runs from the database
+    layouts: LayoutRecord = field(init=False)
     runs: LocalRuns = field(init=False)
 
     def __post_init__(self) -> None:
+        self.layouts = LayoutRecord(self.database, self.name)
         self.runs = LocalRuns(self)
 
 

@@ -75,6 +75,7 @@ def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerServ
             events=app.events,
             wakeups=wakeups,
             hooks=app.hooks,
+            registry=app.registry,
         )
     )
 

@@ -8,7 +8,7 @@ import weakref
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
-from gandy.app.asking import Asking
+from gandy.app.asking import Asked, Asking
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.portal import Portal
 from gandy.store.drivers.borrowed import BorrowedConnection
@@ -144,7 +144,7 @@ class SyncGandy:
     ) -> SyncJob[Any]:
         """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
         asked = self._asking.enqueue(train, input, options)
-        return self._write(asked.operation(), options.get("connection"))[0]
+        return self._write(asked, options.get("connection"))[0]
 
     @overload
     def enqueue_many(
@@ -176,7 +176,7 @@ class SyncGandy:
     ) -> list[SyncJob[Any]]:
         """Queue a job for every input, all or none."""
         asked = self._asking.enqueue_many(train, list(inputs), options)
-        return self._write(asked.operation(), options.get("connection"))
+        return self._write(asked, options.get("connection"))
 
     @overload
     def run(self, train: AsyncTrainWithoutInput[Out]) -> Out: ...
@@ -283,13 +283,16 @@ class SyncGandy:
         portal = self.open()
         portal.call(portal.open_app.database.run(self._asking.remove_schedule(external_id)))
 
-    def _write(self, operation: Operation[list[Job[Any]]], connection: object) -> list[SyncJob[Any]]:
+    def _write(self, asked: Asked, connection: object) -> list[SyncJob[Any]]:
         if connection is None:
             portal = self.open()
-            jobs = portal.call(portal.open_app.database.run(operation))
+            portal.call(portal.open_app.layouts.record([asked.definition]))
+            jobs = portal.call(portal.open_app.database.run(asked.operation()))
         else:
             dialect = dialect_of(self._configuration.loaded.settings.database.url)
-            jobs = BorrowedConnection(connection, dialect, clock=self._configuration.clock).run(operation)
+            is_recorded = self._portal is not None and self._portal.open_app.layouts.has(asked.definition)
+            borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
+            jobs = borrowed.run(asked.operation(is_recorded=is_recorded))
         return [SyncJob(self, job) for job in jobs]
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:

@@ -8,8 +8,9 @@ from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.concerns import Count
+from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
-from gandy.desk.payloads import Json, check_input, shown_input
+from gandy.desk.payloads import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
 from gandy.settings.bounds import check
 from gandy.store.dead_letters import (
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from gandy.model.operator import Operator
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
+    from gandy.store.layouts import PayloadLayouts
     from gandy.store.letter_listing import LetterFilter
-    from gandy.store.statements import Row
+    from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 
 _AT_ONCE: Final = 500
@@ -57,7 +59,7 @@ class LetterSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterDetail:
-    """Everything that is kept of a dead letter; secrets in its input are masked where the train is known."""
+    """Everything that is kept of a dead letter; secrets in its input are masked."""
 
     id: int
     train: str
@@ -97,10 +99,7 @@ class DeadLetterDesk:
 
     async def show(self, letter_id: int) -> LetterDetail:
         """Show one letter."""
-        row = await self._database.read(load_letter(letter_id, self._owners))
-        if row is None:
-            raise DeadLetterNotFoundError(letter_id)
-        return self._detail(row)
+        return await self._database.read(self._show(letter_id))
 
     async def count_awaiting(self, wanted: LetterFilter) -> Count:
         """Count the letters that a walk over all of them would resolve."""
@@ -116,7 +115,8 @@ class DeadLetterDesk:
 
     async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
         """Run the jobs of letters once more, with their own input or an edited one."""
-        await self._check(ids, input_json)
+        if input_json is not None:
+            input_json = await self._database.run(self._edited(ids, input_json))
         total = RequeueResult()
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
@@ -169,33 +169,45 @@ class DeadLetterDesk:
             yield ids
             walk = replace(walk, after=ids[-1])
 
-    async def _check(self, ids: Sequence[int], input_json: str | None) -> None:
-        if input_json is not None:
-            letters = await self._database.read(read_letters(ids, self._owners))
-            for train in sorted({row.train for row in letters}):
-                check_input(self._registry, train, input_json)
+    def _edited(self, ids: Sequence[int], given: str) -> Operation[str]:
+        """Check an edited input; only one letter can say what the masks in it stand for."""
+        letters = yield from read_letters(ids, self._owners)
+        for owner, train in sorted({(row.owner, row.train) for row in letters}):
+            if len(ids) == 1:
+                letter = yield from load_letter(ids[0], self._owners)
+                stored = None if letter is None else letter.input
+                return (yield from edited_input(self._registry, owner, train, given=given, stored=stored))
+            yield from edited_input(self._registry, owner, train, given=given, stored=None)
+        return given
 
-    def _detail(self, row: Row) -> LetterDetail:
-        return LetterDetail(
-            id=row.id,
-            train=row.train,
-            manifest=row.manifest,
-            group=row.group_name,
-            owner=row.owner,
-            status=row.status,
-            reason=row.reason,
-            evidence=None if row.evidence is None else json.loads(row.evidence),
-            run_id=row.run_id,
-            input=shown_input(self._registry, row.train, row.input),
-            due_at=row.due_at,
-            attempt=row.attempt,
-            priority=row.priority,
-            dead_lettered_at=row.dead_lettered_at,
-            resolved_at=row.resolved_at,
-            resolved_by=row.resolved_by,
-            resolution_note=row.resolution_note,
-            retry_run_id=row.retry_run_id,
-        )
+    def _show(self, letter_id: int) -> Operation[LetterDetail]:
+        row = yield from load_letter(letter_id, self._owners)
+        if row is None:
+            raise DeadLetterNotFoundError(letter_id)
+        return _detail(row, (yield from layouts_for(self._registry, row.owner, row.train)))
+
+
+def _detail(row: Row, layouts: PayloadLayouts) -> LetterDetail:
+    return LetterDetail(
+        id=row.id,
+        train=row.train,
+        manifest=row.manifest,
+        group=row.group_name,
+        owner=row.owner,
+        status=row.status,
+        reason=row.reason,
+        evidence=None if row.evidence is None else json.loads(row.evidence),
+        run_id=row.run_id,
+        input=layouts.input.shown(row.input),
+        due_at=row.due_at,
+        attempt=row.attempt,
+        priority=row.priority,
+        dead_lettered_at=row.dead_lettered_at,
+        resolved_at=row.resolved_at,
+        resolved_by=row.resolved_by,
+        resolution_note=row.resolution_note,
+        retry_run_id=row.retry_run_id,
+    )
 
 
 def _summary(row: Row) -> LetterSummary:

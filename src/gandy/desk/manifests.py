@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.changes import ManifestChanges, override_values
+from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
-from gandy.desk.payloads import shown_input
+from gandy.desk.payloads import edited_input
 from gandy.desk.schedule_words import plain_cron, plain_interval
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import Deed, record_deed
@@ -21,6 +22,7 @@ from gandy.store.views import list_manifests_of, list_members, picture_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gandy.model.layout import Layouts
     from gandy.model.operator import Operator
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
@@ -124,7 +126,7 @@ class ManifestDesk:
 
     async def show(self, external_id: str) -> ManifestDetail:
         """Show one manifest."""
-        return self._detail(await self._database.read(picture_of(external_id, self._owners)))
+        return await self._database.read(self._show(external_id))
 
     async def trigger(
         self, external_id: str, *, delay: timedelta = timedelta(0), input_json: str | None = None
@@ -136,8 +138,11 @@ class ManifestDesk:
         def operation() -> Operation[Triggered]:
             owner = yield from owner_of_manifest(self._owners, external_id)
             manifest = yield from lock_manifest(external_id, owner=owner)
-            self._check_input(manifest.train, input_json)
-            triggered = yield from trigger(external_id, owner=owner, delay=delay, input_json=input_json)
+            text = input_json
+            if text is not None:
+                kept = {"given": text, "stored": manifest.properties}
+                text = yield from edited_input(self._registry, owner, manifest.train, **kept)
+            triggered = yield from trigger(external_id, owner=owner, delay=delay, input_json=text)
             deed = Deed(owner=owner, action="trigger manifest", subject=external_id, detail=detail)
             yield from record_deed(self._operator, deed)
             return triggered
@@ -147,9 +152,7 @@ class ManifestDesk:
     async def set(self, external_id: str, changes: ManifestChanges) -> ManifestDetail:
         """Set values over the declared ones; they win until they are cleared."""
         values = override_values(changes)
-        if changes.input_json is not None:
-            self._check_input((await self.show(external_id)).train, changes.input_json)
-        await self._override("set manifest", external_id, values)
+        await self._override("set manifest", external_id, values, input_json=changes.input_json)
         return await self.show(external_id)
 
     async def reset(self, external_id: str) -> ManifestDetail:
@@ -188,10 +191,17 @@ class ManifestDesk:
         values: Mapping[str, object] | None,
         *,
         reason: str | None = None,
+        input_json: str | None = None,
     ) -> None:
         def operation() -> Operation[None]:
             owner = yield from owner_of_manifest(self._owners, external_id)
-            yield from override_manifest(external_id, values, owner=owner, reason=reason)
+            edited = values
+            if input_json is not None:
+                row = (yield from picture_of(external_id, self._owners)).row
+                kept = {"given": input_json, "stored": row.properties}
+                text = yield from edited_input(self._registry, owner, row.name, **kept)
+                edited = {**(values or {}), "input": json.loads(text)}
+            yield from override_manifest(external_id, edited, owner=owner, reason=reason)
             # An input may hold a secret: that it was set is enough.
             shown = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
             detail = {**shown, **({"reason": reason} if reason else {})}
@@ -200,59 +210,58 @@ class ManifestDesk:
 
         await self._database.run(operation())
 
-    def _check_input(self, train: str, text: str | None) -> None:
-        if text is not None and self._registry is not None and train in self._registry:
-            self._registry.get(train).input.decode(text)
+    def _show(self, external_id: str) -> Operation[ManifestDetail]:
+        picture = yield from picture_of(external_id, self._owners)
+        layouts = yield from layouts_for(self._registry, picture.row.owner, picture.row.name)
+        return _detail(picture, layouts.input)
 
-    def _detail(self, picture: ManifestPicture) -> ManifestDetail:
-        row = picture.row
-        return ManifestDetail(
-            external_id=row.external_id,
-            train=row.name,
-            owner=row.owner,
-            origin=row.origin,
-            group=row.group_name,
-            batch=row.batch,
-            schedule=describe_schedule(row, row.parent),
-            state=describe_state(row, is_active=row.active_run_id is not None),
-            input=self._shown_input(row),
-            priority=row.priority,
-            max_retries=row.max_retries,
-            retry=row.is_retried,
-            retry_delay=_span(row.retry_delay_seconds),
-            timeout=as_timeout(row.timeout_seconds),
-            variance=as_span(row.variance_seconds),
-            exclusions=json.loads(row.exclusions),
-            misfire_policy=row.misfire_policy,
-            misfire_threshold=as_span(row.misfire_threshold_seconds),
-            keep_for=_span(row.keep_for_seconds),
-            keep_last=row.keep_last,
-            next_scheduled_run=row.next_scheduled_run,
-            last_successful_run=row.last_successful_run,
-            completed_at=row.completed_at,
-            failure_count=row.failure_count,
-            success_count=row.success_count,
-            active_run_id=row.active_run_id,
-            last_run_id=row.last_run_id,
-            waiting_entry_id=row.waiting_id,
-            dead_letter_id=row.letter_id,
-            parent=row.parent,
-            dependents=picture.dependents,
-            disabled_reason=row.disabled_reason,
-            orphaned_at=row.orphaned_at,
-            overrides=self._shown_overrides(row),
-        )
 
-    def _shown_input(self, row: Row) -> Json:
-        return shown_input(self._registry, row.name, row.properties)
+def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
+    row = picture.row
+    return ManifestDetail(
+        external_id=row.external_id,
+        train=row.name,
+        owner=row.owner,
+        origin=row.origin,
+        group=row.group_name,
+        batch=row.batch,
+        schedule=describe_schedule(row, row.parent),
+        state=describe_state(row, is_active=row.active_run_id is not None),
+        input=layouts.shown(row.properties),
+        priority=row.priority,
+        max_retries=row.max_retries,
+        retry=row.is_retried,
+        retry_delay=_span(row.retry_delay_seconds),
+        timeout=as_timeout(row.timeout_seconds),
+        variance=as_span(row.variance_seconds),
+        exclusions=json.loads(row.exclusions),
+        misfire_policy=row.misfire_policy,
+        misfire_threshold=as_span(row.misfire_threshold_seconds),
+        keep_for=_span(row.keep_for_seconds),
+        keep_last=row.keep_last,
+        next_scheduled_run=row.next_scheduled_run,
+        last_successful_run=row.last_successful_run,
+        completed_at=row.completed_at,
+        failure_count=row.failure_count,
+        success_count=row.success_count,
+        active_run_id=row.active_run_id,
+        last_run_id=row.last_run_id,
+        waiting_entry_id=row.waiting_id,
+        dead_letter_id=row.letter_id,
+        parent=row.parent,
+        dependents=picture.dependents,
+        disabled_reason=row.disabled_reason,
+        orphaned_at=row.orphaned_at,
+        overrides=_shown_overrides(row, layouts),
+    )
 
-    def _shown_overrides(self, row: Row) -> Json:
-        """Show what an operator set; an input may hold a secret here, too."""
-        overrides = json.loads(row.overrides)
-        if "input" not in overrides:
-            return overrides
-        masked = shown_input(self._registry, row.name, json.dumps(overrides["input"]))
-        return {**overrides, "input": masked}
+
+def _shown_overrides(row: Row, layouts: Layouts) -> Json:
+    """Show what an operator set; an input may hold a secret here, too."""
+    overrides = json.loads(row.overrides)
+    if "input" not in overrides:
+        return overrides
+    return {**overrides, "input": layouts.shown(json.dumps(overrides["input"]))}
 
 
 def describe_schedule(row: Row, parent: str | None = None) -> str:

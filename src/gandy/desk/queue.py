@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
+from gandy.desk.layouts import record_known
 from gandy.desk.listing import Listed
-from gandy.desk.payloads import check_input
+from gandy.desk.payloads import edited_input, with_stored_secrets
 from gandy.desk.requests import enqueue_request, input_left_out
+from gandy.model.layout import Layouts
 from gandy.store.audit import Deed, record_deed
 from gandy.store.entries import list_entries, queue_rerun
 from gandy.store.owners import single_owner
@@ -83,10 +85,17 @@ class QueueDesk:
         """Queue one job of a train that the application knows; no input: the train's default."""
         owner = single_owner(self._owners)
         definition = registry.get(train)
-        value = input_left_out(definition) if input_json is None else definition.input.decode(input_json)
+        if input_json is None:
+            value = input_left_out(definition)
+        else:
+            layouts = Layouts([definition.input.layout])
+            value = definition.input.decode(
+                with_stored_secrets(layouts, train, given=input_json, stored=None)
+            )
         request = enqueue_request(owner, definition, [value], options=options)
 
         def operation() -> Operation[QueuedJob]:
+            yield from record_known(owner, registry, train)
             enqueued = yield from enqueue(request)
             (job_id,) = enqueued.ids
             deed = Deed(owner=owner, action="enqueue", subject=train, detail={"entry": job_id})
@@ -102,9 +111,10 @@ class QueueDesk:
 
         def operation() -> Operation[Rerun]:
             run = yield from load_run(run_id, self._owners)
-            if run is not None:
-                check_input(registry, run.train, input_json)
-            again = yield from queue_rerun(run_id, owners=self._owners, input_json=input_json)
+            text = input_json
+            if run is not None and text is not None:
+                text = yield from edited_input(registry, run.owner, run.train, given=text, stored=run.input)
+            again = yield from queue_rerun(run_id, owners=self._owners, input_json=text)
             detail = {"entry": again.id, "is_edited": input_json is not None}
             deed = Deed(owner=again.owner, action="rerun", subject=str(run_id), detail=detail)
             yield from record_deed(self._operator, deed)

@@ -87,7 +87,11 @@ def _uniqueness(definition: AnyTrain, values: Sequence[object], options: Enqueue
     if not options.is_unique and of_train is None:
         return None
     if options.key is None:
-        keys = [uniqueness_key(definition.name, definition.input.canonical(value)) for value in values]
+        codec = definition.input
+        keys = [
+            uniqueness_key(definition.name, codec.canonical(value), is_secret=codec.has_secrets)
+            for value in values
+        ]
     elif len(values) == 1:
         keys = [uniqueness_key(definition.name, options.key)]
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
 from gandy.errors import RunNotFoundError
 from gandy.settings.bounds import as_span
@@ -17,8 +18,9 @@ from gandy.store.run_listing import list_runs
 if TYPE_CHECKING:
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
+    from gandy.store.layouts import PayloadLayouts
     from gandy.store.run_listing import RunFilter
-    from gandy.store.statements import Row
+    from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 
 Json: TypeAlias = Any  # whatever an application's types look like as JSON
@@ -108,7 +110,7 @@ class TrainTally:
 
 
 class RunInsights:
-    """Reads runs; what a train declares as secret is masked where the train is known."""
+    """Reads runs; what a version of their train declared as secret is masked."""
 
     def __init__(self, database: Database, owners: Owners, registry: Registry | None = None) -> None:
         """Take the owners whose runs are seen, and the trains that say what is secret."""
@@ -122,10 +124,7 @@ class RunInsights:
 
     async def show(self, run_id: int) -> RunDetail:
         """Show one run."""
-        row = await self._database.read(runs.load_run(run_id, self._owners))
-        if row is None:
-            raise RunNotFoundError(run_id)
-        return self._detail(row)
+        return await self._database.read(self._show(run_id))
 
     async def logs(self, run_id: int, *, limit: int = 1_000) -> tuple[LogEntry, ...]:
         """Read the lines of one run, in their order."""
@@ -153,44 +152,43 @@ class RunInsights:
             for row in rows
         )
 
-    def _detail(self, row: Row) -> RunDetail:
-        return RunDetail(
-            id=row.id,
-            train=row.train,
-            state=row.state,
-            owner=row.owner,
-            manifest=row.manifest,
-            parent_id=row.parent_id,
-            origin=row.origin,
-            attempt=row.attempt,
-            due_at=row.due_at,
-            created_at=row.created_at,
-            start_time=row.start_time,
-            end_time=row.end_time,
-            took=_took(row),
-            input=self._shown(row.train, row.input, is_input=True),
-            output=self._shown(row.train, row.output, is_input=False),
-            junctions=_junctions(row.junctions),
-            currently_running_junction=row.currently_running_junction,
-            progress_done=row.progress_done,
-            progress_total=row.progress_total,
-            failure_junction=row.failure_junction,
-            failure_exception=row.failure_exception,
-            failure_reason=row.failure_reason,
-            stack_trace=row.stack_trace,
-            cancellation_requested=row.cancellation_requested,
-            cancellation_reason=row.cancellation_reason,
-            worker_id=row.worker_id,
-            keep_until=row.keep_until,
-        )
+    def _show(self, run_id: int) -> Operation[RunDetail]:
+        row = yield from runs.load_run(run_id, self._owners)
+        if row is None:
+            raise RunNotFoundError(run_id)
+        return _detail(row, (yield from layouts_for(self._registry, row.owner, row.train)))
 
-    def _shown(self, train: str, text: str | None, *, is_input: bool) -> Json:
-        if text is None:
-            return None
-        if self._registry is not None and train in self._registry:
-            definition = self._registry.get(train)
-            text = definition.input.masked(text) if is_input else definition.output.masked(text)
-        return json.loads(text)
+
+def _detail(row: Row, layouts: PayloadLayouts) -> RunDetail:
+    return RunDetail(
+        id=row.id,
+        train=row.train,
+        state=row.state,
+        owner=row.owner,
+        manifest=row.manifest,
+        parent_id=row.parent_id,
+        origin=row.origin,
+        attempt=row.attempt,
+        due_at=row.due_at,
+        created_at=row.created_at,
+        start_time=row.start_time,
+        end_time=row.end_time,
+        took=_took(row),
+        input=layouts.input.shown(row.input),
+        output=layouts.output.shown(row.output),
+        junctions=_junctions(row.junctions),
+        currently_running_junction=row.currently_running_junction,
+        progress_done=row.progress_done,
+        progress_total=row.progress_total,
+        failure_junction=row.failure_junction,
+        failure_exception=row.failure_exception,
+        failure_reason=row.failure_reason,
+        stack_trace=row.stack_trace,
+        cancellation_requested=row.cancellation_requested,
+        cancellation_reason=row.cancellation_reason,
+        worker_id=row.worker_id,
+        keep_until=row.keep_until,
+    )
 
 
 def _summary(row: Row) -> RunSummary:

@@ -12,6 +12,7 @@ from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hints
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
+from gandy.desk.layouts import LayoutRecord
 from gandy.errors import DatabaseFaultError, SetRefusedError
 from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
 from gandy.services.lease_watch import LeaseWatch
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.seeding import SeedResult
+    from gandy.train.registry import Registry
 
 _log = logging.getLogger("gandy.manifest_manager")
 
@@ -54,6 +56,7 @@ class ManifestManagerParts:
     events: EventBus
     wakeups: Wakeups
     hooks: Hooks | None = None
+    registry: Registry | None = None  #: the trains whose secrets are recorded when it seeds
 
 
 class ManifestManagerService:
@@ -81,6 +84,7 @@ class ManifestManagerService:
 
     async def seed(self) -> SeedResult:
         """Write what the application declares."""
+        await LayoutRecord(self._parts.database, self._parts.owner).record(self._parts.registry or ())
         result = await seed_halved(self._parts.database, self._parts.declarations)
         for refused in result.refused:
             _log.error("%s was not seeded: %s", refused.name, refused.problem)

@@ -60,10 +60,10 @@ class Enqueued:
     existing: frozenset[int] = field(default_factory=frozenset)
 
 
-def uniqueness_key(train: str, canonical_input: str) -> str:
-    """Say what makes a job the same as another: its train and its input."""
+def uniqueness_key(train: str, canonical_input: str, *, is_secret: bool = False) -> str:
+    """Say what makes a job the same as another: its train and its input, which is not readable if secret."""
     text = f"{train} {canonical_input}"
-    if len(text) <= _LONGEST_KEY:
+    if len(text) <= _LONGEST_KEY and not is_secret:
         return text
     return f"{train[:100]} sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 

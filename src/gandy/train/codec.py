@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
@@ -23,13 +22,14 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from gandy.errors import PayloadError, PayloadTooLargeError
+from gandy.model.layout import OPEN_LAYOUT, Layout, texts_of
 from gandy.train.failure import type_path, words_of
+from gandy.train.layout import layout_of
 
 Value = TypeVar("Value")
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_PAYLOAD_BYTES: Final = 1_048_576
-MASKED: Final = json.dumps("**********")
 _SECRETS: Final = (SecretStr, SecretBytes, Secret)
 _UNUSABLE: Final = (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError)
 
@@ -65,17 +65,17 @@ class PayloadCodec(Generic[Value]):
         return self.adapter.validator.validate_json
 
     @cached_property
+    def layout(self) -> Layout:
+        """Where the JSON form of this type holds secrets."""
+        return layout_of(self.adapter)
+
+    @cached_property
     def has_secrets(self) -> bool:
         """Whether values of this type may hold pydantic secrets."""
         try:
-            with warnings.catch_warnings(
-                action="ignore"
-            ):  # about defaults that have no JSON form: not asked for here
-                return '"writeOnly": true' in json.dumps(self.adapter.json_schema())
+            return self.layout is not OPEN_LAYOUT
         except PayloadError:
             return False
-        except PydanticUserError:  # no JSON schema for some part of it: look at every value
-            return True
 
     def encode(self, value: Value, *, limit: int = MAX_PAYLOAD_BYTES) -> str:
         """Return the JSON text to store; it is proven to decode again."""
@@ -121,25 +121,14 @@ class PayloadCodec(Generic[Value]):
         if not self.has_secrets:
             return ()
         try:
-            return tuple(_secret_texts(self.adapter.dump_python(value, warnings=False)))
+            found = _secrets_in(self.adapter.dump_python(value, warnings=False))
+            return tuple(dict.fromkeys(text for secret in found for text in texts_of(secret)))
         except PydanticSerializationError:  # not of the declared type at all: encoding it says what is wrong
             return ()
         except (PayloadError, KeyboardInterrupt):
             raise
         except BaseException as error:  # the same
             raise self._broken(error) from error
-
-    def masked(self, text: str) -> str:
-        """Return a stored text as it may be shown."""
-        if not self.has_secrets:
-            return text
-        try:
-            return self.adapter.dump_json(self.decode(text), round_trip=True, warnings=False).decode()
-        except (
-            PayloadError,
-            PydanticSerializationError,
-        ):  # it does not decode: which part is secret is not known
-            return MASKED
 
     def _revealed(self, value: Value, *, sort: bool = False) -> Json:
         shown: Json = self.adapter.dump_python(value, mode="json", round_trip=True)
@@ -226,12 +215,11 @@ def _plain(secret: object) -> Json:
     return plain
 
 
-def _secret_texts(value: object) -> Iterator[str]:
+def _secrets_in(value: object) -> Iterator[Json]:
     if isinstance(value, _SECRETS):
-        plain = _plain(value.get_secret_value())
-        yield plain if isinstance(plain, str) else json.dumps(plain)
+        yield _plain(value.get_secret_value())
     for inner in _inside(value):
-        yield from _secret_texts(inner)
+        yield from _secrets_in(inner)
 
 
 def _has_non_finite(value: object) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.errors import PayloadError
+from gandy.model.layout import MASK, Layouts
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import EndedBy, Failure, TrainState
 from gandy.train.failure import type_path, words_of
@@ -14,7 +15,9 @@ from gandy.train.failure import type_path, words_of
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from gandy.model.layout import Json
     from gandy.model.outcome import Outcome, Timings
+    from gandy.train.inside.run import Run
     from gandy.train.registry import AnyTrain
 
 
@@ -43,6 +46,47 @@ def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_outpu
             return _stopped(outcome, junctions)
         case _:
             assert_never(outcome)
+
+
+def without_secrets(ending: Ending, run: Run, definition: AnyTrain | None) -> Ending:
+    """Mask the texts of the input's secrets in all that is recorded; the output's own secrets are kept."""
+    failure = ending.failure
+    if failure is not None:
+        failure = Failure(
+            failure.junction,
+            run.without_secrets(failure.exception),
+            run.without_secrets(failure.reason),
+            None if failure.stack_trace is None else run.without_secrets(failure.stack_trace),
+        )
+    output = ending.output_json
+    if output is not None and definition is not None and run.without_secrets(output) != output:
+        output = _without_secrets(output, run, Layouts([definition.output.layout]))
+    return ending._replace(failure=failure, output_json=output)
+
+
+class _Own(NamedTuple):
+    """A secret of the output itself, which is masked wherever it is shown."""
+
+    value: Json
+
+
+def _without_secrets(output: str, run: Run, layouts: Layouts) -> str:
+    def cleaned(value: Json) -> Json:
+        match value:
+            case _Own():
+                return value.value
+            case dict():
+                return {run.without_secrets(key): cleaned(each) for key, each in value.items()}
+            case list():
+                return [cleaned(each) for each in value]
+            case str():
+                return run.without_secrets(value)
+            case _:
+                text = json.dumps(value)
+                return value if run.without_secrets(text) == text else MASK
+
+    value = cleaned(layouts.replaced(json.loads(output), _Own))
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def encode_timings(timings: Timings) -> str:

@@ -9,9 +9,10 @@ from math import inf
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from gandy.admin.job_runner.endings import describe
+from gandy.admin.job_runner.endings import describe, without_secrets
 from gandy.admin.job_runner.record import judged, record
 from gandy.events import RunStarted
+from gandy.model.layout import Layouts
 from gandy.model.outcome import Cancelled, CancelledBy
 from gandy.model.run import TrainState
 from gandy.settings import format_duration
@@ -120,6 +121,7 @@ class JobRunner:
                 self._tell_started(claimed, held_for)
             train = parts.registry.get(claimed.train)
             if unattended is None or unattended.value is STORED:
+                _hide_secrets(train, claimed.input_json, run)
                 value = check_input(train, claimed.input_json)
             else:
                 value = unattended.value
@@ -140,6 +142,8 @@ class JobRunner:
         except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
             ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
+        if run.has_secrets:
+            ending = without_secrets(ending, run, train)
         if together is not None:
             ending = judged(ending, outcome)
         end = record(
@@ -196,6 +200,12 @@ def check_input(train: AnyTrain, input_json: str | None) -> object:
     if input_json is not None:
         return train.input.decode(input_json)
     return None if isinstance(train.default_input, Required) else train.default_input
+
+
+def _hide_secrets(train: AnyTrain, input_json: str | None, run: Run) -> None:
+    """Mask the secrets of a stored input before anything is said about it: it may not fit its type."""
+    if input_json is not None and train.input.has_secrets:
+        run.hide(Layouts([train.input.layout]).secrets(input_json))
 
 
 def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:

@@ -215,6 +215,12 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         "again is made again.",
     ),
     Upkeep(
+        table="payload_layout",
+        bound="one row for each layout of a train's payloads",
+        means=ByKey(),
+        safety="Says which parts are secret, also of what older code wrote.",
+    ),
+    Upkeep(
         table="history_horizon",
         bound="one row (PostgreSQL)",
         means=ByKey(),

@@ -16,6 +16,7 @@ GANDY_TABLES = frozenset(
         "manifest",
         "manifest_group",
         "metadata",
+        "payload_layout",
         "schema_version",
         "sequence",
         "service_state",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_runner.reports import RunReports
 from gandy.admin.job_runner.runner import JobRunner
+from gandy.desk.layouts import LayoutRecord
 from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.outcome import CancelledBy
@@ -63,6 +64,7 @@ class Worker:
         settings = parts.settings
         self._parts = parts
         self._settings = settings.worker
+        self._layouts = LayoutRecord(parts.database, parts.owner)
         self._guard = LoopGuard(SERVICE, parts.events)
         self._claiming = LoopGuard(SERVICE, parts.events)
         self._reports = RunReports()
@@ -261,6 +263,7 @@ class Worker:
             slots=settings.slots,
             trains=parts.registry.names,
         )
+        await self._layouts.record(parts.registry)
         await parts.database.run(register_worker(worker, settings.lease_for.total_seconds()))
         self._lease = LeaseKeeper(
             open_link(parts.settings.database, clock=parts.clock),

@@ -56,6 +56,37 @@ class RunLog:
             _forward.log(level, "%s", self._run.shown_line(text), extra={_ALREADY_KEPT: True}, stacklevel=3)
 
 
+class MaskingFactory:
+    """Makes log records; those of a run whose input holds secrets carry masks, for every handler alike."""
+
+    def __init__(self, running_now: Callable[[], Run | None], make: Callable[..., logging.LogRecord]) -> None:
+        """Take the factory that makes the records."""
+        self._running_now = running_now
+        self.make = make
+
+    def __call__(self, *args: object, **kwargs: object) -> logging.LogRecord:
+        """Make a record."""
+        record = self.make(*args, **kwargs)
+        run = self._running_now()
+        if run is not None and run.has_secrets:
+            _mask(record, run)
+        return record
+
+
+def _mask(record: logging.LogRecord, run: Run) -> None:
+    try:
+        text = record.getMessage()
+    except Exception:  # noqa: BLE001 - the handler that formats it says what is wrong
+        text = str(record.msg)
+    record.name = run.without_secrets(record.name)
+    if (masked := run.without_secrets(text)) != text:
+        record.msg, record.args = masked, ()
+    if record.exc_info and record.exc_info[1] is not None:
+        trace = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+        if (masked := run.without_secrets(trace)) != trace:
+            record.exc_info, record.exc_text = None, masked
+
+
 class RunLogHandler(logging.Handler):
     """Keeps the records that ordinary loggers emit inside a run with that run."""
 

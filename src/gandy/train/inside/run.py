@@ -11,6 +11,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import NoCurrentRunError
+from gandy.model.layout import MASK, SHORTEST_SECRET
 from gandy.settings.bounds import HIGHEST_NUMBER, LONGEST_NAME, check
 from gandy.train.codec import encode_any
 from gandy.train.inside.log import RunLog
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gandy.model.outcome import CancelledBy
-
-MASK: Final = "**********"
-SHORTEST_SECRET: Final = 4  # masking shorter ones would riddle ordinary text with asterisks
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +124,22 @@ class Run:
             level, logger = "WARNING", "gandy.run"
             message = f"this run has written {self.limits.max_lines} lines; the following ones are not kept"
         offset_ns = perf_counter_ns() - self.started_ns
-        self.sink.write_log(self, LogLine(offset_ns, level, logger[:LONGEST_NAME], self.shown_line(message)))
+        name = self.without_secrets(logger)[:LONGEST_NAME]
+        self.sink.write_log(self, LogLine(offset_ns, level, name, self.shown_line(message)))
 
     def shown_line(self, message: str) -> str:
         """Return a log line as it may leave the run: without secrets, and no longer than the limit."""
         return _shortened(self.without_secrets(message), self.limits.max_line_chars)
 
     def hide(self, secrets: tuple[str, ...]) -> None:
-        """Mask these texts in everything that is kept of this run."""
-        self._secrets = tuple(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+        """Mask these texts, too, in everything that is kept of this run; the longest comes first."""
+        found = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._secrets = tuple(sorted(found.union(self._secrets), key=len, reverse=True))
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether its input holds secrets that may be repeated."""
+        return bool(self._secrets)
 
     def without_secrets(self, text: str) -> str:
         """Return the text with every known secret masked."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from gandy.train.contained import run_contained
 from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues, execute
 from gandy.train.failure import failure
-from gandy.train.inside.log import RunLogHandler
+from gandy.train.inside.log import MaskingFactory, RunLogHandler
 from gandy.train.inside.run import Run, running_now
 from gandy.train.process.host import load_host
 from gandy.train.process.messages import (
@@ -56,6 +56,7 @@ def main(fileno: int, place: str) -> None:
     connection = Connection(fileno)
     os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor a process that it forks
     logging.getLogger().addHandler(RunLogHandler(running_now))
+    logging.setLogRecordFactory(MaskingFactory(running_now, logging.getLogRecordFactory()))
     parent = _Parent(connection)
     try:
         with asyncio.Runner() as runner:

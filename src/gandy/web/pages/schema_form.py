@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import PydanticUserError
 
+from gandy.model.layout import MASK
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gandy.train.registry import AnyTrain
 
@@ -35,23 +37,22 @@ class FormField:
 
 def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
     """Make the fields of an input that is an object of few simple values; None where it is not."""
-    schema = _schema(train)
+    given = value if isinstance(value, dict) else {}
+    schema = _schema(train, given)
     properties: dict[str, Any] = (schema or {}).get("properties", {})
     if schema is None or schema.get("type") != "object" or not 0 < len(properties) <= _MOST_FIELDS:
         return None
-    given = value if isinstance(value, dict) else {}
     required = schema.get("required", [])
     return tuple(
-        _field(
-            name, _resolved(each, schema), given.get(name, each.get("default")), is_required=name in required
-        )
+        _field(name, _resolved(each, schema), given.get(name, _default(each)), is_required=name in required)
         for name, each in properties.items()
     )
 
 
 def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
     """Turn what was sent back into JSON text; whether it fits is for the train's type to say."""
-    fields = form_for(train, {}) or ()
+    sent_names = [name.removeprefix(PREFIX) for name in form if name.startswith(PREFIX)]
+    fields = form_for(train, dict.fromkeys(sent_names)) or ()
     found: dict[str, object] = {}
     for each in fields:
         sent = form.get(f"{PREFIX}{each.name}")
@@ -62,9 +63,15 @@ def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
     return json.dumps(found, ensure_ascii=False)
 
 
-def _schema(train: AnyTrain) -> dict[str, Any] | None:
+def _schema(train: AnyTrain, names: Collection[str]) -> dict[str, Any] | None:
+    """Describe the input by its aliases, or by its fields' names where it is written so."""
     try:
-        return train.input.adapter.json_schema()
+        by_alias = train.input.adapter.json_schema()
+        unknown = set(names).difference(by_alias.get("properties", ()))
+        if not unknown:
+            return by_alias
+        by_name = train.input.adapter.json_schema(by_alias=False)
+        return by_name if unknown.intersection(by_name.get("properties", ())) else by_alias
     except PydanticUserError:
         return None
 
@@ -78,18 +85,24 @@ def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(name: str, schema: dict[str, Any], value: object, *, is_required: bool) -> FormField:
-    kind = _kind(schema)
+    kind = "password" if value == MASK else _kind(schema)
     shown = json.dumps(value, ensure_ascii=False) if kind == "json" else "" if value is None else value
     return FormField(
         name=name,
         label=name.replace("_", " "),
         kind=kind,
-        value="" if kind == "password" else shown,
+        value="" if kind == "password" and value != MASK else shown,
         is_required=is_required and kind != "text",
         about=schema.get("description", ""),
         choices=tuple(schema.get("enum", ())),
         step="1" if schema.get("type") == "integer" else "any",
     )
+
+
+def _default(schema: dict[str, Any]) -> object:
+    """Give the default; of a secret it is left to the train."""
+    default = schema.get("default")
+    return None if default == MASK else default
 
 
 def _kind(schema: dict[str, Any]) -> str:

@@ -20,7 +20,9 @@ SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit ORDER B
 UNION ALL
 SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state ORDER BY owner, key LIMIT %(limit)s) service_state
 UNION ALL
-SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.web_key ORDER BY id LIMIT %(limit)s) web_key;
+SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.web_key ORDER BY id LIMIT %(limit)s) web_key
+UNION ALL
+SELECT 'payload_layout' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.payload_layout ORDER BY owner, train_name, digest LIMIT %(limit)s) payload_layout;
 
 -- name: find_oldest_rows
 -- The oldest row of each table that has an order of age.

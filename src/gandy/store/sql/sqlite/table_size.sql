@@ -20,7 +20,9 @@ SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM audit ORDER BY id L
 UNION ALL
 SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM service_state ORDER BY owner, key LIMIT :limit) service_state
 UNION ALL
-SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM web_key ORDER BY id LIMIT :limit) web_key;
+SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM web_key ORDER BY id LIMIT :limit) web_key
+UNION ALL
+SELECT 'payload_layout' AS name, count(*) AS rows FROM (SELECT 1 FROM payload_layout ORDER BY owner, train_name, digest LIMIT :limit) payload_layout;
 
 -- name: find_oldest_rows
 -- The oldest row of each table that has an order of age.
