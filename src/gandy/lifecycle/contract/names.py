@@ -21,6 +21,7 @@ GANDY_TABLES = frozenset(
         "sequence",
         "service_state",
         "unique_key",
+        "web_key",
         "work_queue",
         "worker",
     }
