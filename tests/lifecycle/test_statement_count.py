@@ -50,8 +50,11 @@ def delete(ground: Ground, limit: int = 500, table: Table = DATA) -> OldRowsDele
 
 def as_in_a_new_process(ground: Ground) -> Ground:
     """The same database by another address: nothing was learned about it."""
-    settings = {"application_name": "new"} if ground.kind == "postgresql" else {"cached_statements": "99"}
-    return Ground(make_url(ground.url).update_query_dict(settings).render_as_string(hide_password=False))
+    if ground.kind == "sqlite":
+        folder, _, file = ground.url.rpartition("/")
+        return Ground(f"{folder}/./{file}")
+    named = make_url(ground.url).update_query_dict({"application_name": "new"})
+    return Ground(named.render_as_string(hide_password=False))
 
 
 def test_a_run_of_500_rows_sends_at_most_12_statements(ground: Ground) -> None:

@@ -119,7 +119,7 @@ def unchanged(marks: Mapping[TableName, str]) -> ColumnElement[bool]:
 
 def _is_marked(table: str, mark: str) -> ColumnElement[bool]:
     name = "'" + table.replace("'", "''") + "'"
-    return literal_column(_MARK.format(name=name).replace("%", "%%"), String) == literal(mark, String)
+    return literal_column(_MARK.format(name=name), String) == literal(mark, String)
 
 
 def _mark(table: str, declared: _Declarations) -> str:
