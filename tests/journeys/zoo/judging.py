@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 OURS: Final = "owner = 'zoo' AND (name LIKE 'graze%' OR name LIKE 'bite%')"
 #: A run may ask for a retry in years: its entry then waits by its own wish.
-WAITING: Final = """
-SELECT input ->> 'number', train_name FROM {schema}work_queue
-WHERE status = 'queued' AND owner = 'zoo' AND scheduled_at < {in_an_hour}
-"""
-OPEN_RUNS: Final = f"""
-SELECT input ->> 'number', name FROM {{schema}}metadata
+#: In one statement: between two, a run may be put back into the queue and be seen in neither place.
+LEFT: Final = f"""
+SELECT input ->> 'number', train_name, 'waits' FROM {{schema}}work_queue
+WHERE status = 'queued' AND owner = 'zoo' AND scheduled_at < {{in_an_hour}}
+UNION ALL
+SELECT input ->> 'number', name, 'runs' FROM {{schema}}metadata
 WHERE {OURS} AND train_state IN ('pending', 'in_progress')
 """  # noqa: S608 constants
 ENDS: Final = f"""
@@ -112,8 +112,7 @@ class Judge:
 
     def left(self) -> list[str]:
         """What waits or runs."""
-        waiting = [f"{number} {name} waits" for number, name in self.rows(WAITING)]
-        return waiting or [f"{number} {name} runs" for number, name in self.rows(OPEN_RUNS)]
+        return [f"{number} {name} {does}" for number, name, does in self.rows(LEFT)]
 
     def happened(self) -> int:
         """A number that changes while something happens."""
