@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MEMORY = Path("/dev/shm")  # noqa: S108  # emptied by the block that uses it
 _SHOWN = 40  # cases that are described in full; the others are counted
 _LONGEST = 20_000
+_MINUTE = 60.0
 
 
 def main() -> int:
@@ -63,6 +65,7 @@ def _gather(database: str, numbers: list[list[int]], *, processes: int) -> tuple
     """Share the schemas among processes, each with a database of its own; broken cases are shown at once."""
     counts: Counter[str] = Counter()
     broken = 0
+    progress = _Progress(sum(len(group) for group in numbers))
     context = get_context("spawn")
     with _databases(database, processes) as urls:
         waiting = context.Queue()
@@ -75,7 +78,22 @@ def _gather(database: str, numbers: list[list[int]], *, processes: int) -> tuple
                 for text in texts[: max(0, _SHOWN - broken)]:
                     _say(text[:_LONGEST])
                 broken += len(texts)
+                progress.tell(counts["cases"], broken)
     return counts, broken
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a long run has come, said once a minute."""
+
+    cases: int
+    said_at: float = field(default_factory=time.monotonic)
+
+    def tell(self, done: int, broken: int) -> None:
+        """Say it where a minute has passed since the last time."""
+        if time.monotonic() - self.said_at > _MINUTE:
+            self.said_at = time.monotonic()
+            sys.stderr.write(f"{done:,} of {self.cases:,} cases, {broken} broken\n")
 
 
 @contextmanager
