@@ -15,6 +15,7 @@ import pytest
 
 from tests.support import postgres_found
 from tests.support.databases import DatabaseHome, SqliteHome
+from tests.support.memory import quick_folder
 from tests.support.postgres import PostgresServer, ThrowawayServer
 from tests.support.postgres_found import NoPostgresError
 
@@ -61,9 +62,10 @@ def private_postgres_server() -> Iterator[ThrowawayServer]:
 
 
 @pytest.fixture(scope="session")
-def sqlite_home(tmp_path_factory: pytest.TempPathFactory) -> SqliteHome:
+def sqlite_home() -> Iterator[SqliteHome]:
     """A folder for SQLite databases."""
-    return SqliteHome(tmp_path_factory.mktemp("sqlite"))
+    with quick_folder("gandy-sqlite-") as folder:
+        yield SqliteHome(folder)
 
 
 @pytest.fixture(

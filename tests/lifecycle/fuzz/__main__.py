@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, run_group, take_database
 from tests.support import postgres_found
+from tests.support.memory import quick_folder
 from tests.support.postgres import ThrowawayServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MEMORY = Path("/dev/shm")  # noqa: S108  # emptied by the block that uses it
 _SHOWN = 40  # cases that are described in full; the others are counted
 _LONGEST = 20_000
 _MINUTE = 60.0
@@ -100,11 +98,8 @@ class _Progress:
 def _databases(database: str, processes: int) -> Iterator[list[str]]:
     """The URLs of one empty database for each process."""
     if database == "sqlite":
-        memory = (
-            str(_MEMORY) if _MEMORY.is_dir() else None
-        )  # a commit that waits for a disk proves nothing here
-        with tempfile.TemporaryDirectory(prefix="gandy-fuzz-", dir=memory) as folder:
-            yield [f"sqlite:///{Path(folder) / f'{number}.db'}" for number in range(processes)]
+        with quick_folder("gandy-fuzz-") as folder:
+            yield [f"sqlite:///{folder / f'{number}.db'}" for number in range(processes)]
         return
     server = ThrowawayServer(postgres_found.newest())
     try:
