@@ -216,3 +216,40 @@ def test_two_files_on_one_database_from_the_command_line(
     assert json.loads(capsys.readouterr().out)["holds"] == 1
     assert gandy("sweep", "--contract", str(tmp_path / "sweeps")) == 0
     assert notes.ids("note") == []
+
+
+ROTATED = (
+    "ALTER TABLE note RENAME TO note_before",
+    "CREATE TABLE note (id {key}, at {instant}, held {flag})",
+)
+BEFORE = Table("note_before", [RULE], children={"page.note_id": "delete_first"})
+
+
+def test_rows_of_a_table_that_was_rotated_away_are_not_taken_for_free(notes: Ground) -> None:
+    kept_by(notes, legal(keep("held", equals=True)))
+    notes.run(*ROTATED)
+    sweeps = Contract("sweeps", [BEFORE])
+
+    [report] = run_contracts([sweeps], notes.url, attendance=Attendance(clock=ManualClock(NOW)))
+
+    assert "Add the same keep to" in " ".join(str(failure) for failure in report.failures)
+    assert notes.ids("note_before") == [1, 2, 3]
+
+
+def test_a_table_like_a_kept_one_is_swept_by_a_contract_that_says_what_it_keeps(notes: Ground) -> None:
+    kept_by(notes, legal(keep("held", equals=True)))
+    notes.run(*ROTATED)
+    said = Table("note_before", [RULE, keep("held", equals=True)], children={"page.note_id": "delete_first"})
+
+    kept_by(notes, Contract("sweeps", [said]))
+
+    assert notes.ids("note_before") == [2]
+
+
+def test_a_contract_of_both_tells_a_table_from_one_like_it(notes: Ground) -> None:
+    notes.run(*ROTATED)
+    current = Table("note", [keep("held", equals=True), inline("the application")])
+
+    kept_by(notes, Contract("both", [current, BEFORE]))
+
+    assert notes.ids("note_before") == []

@@ -82,3 +82,16 @@ def test_nothing_planted_is_called(
                 assert ended.exit_code == 0, (verb, ended.stdout, ended.stderr)
         left = judge.run("SELECT (SELECT count(*) FROM app.outbox), (SELECT count(*) FROM app.presence)")
         assert left == [(9, 9) if has_operators else (0, 2)]
+
+
+@pytest.mark.parametrize("path", ["public, pg_catalog", 'app, "pg_catalog"', "app, PG_Catalog, public"])
+def test_a_path_that_looks_elsewhere_first_is_refused_before_anything_is_called(
+    postgres_server: PostgresServer, gandy: Gandy, path: str
+) -> None:
+    with hostile(postgres_server, path, has_operators=True) as judge:
+        judge.run(TABLES)
+        with judge.watching():
+            for verb in (["check"], ["plan"], ["sweep", "--yes"], ["audit"], ["quarantine"]):
+                ended = gandy("lifecycle", *verb, "--contract", "contract.toml", "--target", judge.url)
+                assert ended.exit_code == 1, (verb, ended.stdout, ended.stderr)
+                assert "Leave pg_catalog out of it" in ended.stderr

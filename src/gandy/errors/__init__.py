@@ -72,6 +72,7 @@ from gandy.errors.lifecycle import (
     StateObstructedError,
     SweepLeaseLostError,
     TargetFaultError,
+    UnsafeSearchPathError,
 )
 from gandy.errors.manifests import (
     GroupNotFoundError,
@@ -248,6 +249,7 @@ __all__ = [
     "UnknownHookError",
     "UnknownServiceError",
     "UnknownTrainError",
+    "UnsafeSearchPathError",
     "UntrustedFileError",
     "ValueBoundsError",
     "WebClosedError",

@@ -86,6 +86,18 @@ class StateObstructedError(GandyError):
         self.problem = problem
 
 
+class UnsafeSearchPathError(GandyError):
+    """The names that a sweep uses would be looked up in a schema of others before PostgreSQL's own."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the search_path of the application's database is {path}: a role that may create there can have "
+            "this one call its operators. Leave pg_catalog out of it, so that it is searched first "
+            "(ALTER DATABASE ... SET search_path, ALTER ROLE ... SET search_path, or options= of the URL)"
+        )
+        self.path = path
+
+
 class TargetFaultError(GandyError):
     """The application's database stopped a command: a lock, a timeout, a file that is no database."""
 

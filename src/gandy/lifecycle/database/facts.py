@@ -97,6 +97,8 @@ class Standing:
     unreadable: frozenset[str] = frozenset()  # columns that the role may not SELECT
     unwritable: frozenset[str] = frozenset()  # columns that the role may not UPDATE
     has_row_security: bool = False  # active for this role: rows may be hidden from it
+    is_silent: bool = False  # the session is set to fire no ordinary trigger, nor those of keys
+    untold: frozenset[str] = frozenset()  # DELETE, UPDATE: published, with nothing that names the row
     delete_triggers: tuple[Trigger, ...] = ()
     update_triggers: tuple[Trigger, ...] = ()
 
@@ -120,6 +122,7 @@ class Lineage:
 
     partitioned: set[TableName] = field(default_factory=set)
     partitions: set[TableName] = field(default_factory=set)
+    foreign: set[TableName] = field(default_factory=set)  # whose rows are kept by another server
     parents: dict[TableName, list[TableName]] = field(default_factory=dict)
     members: dict[TableName, list[TableName]] = field(default_factory=dict)
 
@@ -134,6 +137,10 @@ class Lineage:
         for member in self.members.get(table, ()):
             yield member
             yield from self.descendants(member)
+
+    def elsewhere(self, table: TableName) -> tuple[TableName, ...]:
+        """The partitions and inheriting tables whose rows another server keeps."""
+        return tuple(sorted({each for each in self.descendants(table) if each in self.foreign}))
 
     def inheritors(self, table: TableName) -> tuple[TableName, ...]:
         """The tables that inherit from it and are no partitions."""
@@ -237,6 +244,7 @@ class SchemaFacts:
     may_write_state: bool = True
     lineage: Lineage = field(default_factory=Lineage)
     absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there
+    alike: frozenset[tuple[Wanted, TableName]] = frozenset()  # a table with kept rows, and one like it
     marks: Mapping[TableName, str] = field(default_factory=dict)  # what was judged, for `Dialect.unchanged`
 
     def kin(self, table: TableName) -> set[TableName]:

@@ -25,6 +25,7 @@ from gandy.lifecycle.database.facts import (
 )
 from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
 from gandy.lifecycle.database.postgres_marks import mark_of
+from gandy.lifecycle.database.postgres_published import PUBLISHED, UNTOLD
 from gandy.lifecycle.database.postgres_types import column_type
 from gandy.lifecycle.database.state_sight import state_schema
 
@@ -72,14 +73,19 @@ _WANTED = """
     ), member (root, oid) AS (
         SELECT oid, oid FROM wanted
         UNION SELECT member.root, inhrelid FROM pg_catalog.pg_inherits JOIN member ON inhparent = member.oid
+    ), silenced (oid) AS (
+        SELECT tgconstraint FROM pg_catalog.pg_trigger WHERE tgisinternal AND tgenabled NOT IN ('O', 'A')
+        UNION SELECT conparentid FROM silenced JOIN pg_catalog.pg_constraint AS con ON con.oid = silenced.oid
     )"""
-# conparentid: a partition's copy of a key says nothing that the key itself does not say.
+# conparentid: a partition's copy of a key says nothing that the key itself does not say, unless its
+# triggers are switched off.
 # to_jsonb: confdelsetcols came with PostgreSQL 15, conenforced and conperiod with 18.
 _FOREIGN_KEYS = f"""
     SELECT con.conname, child_space.nspname AS child_schema, child.relname AS child,
            parent_space.nspname AS parent_schema, parent.relname AS parent,
            con.confdeltype::text AS on_delete, con.condeferred,
-           coalesce((stored ->> 'conenforced'::text)::boolean, true) AS is_enforced,
+           coalesce((stored ->> 'conenforced'::text)::boolean, true)
+           AND con.oid NOT IN (SELECT oid FROM silenced) AS is_enforced,
            coalesce((stored ->> 'conperiod'::text)::boolean, false) AS is_period,
            ({DOUBTS}) AS doubts,
            (SELECT pg_catalog.json_agg(attname::text ORDER BY at) FROM pg_catalog.unnest(con.conkey)
@@ -102,6 +108,7 @@ _FOREIGN_KEYS = f"""
 """  # noqa: S608  # a constant
 _LINEAGE = """
     SELECT space.nspname AS schema, relation.relname AS name, relation.relkind = 'p' AS is_partitioned,
+           relation.relkind = 'f' AS is_foreign,
            relation.relispartition AS is_partition, parent_space.nspname AS parent_schema,
            parent.relname AS parent
     FROM pg_catalog.pg_class AS relation
@@ -117,7 +124,8 @@ _TABLES = f"""
     SELECT nspname AS schema, relname AS name, current_user::text AS role, {mark_of("wanted.oid")} AS mark,
            pg_catalog.has_schema_privilege(space, 'USAGE') AS may_enter,
            pg_catalog.has_table_privilege(oid, 'DELETE') AS may_delete,
-           pg_catalog.row_security_active(oid) AS has_row_security,
+           pg_catalog.row_security_active(oid) AS has_row_security, {UNTOLD} AS untold,
+           pg_catalog.current_setting('session_replication_role') = 'replica' AS is_silent,
            (SELECT pg_catalog.bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')) FROM member
             JOIN pg_catalog.pg_class AS each ON each.oid = member.oid WHERE root = wanted.oid) AS owns,
            (SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
@@ -206,7 +214,8 @@ _PARTS = {
     "state": _STATE,
 }
 _CATALOGUE = text(
-    f"WITH RECURSIVE {_WANTED}, {TYPES} SELECT pg_catalog.current_schema()::text AS default_schema,"
+    f"WITH RECURSIVE {_WANTED}, {PUBLISHED}, {TYPES}"
+    " SELECT pg_catalog.current_schema()::text AS default_schema,"
     " pg_catalog.to_json(pg_catalog.current_schemas(false)) AS search_path, "
     + ", ".join(_rows_of(name, query) for name, query in _PARTS.items())
 )
@@ -249,6 +258,8 @@ def _lineage(found: Iterable[Found]) -> Lineage:
             lineage.partitioned.add(name)
         if row["is_partition"]:
             lineage.partitions.add(name)
+        if row["is_foreign"]:
+            lineage.foreign.add(name)
         if row["parent"] is not None:
             parent = TableName(row["parent_schema"], row["parent"])
             lineage.parents.setdefault(name, []).append(parent)
@@ -307,6 +318,8 @@ def _table(row: Found, triggers: Sequence[Found], described: Callable[[Found], C
             unreadable=frozenset(column["name"] for column in columns if not column["is_readable"]),
             unwritable=frozenset(column["name"] for column in columns if not column["is_writable"]),
             has_row_security=row["has_row_security"],
+            is_silent=row["is_silent"],
+            untold=frozenset(row["untold"] or ()),
             delete_triggers=tuple(_trigger(each) for each in triggers if each["on_delete"]),
             update_triggers=tuple(_trigger(each) for each in triggers if each["on_update"]),
         ),

@@ -13,10 +13,11 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from gandy.errors import DatabaseUnreachableError
+from gandy.errors import DatabaseUnreachableError, UnsafeSearchPathError
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.postgres import Postgres
 from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
+from gandy.lifecycle.database.postgres_path import hides_catalogue
 from gandy.lifecycle.database.postgres_state import SEEN, SIGHT
 from gandy.lifecycle.database.sqlite import Sqlite
 from gandy.lifecycle.database.values import bind_texts, read_text
@@ -154,13 +155,22 @@ def _postgres_engine(url: URL) -> sa.Engine:
         connect_args={"prepare_threshold": None},
     )
 
-    @sa.event.listens_for(engine, "connect")
+    @sa.event.listens_for(engine, "connect", insert=True)
     def _speak_utc(connection: Any, record: Any) -> None:  # noqa: ANN401  # the driver's own
         connection.autocommit = True
+        _must_be_own_names(connection)
         record.info[SEEN] = connection.execute(_STYLES).fetchone()[-1]
         connection.autocommit = False
 
     return engine
+
+
+def _must_be_own_names(connection: Any) -> None:  # noqa: ANN401  # the driver's own
+    """Before any statement that looks up a name; SHOW looks up none."""
+    [path] = connection.execute("SHOW search_path").fetchone()
+    if hides_catalogue(path):
+        connection.close()
+        raise UnsafeSearchPathError(path)
 
 
 def _sqlite_engine(url: URL) -> sa.Engine:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.contract.rules import Reference
 
+_OFF = "not enforced (NOT ENFORCED, or its triggers are switched off)"
+
 Slot = tuple[object, tuple[str, ...]]
 Modes = dict[Slot, ChildMode]
 
@@ -74,9 +76,7 @@ class Family:
         if mode is ChildMode.SET_NULL:
             _must_be_nullable(child, key)
         if mode is ChildMode.CASCADE and not key.is_enforced:
-            raise NotCoveredError(
-                f"the foreign key {key.name} of {key} is NOT ENFORCED, so nothing would cascade"
-            )
+            raise NotCoveredError(f"the foreign key {key.name} of {key} is {_OFF}, so nothing would cascade")
         if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":
             raise NotCoveredError(
                 f"{key} is declared cascade, but its foreign key {key.name} says ON DELETE {key.on_delete}"
@@ -224,7 +224,7 @@ def _uncovered(key: ForeignKey) -> str:
     }
     effect = effects.get(key.on_delete, "would block the delete")
     if not key.is_enforced:
-        effect = "is NOT ENFORCED, so its rows would be left without what they refer to"
+        effect = f"is {_OFF}, so its rows would be left without what they refer to"
     return (
         f"the foreign key {key.name or 'without a name'} of {key} {effect}; add "
         f"wait_for = [{in_quotes(key)}] to the "

@@ -45,6 +45,11 @@ class _Need:
     locks: bool = False
     nulls: tuple[str, ...] = ()
 
+    @property
+    def changes(self) -> frozenset[str]:
+        """The statements that change rows."""
+        return frozenset({"DELETE"} if self.deletes else {"UPDATE"} if self.nulls else ())
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacles:
@@ -60,6 +65,7 @@ class Obstacles:
 
     def judge_dropping(self) -> None:
         """Raise where the role may not drop partitions of the table."""
+        _raise_if_any(list(self._elsewhere(self.target)))
         if self.target.standing.owns:
             return
         role, name = self.target.standing.role, self.target.name
@@ -78,6 +84,8 @@ class Obstacles:
             if need.table is not self.target and (need.deletes or need.nulls)
             for obstacle in self._foreign_to_contracts(need.table)
         ]
+        changed = [need.table for need in needs if need.deletes or need.nulls]
+        found += [obstacle for table in changed for obstacle in self._elsewhere(table)]
         found += self._inherited(needs[0])
         found += self._unlisted(need.table for need in needs if need.deletes)
         found += self._restoring(children)
@@ -98,6 +106,13 @@ class Obstacles:
         if table.name in self.schema.own_tables:
             message = f"{table.name} is a table of Gandy itself, which bounds its own tables"
             yield Obstacle(message, "Remove it from the contract", field="name")
+
+    def _elsewhere(self, table: TableFacts) -> Iterator[Obstacle]:
+        """What refers to a row of another server, or holds it there, is not in this catalogue."""
+        for foreign in self.schema.lineage.elsewhere(table.name):
+            message = f"rows of {foreign}, a foreign table below {table.name}, are kept by another server"
+            remedy = "Detach it (or let it no longer inherit), and give it rules where its rows are"
+            yield Obstacle(f"{message}, where keys, triggers and holds cannot be seen", remedy, field="name")
 
     def _inherited(self, need: _Need) -> Iterator[Obstacle]:
         """Rows that are taken by key must be told apart by it; an inheriting table has a key of its own."""
@@ -175,6 +190,15 @@ def _missing(need: _Need) -> Iterator[Obstacle]:
     if rights:
         message = f"the role {standing.role} lacks {rights} on {name}"
         yield Obstacle(message, f"Run: GRANT {rights} ON {_sql(name)} TO {role}")
+    if need.changes & standing.untold:
+        verbs = " and ".join(sorted(need.changes & standing.untold))
+        message = f"{name} publishes each {verbs}, and has no replica identity, so PostgreSQL refuses them"
+        yield Obstacle(
+            message, f"Give it a primary key, or run: ALTER TABLE {_sql(name)} REPLICA IDENTITY FULL"
+        )
+    if need.changes and standing.is_silent:
+        message = "this session has session_replication_role = replica, so that no key and no trigger works"
+        yield Obstacle(message, f"Run: ALTER ROLE {role} SET session_replication_role = origin")
     if standing.has_row_security:
         message = f"row level security of {name} is active for the role {standing.role} and may hide rows"
         yield Obstacle(message, f"Run: ALTER ROLE {role} BYPASSRLS, or sweep as a role that sees every row")

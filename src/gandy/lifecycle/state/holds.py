@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, inspect, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
+from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.tables import HOLD
 
@@ -59,6 +60,28 @@ def absent_tables(
         and schema.find(table.name, table.schema) is None
         and not inspector.has_table(table.name, schema=table.schema)
     )
+
+
+def tables_alike(
+    connection: Connection, schema: SchemaFacts, contracts: Iterable[Contract]
+) -> frozenset[tuple[Wanted, TableName]]:
+    """Tables with all the columns of one that a contract keeps rows of: each may be that one, renamed."""
+    inspector = inspect(connection)
+    found = set()
+    for table in (table for contract in contracts for table in contract.tables):
+        keeps = {rule.column for rule in table.rules if isinstance(rule, Keep)}
+        places = {TableName(place or None, name) for place, name in _places(table, schema)}
+        beside = {place.schema for place in places}
+        candidates = [
+            facts
+            for facts in schema.tables.values()
+            if keeps & facts.columns.keys() and facts.name not in places and facts.name.schema in beside
+        ]
+        if candidates and inspector.has_table(table.name, schema=table.schema):
+            held = {column["name"] for column in inspector.get_columns(table.name, schema=table.schema)}
+            names = [facts.name for facts in candidates if facts.columns.keys() == held]
+            found |= {((table.schema, table.name), name) for name in names}
+    return frozenset(found)
 
 
 def _name(contract: Contract, schema: SchemaFacts) -> str:
