@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 CODE := $(wildcard src tests benchmarks tools examples)
 TYPED := $(wildcard src tests benchmarks)
-WORKERS ?= auto
+# One more than cores: many tests wait for processes that they have started.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadgroup --quiet
 

@@ -25,7 +25,7 @@ STEPS = 50
 PARTS = 4
 MORE = os.environ.get("GANDY_TEST_MODEL_EXAMPLES")
 ON_SQLITE = int(MORE or 50)
-ON_POSTGRES = int(MORE or 15)
+ON_POSTGRES = int(MORE or 10)
 
 pytestmark = pytest.mark.timeout(0 if MORE else 900)  # a failure is made shorter before it is shown
 

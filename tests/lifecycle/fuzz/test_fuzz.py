@@ -10,7 +10,7 @@ from tests.lifecycle.fuzz.bench import Bench
 from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, Fuzz
 
 # Each is the first case of a schema; the cases that follow share it.
-FIRST_CASES = tuple(range(0, 8 * CASES_PER_SHAPE, CASES_PER_SHAPE))
+FIRST_CASES = tuple(range(0, 6 * CASES_PER_SHAPE, CASES_PER_SHAPE))
 CASES = {"sqlite": 15, "postgresql": 8}
 
 
