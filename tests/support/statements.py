@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,8 @@ from gandy.store.drivers.postgres import PostgresTransaction
 from gandy.store.drivers.sqlite_binding import execute_step
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from gandy.store.statements import Rows, Step
 
 

@@ -112,8 +112,9 @@ def walked(connection: sqlite3.Connection, step: Step) -> Iterator[str]:
     for part in statement_parts(step.name):
         text = part.replace("manifest_dispatch", view)
         growing = {name for table in GROWING for name in (table, *aliases(text, table))}
-        for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {part}", values_of(step)):
-            verb, name, *_ = detail.split()
+        for row in connection.execute(f"EXPLAIN QUERY PLAN {part}", values_of(step)):
+            detail = str(row[-1])
+            verb, name = detail.split()[:2]
             if verb == "SCAN" and name in growing and not SMALL_INDEXES.search(detail):
                 yield detail
 
