@@ -124,6 +124,13 @@ class Reading:
         return self.verdicts
 
 
+def test_a_letter_from_the_future_hides_nothing_that_has_come() -> None:
+    decision = settle_letter(view_of(SCHEDULES[0]), SCHEDULES[0], since=LATER, now=NOON + timedelta(hours=1))
+
+    assert sum(row.occurrences for row in decision.skipped) == 36
+    assert decision.next_scheduled_run == NOON + timedelta(hours=1)
+
+
 def verdicts_of(view: DispatchView, decision: Decision, now: datetime) -> Verdicts:
     """Spell out the rows of a decision, and check that they hold what they say."""
     verdicts: Verdicts = {}
