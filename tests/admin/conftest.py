@@ -1,5 +1,6 @@
 from __future__ import annotations
 
-from tests.support.worlds import migrated_url, world
+from tests.support.statements import statements
+from tests.support.worlds import migrated_url, postgres_world, sqlite_world, world
 
-__all__ = ["migrated_url", "world"]
+__all__ = ["migrated_url", "postgres_world", "sqlite_world", "statements", "world"]

@@ -44,6 +44,10 @@ EXCEPTIONS: Mapping[str, str] = {
     "queue_retries": _BY_ID,
     "carry_losses": _BY_ID,
     "settle_logs": _BY_ID,
+    "load_views": _BY_ID,
+    "advance_manifests": _BY_ID,
+    "extend_skips": _BY_ID,
+    "record_skips": _BY_ID,
 }
 #: The searches of the upkeep, which prunes for all owners: a page shows the age of the oldest dead row.
 UPKEEP = frozenset(

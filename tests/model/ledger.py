@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.run import EndedBy
-from tests.model.moving import newly_ended
+from tests.model.moving import is_rescheduled, newly_ended
 from tests.model.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -102,15 +102,11 @@ class Ledger:
             cursor = manifest["next_scheduled_run"]
             timeline = self.timelines.get(manifest["id"])
             rows = [entry for entry in after.entries.values() if entry["manifest_id"] == manifest["id"]]
-            if timeline is None or _is_rescheduled(before.manifests.get(manifest["id"]), manifest):
+            earlier = before.manifests.get(manifest["id"])
+            if timeline is None or earlier is None or is_rescheduled(earlier, manifest):
                 timeline = self.timelines[manifest["id"]] = _timeline(manifest, rows)
             for fault in timeline.follow(rows, cursor):
                 yield f"manifest {manifest['external_id']}: {fault}"
-
-
-def _is_rescheduled(before: Row | None, after: Row) -> bool:
-    names = ("schedule_type", "cron_expression", "interval_seconds")
-    return before is None or any(before[name] != after[name] for name in names)
 
 
 def _timeline(manifest: Row, rows: list[Row]) -> Timeline:

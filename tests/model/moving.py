@@ -36,6 +36,7 @@ def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str
     yield from _runs(before, after, step)
     yield from _entries(before, after, step)
     yield from _letters(before, after, step)
+    yield from _parked(before, after)
     yield from _caps(before, after, step)
     yield from _starts(before, after)
     for run in newly_ended(before, after):
@@ -101,6 +102,28 @@ def _letters(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
         now = after.letters.get(letter_id)
         if now is None and (letter["status"] == "awaiting_intervention" or step.kind != "cleanup"):
             yield f"letter {letter_id} was {letter['status']} and is gone"
+
+
+def _parked(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """A letter that waits holds the cursor where it is; its resolution settles all that has come due."""
+    for letter_id, letter in before.letters.items():
+        was, now = (seen.manifests.get(letter["manifest_id"]) for seen in (before, after))
+        if letter["status"] != "awaiting_intervention" or was is None or now is None:
+            continue
+        if now["schedule_type"] not in {"cron", "interval"} or is_rescheduled(was, now):
+            continue
+        cursor = now["next_scheduled_run"]
+        if letter_id in after.letters and after.letters[letter_id]["status"] == letter["status"]:
+            if cursor != was["next_scheduled_run"]:
+                yield f"letter {letter_id} waits, and the cursor of its manifest went on to {cursor}"
+        elif cursor < after.now:
+            yield f"letter {letter_id} was resolved, and the cursor of its manifest stays at {cursor}"
+
+
+def is_rescheduled(before: Row, after: Row) -> bool:
+    """Whether a manifest has other instants than before."""
+    names = ("schedule_type", "cron_expression", "interval_seconds")
+    return any(before[name] != after[name] for name in names)
 
 
 def _caps(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:

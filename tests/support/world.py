@@ -28,6 +28,8 @@ from gandy.store.manifests import try_lock_cycle
 from gandy.store.seeding import seed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.model.declaration import BatchDeclaration, GroupDeclaration
     from gandy.model.run import ClaimedRun
@@ -62,6 +64,7 @@ class World:
     clock: ManualClock
     database: Database
     settings: ManifestManagerSettings = field(default=FIRST_SETTINGS)
+    monotonic: Callable[[], float] = field(default=float)  # stands still, however slow the machine is
 
     async def seed(
         self,
@@ -79,6 +82,7 @@ class World:
             settings=replace(self.settings, **settings),
             retention=RetentionSettings(),
             trusts_leases=trusts_leases,
+            monotonic=self.monotonic,
         )
         result = await run_in_transaction(
             self.database,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,8 @@ from tests.support.world import open_world
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from tests.support.databases import DatabaseHome
+    from tests.support.databases import DatabaseHome, SqliteHome
+    from tests.support.postgres import PostgresServer
     from tests.support.world import World
 
 
@@ -34,3 +36,26 @@ async def world(migrated_url: str) -> AsyncIterator[World]:
     repair = await repair_hints(opened.database, page=100_000, is_asked_for=True)
     await opened.database.close()
     assert repair.repaired == 0
+
+
+@pytest.fixture
+async def sqlite_world(sqlite_home: SqliteHome) -> AsyncIterator[World]:
+    """The same on SQLite alone, for what only it has."""
+    async with _world_in(sqlite_home) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def postgres_world(postgres_server: PostgresServer) -> AsyncIterator[World]:
+    """The same on PostgreSQL alone, for what only it has."""
+    async with _world_in(postgres_server) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _world_in(home: DatabaseHome) -> AsyncIterator[World]:
+    template = home.template("migrated", lambda url: (migrate(url), None)[1])
+    with home.database(template) as url:
+        opened = await open_world(url)
+        yield opened
+        await opened.database.close()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from tests.support.statements import statements
 from tests.support.worlds import migrated_url
 from tests.web.shop import make_shop, populate
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from gandy import Gandy
 
-__all__ = ["migrated_url"]
+__all__ = ["migrated_url", "statements"]
 
 HERE = "http://127.0.0.1:8423"
 OPERATOR = "the-token-of-operators"

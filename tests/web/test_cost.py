@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from gandy.store.drivers import sqlite
 from gandy.store.drivers.opening import migrate
-from gandy.store.drivers.postgres import PostgresTransaction
 from gandy.store.drivers.postgres_binding import bind
 from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
 from gandy.store.searching import SEARCHED
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from gandy.store.statements import Rows, Step
+    from gandy.store.statements import Step
     from tests.store.volumes import Plan, PlanKind
 
 pytestmark = pytest.mark.timeout(300)
@@ -40,25 +38,6 @@ MOST_STEPS = 4_000_000
 """Instructions of SQLite's machine; a scan of all runs takes three times as many."""
 WALKS = ("search_", "gather_")
 PLAN_KINDS: tuple[PlanKind, ...] = ("force_generic_plan", "force_custom_plan")
-
-
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
-    """Every statement that an application runs from here on."""
-    seen: list[Step] = []
-    on_postgres = PostgresTransaction._execute
-
-    async def remembering(self: PostgresTransaction, step: Step) -> Rows:
-        seen.append(step)
-        return await on_postgres(self, step)
-
-    def remembering_too(connection: sqlite3.Connection, step: Step) -> Rows:
-        seen.append(step)
-        return execute_step(connection, step)
-
-    monkeypatch.setattr(PostgresTransaction, "_execute", remembering)
-    monkeypatch.setattr(sqlite, "execute_step", remembering_too)
-    return seen
 
 
 @asynccontextmanager

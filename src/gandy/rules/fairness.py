@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
+    from typing import Final
+
+#: A cycle looks at the time between sets of at most so many looks; of the second size where nothing limits
+#: its entries.
+MOST_LOOKS: Final = 2_000
+MOST_UNLIMITED_LOOKS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,24 @@ def share(limit: int | None, demands: Sequence[Demand]) -> dict[int, int]:
             shares[demand.group_id] += given
             left -= given
     return shares
+
+
+def entitled(limit: int | None, demands: Sequence[Demand], queued: Mapping[int, int]) -> dict[int, int]:
+    """Give how many entries each group may still have in this cycle, beside what was `queued` of it."""
+    here = {demand.group_id: queued.get(demand.group_id, 0) for demand in demands}
+    elsewhere = sum(queued.values()) - sum(here.values())
+    whole = [replace(demand, due=demand.due + here[demand.group_id]) for demand in demands]
+    shares = share(None if limit is None else limit - elsewhere, whole)
+    return {group_id: max(most - here[group_id], 0) for group_id, most in shares.items()}
+
+
+def looks(
+    limit: int | None, demands: Sequence[Demand], entries: Mapping[int, int], *, times: int = 1
+) -> dict[int, int]:
+    """Give how many of each group are looked at for its `entries`; `times` as many where most want none."""
+    most = MOST_UNLIMITED_LOOKS if limit is None else max(limit, MOST_LOOKS)
+    wanted = [replace(demand, due=min(demand.due, entries[demand.group_id] * times)) for demand in demands]
+    return {group_id: count for group_id, count in share(most, wanted).items() if count > 0}
 
 
 def pick(limit: int | None, wanted: Iterable[Wanted]) -> list[Wanted]:

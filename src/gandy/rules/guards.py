@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 from gandy.model.schedule import SkipReason
 
 if TYPE_CHECKING:
-    from typing import Final
-
     from gandy.model.manifest import DispatchView
-
-#: Guards that lift by themselves when the manifest's own work moves on.
-PASSING: Final = frozenset({SkipReason.ACTIVE, SkipReason.ALREADY_QUEUED, SkipReason.COALESCED})
 
 
 def guard_of(view: DispatchView) -> SkipReason | None:

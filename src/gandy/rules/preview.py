@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from gandy.model.schedule import SkipReason
+from gandy.model.schedule import Cron, Interval, SkipReason
 from gandy.rules.calendar.exclusions import is_excluded
 from gandy.rules.calendar.zones import zone
 from gandy.rules.due import decide
+from gandy.rules.guards import guard_of
+from gandy.rules.recurring import settle_letter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +55,7 @@ def preview(view: DispatchView, now: datetime, count: int) -> list[Upcoming]:
 
 def _decided(view: DispatchView, now: datetime) -> Iterator[tuple[datetime, Occurrence | None]]:
     """Play the coming cycles through, each at the instant that is then due."""
-    at, view = now, _switched_on(view, now)
+    at, view = now, _resolved(_switched_on(view, now), now)
     while True:
         decision = decide(view, at)
         if decision.occurrence is not None:
@@ -74,6 +76,14 @@ def _switched_on(view: DispatchView, now: datetime) -> DispatchView:
     if view.may_run:
         return view
     return view._replace(is_enabled=True, group_enabled=True, is_orphaned=False, enabled_at=now)
+
+
+def _resolved(view: DispatchView, now: datetime) -> DispatchView:
+    """Show one whose dead letter waits as it would go on if that were resolved now."""
+    if guard_of(view) is not SkipReason.DEAD_LETTER or not isinstance(view.schedule, Cron | Interval):
+        return view
+    settled = settle_letter(view, view.schedule, since=now, now=now)
+    return _unguarded(view)._replace(next_scheduled_run=settled.next_scheduled_run)
 
 
 def _unguarded(view: DispatchView) -> DispatchView:

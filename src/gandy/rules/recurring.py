@@ -9,9 +9,9 @@ from gandy.model.manifest import Decision, DispatchView
 from gandy.model.schedule import MisfirePolicy, SkipReason
 from gandy.rules.calendar.series import Plan, series_between, without_first
 from gandy.rules.calendar.timetable import timetable_of
-from gandy.rules.guards import PASSING, guard_of, held_by
+from gandy.rules.guards import guard_of, held_by
 from gandy.rules.misfire import Judged, judge_in_time, judge_late
-from gandy.rules.verdicts import Ledger, idle, scheduled
+from gandy.rules.verdicts import Ledger, deferred, idle, scheduled
 
 if TYPE_CHECKING:
     from typing import Final
@@ -24,6 +24,8 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: datetime) -> Decision:
     """Settle every instant up to `now`; at most one of them is queued."""
+    if guard_of(view) is SkipReason.DEAD_LETTER:
+        return deferred(view, SkipReason.DEAD_LETTER)  # until a person has resolved the letter
     cursor = view.next_scheduled_run
     if cursor is None or cursor > now:
         return idle(view, next_look_at=cursor)
@@ -34,12 +36,41 @@ def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: date
     return _at_once(view, plan, judged, now=now)
 
 
+def settle_letter(
+    view: DispatchView, schedule: Cron | Interval, *, since: datetime, now: datetime
+) -> Decision:
+    """Settle every instant that came while a dead letter waited, from `since` until it is resolved `now`."""
+    cursor = view.next_scheduled_run
+    if cursor is None or cursor >= now:
+        return idle(view, next_look_at=cursor if view.may_run else None)
+    plan = Plan(timetable_of(schedule, cursor), view.exclusions, schedule.timezone)
+    ledger, until = Ledger(view), now - _MOMENT
+    judged = _judge_before_letter(view, plan, cursor=cursor, until=min(since - _MOMENT, until))
+    judged += _judge_whole(plan, max(cursor, since), until, reason=SkipReason.DEAD_LETTER)
+    for each in judged:
+        ledger.skip(each.series, each.reason or SkipReason.DEAD_LETTER)
+    following = plan.timetable.next_after(until)
+    look = following if view.may_run else None
+    return Decision(view.id, following, next_look_at=look, skipped=tuple(ledger.skipped))
+
+
+def _judge_before_letter(
+    view: DispatchView, plan: Plan, *, cursor: datetime, until: datetime
+) -> list[Judged]:
+    """Judge what was due before the letter was written, and had not been looked at."""
+    if cursor > until:
+        return []
+    if not view.may_run:
+        return _judge_whole(plan, cursor, until, reason=SkipReason.DISABLED)
+    return _judge(view, plan, cursor=cursor, now=until)
+
+
 def _judge(view: DispatchView, plan: Plan, *, cursor: datetime, now: datetime) -> list[Judged]:
     judged: list[Judged] = []
     since = cursor
     if view.enabled_at is not None and cursor < view.enabled_at:
         since = view.enabled_at
-        judged = _judge_disabled(plan, cursor, min(since - _MOMENT, now))
+        judged = _judge_whole(plan, cursor, min(since - _MOMENT, now), reason=SkipReason.DISABLED)
     late_before = _seen_at(view, cursor, now) - view.misfire_threshold
     if since < late_before:
         late = series_between(plan, since, late_before - _MOMENT)
@@ -48,10 +79,10 @@ def _judge(view: DispatchView, plan: Plan, *, cursor: datetime, now: datetime) -
     return judged + judge_in_time(series_between(plan, since, now))
 
 
-def _judge_disabled(plan: Plan, since: datetime, until: datetime) -> list[Judged]:
-    """Give one row to all that came while the manifest was switched off, excluded or not."""
+def _judge_whole(plan: Plan, since: datetime, until: datetime, *, reason: SkipReason) -> list[Judged]:
+    """Give one row to all that came while the manifest stood still, excluded or not."""
     everything = Plan(plan.timetable, (), plan.timezone)
-    return [Judged(series, SkipReason.DISABLED) for series in series_between(everything, since, until)]
+    return [Judged(series, reason) for series in series_between(everything, since, until)]
 
 
 def _seen_at(view: DispatchView, cursor: datetime, now: datetime) -> datetime:
@@ -84,12 +115,11 @@ def _at_once(view: DispatchView, plan: Plan, judged: list[Judged], *, now: datet
 
 def _one_at_a_time(view: DispatchView, plan: Plan, judged: list[Judged], *, now: datetime) -> Decision:
     """Catch up: what is not queued now waits for the end of what is."""
-    ledger, guard = Ledger(view), guard_of(view)
+    ledger = Ledger(view)
     for each in judged:
-        reason = each.reason or (None if guard in PASSING else guard)
-        if reason is None:
+        if each.reason is None:
             return _next_in_line(view, plan, ledger, due_at=each.series.first, now=now)
-        ledger.skip(each.series, reason)
+        ledger.skip(each.series, each.reason)
     following = plan.timetable.next_after(now)
     return Decision(view.id, following, next_look_at=following, skipped=tuple(ledger.skipped))
 

@@ -41,9 +41,10 @@ def recall_backlog(now: datetime) -> Operation[Backlog | None]:
     return backlog if now - backlog.until <= _LONGEST_GAP else None
 
 
-def keep_backlog(now: datetime, *, since: datetime | None, is_behind: bool) -> Operation[None]:
+def keep_backlog(now: datetime, before: Backlog | None, *, is_behind: bool) -> Operation[None]:
     """Begin the stretch, go on with it, or end it; most cycles have none and write nothing."""
     if is_behind:
-        yield from remember(_KEY, {"since": (since or now).isoformat(), "until": now.isoformat()})
-    elif since is not None:
+        since = now if before is None else before.since
+        yield from remember(_KEY, {"since": since.isoformat(), "until": now.isoformat()})
+    elif before is not None:
         yield from remember(_KEY, None)

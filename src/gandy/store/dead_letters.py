@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.errors import RequeueInputConflictError
 from gandy.store.audit import Deed, record_deed
+from gandy.store.letter_settling import settle_letters
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
@@ -171,9 +172,10 @@ def _resolve(ids: Sequence[int], operator: Operator, wanted: _Resolution) -> Ope
         resolved_by=operator.name,
         note=wanted.note,
     )
-    manifests = sorted(row.manifest_id for row in won if row.manifest_id is not None)
-    if manifests:
-        yield statement("forgive_manifests", ids=manifests, owner=wanted.owners.bound)
+    since = {row.manifest_id: row.dead_lettered_at for row in won if row.manifest_id is not None}
+    if since:
+        yield statement("forgive_manifests", ids=sorted(since), owner=wanted.owners.bound)
+        yield from settle_letters(since)
     for owner in _owners(row for row in won if row.manifest_id is not None):
         yield statement("notify", payload=f"manager:{owner}")
     return sorted(won)

@@ -23,7 +23,7 @@ from gandy.model.schedule import (
     ScheduleType,
     SkipReason,
 )
-from gandy.rules.fairness import Demand, share
+from gandy.rules.fairness import Demand
 from gandy.settings.bounds import as_span
 from gandy.store.statements import batch, statement
 
@@ -71,21 +71,20 @@ def wake_dependents() -> Operation[int]:
     return len((yield statement("wake_dependents", limit=_PARENTS_AT_ONCE)))
 
 
-def load_due(limit: int | None) -> Operation[DueManifests]:
-    """Load what needs a look: all of it, or of each group its fair share."""
-    if limit is None:
-        return _due((yield statement("load_all_due")))
-    demands = [
-        Demand(row.id, row.priority, row.due, row.oldest_due_at)
-        for row in (yield statement("count_due_by_group"))
-    ]
-    if not demands:
-        return DueManifests((), {})
+def count_due() -> Operation[list[Demand]]:
+    """Count what needs a look, by group."""
+    rows = yield statement("count_due_by_group")
+    return [Demand(row.id, row.priority, row.due, row.oldest_due_at) for row in rows]
+
+
+def load_due(demands: Sequence[Demand], looks: Mapping[int, int]) -> Operation[DueManifests]:
+    """Load of each group what `looks` gives it, the most important and the longest due first."""
     due = sum(demand.due for demand in demands)
-    if due <= limit:
+    if not any(looks.values()):
+        return DueManifests((), {}, due)
+    if sum(looks.values()) >= due:
         return _due((yield statement("load_all_due")))
-    shares = {group_id: most for group_id, most in share(limit, demands).items() if most > 0}
-    rows = yield statement("load_shares", shares=json.dumps(shares))
+    rows = yield statement("load_shares", shares=json.dumps(dict(looks)))
     return _due(rows, left_over=due - len(rows))
 
 

@@ -10,7 +10,8 @@ import pytest
 from gandy.admin.manifest_manager.decision_writing import write_decisions
 from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
 from gandy.rules.due import determine
-from gandy.store.manifests import load_due
+from gandy.rules.fairness import share
+from gandy.store.manifests import count_due, load_due
 from gandy.store.triggers import trigger
 from tests.support.world import OWNER, START, manifest
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 async def decide(world: World) -> list[Decided]:
-    due = await world.database.run(load_due(None))
+    demands = await world.database.run(count_due())
+    due = await world.database.run(load_due(demands, share(None, demands)))
     return [(view, determine(view, world.clock.now)) for view in due.views]
 
 

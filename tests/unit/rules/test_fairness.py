@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.fairness import Demand, Wanted, pick, share
+from gandy.rules.fairness import MOST_LOOKS, Demand, Wanted, entitled, looks, pick, share
 from tests.unit.rules.views import NOON
 
 
@@ -86,3 +86,45 @@ def test_within_a_group_priority_and_age_decide_who_is_picked() -> None:
 
     assert [entry.manifest_id for entry in pick(3, entries)] == [3, 2, 4]
     assert len(pick(None, entries)) == 4
+
+
+@settings(max_examples=300)
+@given(st.integers(1, 400), demands, st.dictionaries(st.integers(1, 10**6), st.integers(0, 9), max_size=9))
+def test_what_was_queued_of_a_group_counts_against_its_share(
+    limit: int, groups: list[Demand], queued: dict[int, int]
+) -> None:
+    left = max(limit - sum(queued.values()), 0)
+
+    entries = entitled(limit, groups, queued)
+
+    assert sum(entries.values()) <= left
+    assert all(0 <= entries[group.group_id] <= group.due for group in groups)
+
+
+def test_a_group_that_had_its_share_leaves_the_next_looks_to_the_others() -> None:
+    groups = [demand(1, 5_000), demand(2, 9_000)]
+
+    assert entitled(200, groups, {1: 100}) == {1: 0, 2: 100}
+    assert entitled(200, groups, {1: 100, 2: 100}) == {1: 0, 2: 0}
+    assert entitled(200, groups[:1], {1: 100, 2: 20}) == {1: 80}
+
+
+@settings(max_examples=300)
+@given(st.integers(1, 400), demands, st.sampled_from([1, 2, 64]))
+def test_looks_are_as_many_as_may_be_queued_and_more_where_most_want_nothing(
+    limit: int, groups: list[Demand], times: int
+) -> None:
+    entries = entitled(limit, groups, {})
+
+    seen = looks(limit, groups, entries, times=times)
+
+    due = {group.group_id: group.due for group in groups}
+    wanted = {group_id: min(due[group_id], count * times) for group_id, count in entries.items() if count}
+    assert sum(seen.values()) == min(sum(wanted.values()), MOST_LOOKS)
+    assert all(count <= wanted[group_id] for group_id, count in seen.items())
+
+
+def test_a_cycle_without_a_limit_looks_at_all_that_is_due_in_large_sets() -> None:
+    groups = [demand(1, 9_000), demand(2, 500)]
+
+    assert looks(None, groups, entitled(None, groups, {})) == {1: 9_000, 2: 500}

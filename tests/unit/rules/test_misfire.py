@@ -92,14 +92,6 @@ def test_catch_up_only_defers_while_its_own_work_waits_or_runs(
     assert decision == Decision(7, NOON, deferred_by=held_by(reason))
 
 
-def test_catch_up_settles_its_instants_while_a_dead_letter_waits() -> None:
-    view = view_of(EVERY_MINUTE, misfire_policy=MisfirePolicy.CATCH_UP, has_awaiting_dead_letter=True)
-    decision = determine(view, NOON + minutes(5))
-
-    assert rows(decision) == [(0, 5, 6, SkipReason.DEAD_LETTER)]
-    assert decision.next_look_at == NOON + minutes(6)
-
-
 def test_catch_up_counts_excluded_instants_neither_as_kept_nor_as_missed() -> None:
     view = view_of(
         EVERY_MINUTE,

@@ -14,6 +14,7 @@ from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
 from gandy.rules.calendar.exclusions import is_excluded
 from gandy.rules.calendar.timetable import timetable_of
 from gandy.rules.due import determine
+from gandy.rules.recurring import settle_letter
 from tests.unit.rules.views import NOON, view_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gandy.model.manifest import Decision, DispatchView
 
 MOMENT = timedelta(microseconds=1)
+LATER = NOON + timedelta(days=3)
 Verdicts = dict[datetime, SkipReason | None]  #: None: queued
 
 times = st.integers(0, 86_399).map(lambda second: time(second // 3600, second // 60 % 60, second % 60))
@@ -59,10 +61,14 @@ def views(draw: st.DrawFn) -> DispatchView:
     )
 
 
-def due_instants(view: DispatchView, now: datetime) -> Iterator[datetime]:
+def recurring(view: DispatchView) -> Cron | Interval:
     assert isinstance(view.schedule, Cron | Interval)
+    return view.schedule
+
+
+def due_instants(view: DispatchView, now: datetime) -> Iterator[datetime]:
     assert view.next_scheduled_run is not None
-    table = timetable_of(view.schedule, view.next_scheduled_run)
+    table = timetable_of(recurring(view), view.next_scheduled_run)
     at: datetime | None = view.next_scheduled_run
     while at is not None and at <= now:
         yield at
@@ -118,6 +124,13 @@ class Reading:
         return self.verdicts
 
 
+def test_a_letter_from_the_future_hides_nothing_that_has_come() -> None:
+    decision = settle_letter(view_of(SCHEDULES[0]), SCHEDULES[0], since=LATER, now=NOON + timedelta(hours=1))
+
+    assert sum(row.occurrences for row in decision.skipped) == 36
+    assert decision.next_scheduled_run == NOON + timedelta(hours=1)
+
+
 def verdicts_of(view: DispatchView, decision: Decision, now: datetime) -> Verdicts:
     """Spell out the rows of a decision, and check that they hold what they say."""
     verdicts: Verdicts = {}
@@ -141,8 +154,28 @@ def verdicts_of(view: DispatchView, decision: Decision, now: datetime) -> Verdic
 def test_a_decision_says_of_each_instant_what_the_rules_say(view: DispatchView, span: timedelta) -> None:
     now = NOON + span
     decision = determine(view, now)
+    expected = {} if view.has_awaiting_dead_letter else Reading(view, now).read()
 
-    assert verdicts_of(view, decision, now) == Reading(view, now).read()
+    assert verdicts_of(view, decision, now) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(views(), spans, spans, st.booleans())
+def test_a_resolved_letter_settles_each_instant_by_what_held_it_back(
+    view: DispatchView, first: timedelta, second: timedelta, is_enabled: bool
+) -> None:
+    since, now = NOON + min(first, second), NOON + max(first, second)
+    view = view._replace(has_awaiting_dead_letter=True, is_enabled=is_enabled)
+    decision = settle_letter(view, recurring(view), since=since, now=now)
+    before = Reading(view, since - MOMENT).read()
+    expected = {
+        at: SkipReason.DEAD_LETTER if at >= since else (before[at] if is_enabled else SkipReason.DISABLED)
+        for at in due_instants(view, now - MOMENT)
+    }
+
+    assert verdicts_of(view, decision, now - MOMENT) == expected
+    assert decision.next_scheduled_run == next(at for at in due_instants(view, LATER) if at >= now)
+    assert decision.next_look_at == (decision.next_scheduled_run if is_enabled else None)
 
 
 @settings(max_examples=300, deadline=None)

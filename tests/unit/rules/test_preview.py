@@ -103,6 +103,19 @@ def test_a_disabled_manifest_lists_what_would_come_if_it_were_enabled_now(off: C
     assert [upcoming.due_at for upcoming in listed] == [NOON + minutes(4), NOON + minutes(5)]
 
 
+@pytest.mark.parametrize("policy", MisfirePolicy)
+@pytest.mark.parametrize("schedule", [EVERY_MINUTE, Cron("* * * * *")])
+def test_a_parked_manifest_lists_what_would_come_if_its_letter_were_resolved_now(
+    schedule: Schedule, policy: MisfirePolicy
+) -> None:
+    view = view_of(schedule, has_awaiting_dead_letter=True, misfire_policy=policy)
+
+    assert [each.due_at for each in preview(view, NOON + minutes(90.5), 2)] == [
+        NOON + minutes(91),
+        NOON + minutes(92),
+    ]
+
+
 def test_a_schedule_that_cannot_be_read_is_an_error_and_not_an_endless_list() -> None:
     with pytest.raises(CronExpressionError):
         preview(view_of(Cron("0 0 31 2 *")), NOON, 5)

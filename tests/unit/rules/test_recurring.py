@@ -6,12 +6,13 @@ import pytest
 
 from gandy.model.exclusion import TimeWindow
 from gandy.model.manifest import Decision, Occurrence, Skipped
-from gandy.model.schedule import Cron, Interval, Origin, Schedule, SkipReason
+from gandy.model.schedule import Cron, Interval, MisfirePolicy, Origin, Schedule, SkipReason
 from gandy.rules.due import determine
 from tests.unit.rules.views import (
     EVERY_MINUTE,
-    GUARDS,
+    LETTERS,
     NOON,
+    PASSING_GUARDS,
     Changes,
     minutes,
     queued_minute,
@@ -62,7 +63,7 @@ def test_of_several_instants_in_time_the_first_runs_and_the_rest_find_it_queued(
 
 
 @recurring
-@pytest.mark.parametrize(("guard", "reason"), GUARDS)
+@pytest.mark.parametrize(("guard", "reason"), PASSING_GUARDS)
 def test_a_guard_settles_the_instant_with_its_reason(
     schedule: Schedule, guard: Changes, reason: SkipReason
 ) -> None:
@@ -72,6 +73,17 @@ def test_a_guard_settles_the_instant_with_its_reason(
     assert rows(decision) == [(0, 0, 1, reason)]
     assert decision.next_scheduled_run == decision.next_look_at == NOON + minutes(1)
     assert decision.brings_retry_forward == (reason is SkipReason.COALESCED)
+
+
+@recurring
+@pytest.mark.parametrize("policy", MisfirePolicy)
+@pytest.mark.parametrize(("guard", "late"), [(guard, late) for guard in LETTERS for late in (-1, 0, 90)])
+def test_a_dead_letter_leaves_every_instant_to_its_resolution(
+    schedule: Schedule, policy: MisfirePolicy, guard: Changes, late: int
+) -> None:
+    view = view_of(schedule, **guard)._replace(misfire_policy=policy)
+
+    assert determine(view, NOON + minutes(late)) == Decision(7, NOON, deferred_by=SkipReason.DEAD_LETTER)
 
 
 @recurring

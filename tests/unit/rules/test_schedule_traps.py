@@ -124,4 +124,4 @@ def test_a_failure_reaped_in_this_cycle_holds_the_next_occurrence_back_in_this_c
     decision = determine(view_of(EVERY_MINUTE, is_dead_lettered_now=True), NOON)
 
     assert decision.occurrence is None
-    assert decision.skipped[0].reason is SkipReason.DEAD_LETTER
+    assert decision.deferred_by is SkipReason.DEAD_LETTER

@@ -63,6 +63,7 @@ GUARDS: list[tuple[Changes, SkipReason]] = [
     ({"has_queued_work": True, "is_queued_work_a_retry": True}, SkipReason.COALESCED),
     ({"has_active_execution": True}, SkipReason.ACTIVE),
 ]
+LETTERS = [guard for guard, reason in GUARDS if reason is SkipReason.DEAD_LETTER]
 PASSING_GUARDS = [guard for guard in GUARDS if guard[1] is not SkipReason.DEAD_LETTER]
 
 recurring = pytest.mark.parametrize("schedule", [EVERY_MINUTE, Cron("* * * * *")], ids=["interval", "cron"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable  # noqa: TC003 read at run time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gandy.model.run import RetentionSpans
 from gandy.settings import ManifestManagerSettings, RetentionSettings  # noqa: TC001 read at run time
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
 
     from gandy.events import RecoveryCause
     from gandy.model.manifest import Decision, DispatchView
+    from gandy.store.backlog import Backlog
     from gandy.store.reaping import ParkedManifest
+
+
+#: A cycle looks at manifests for this long; those that are left follow in the next one, at once.
+LOOK_FOR: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +35,10 @@ class CycleRequest:
     charges_all: bool = (
         False  #: all items were refused alike in the cycles before: they are charged after all
     )
+    monotonic: Callable[[], float] = (
+        time.monotonic
+    )  #: the process's own clock, which the looks are bounded by
+    look_for: timedelta = LOOK_FOR
 
     @property
     def reap_rules(self) -> ReapRules:
@@ -43,8 +54,9 @@ class LoadedManifests:
     now: datetime
     views: tuple[DispatchView, ...]
     unreadable: Mapping[int, str]
-    left_over: int  #: due, and without a place in this cycle
-    backlog_since: datetime | None  #: since when cycles have left something over
+    left_over: int  #: due, and not looked at yet
+    backlog: Backlog | None  #: since when cycles have left something over
+    begun: float  #: by the process's own clock
 
 
 @dataclass(frozen=True, slots=True)

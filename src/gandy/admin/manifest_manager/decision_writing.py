@@ -46,6 +46,13 @@ class Written:
         """The manifests that were moved on, or could not be; the others changed meanwhile."""
         return {view.id for view, _ in self.moved} | self.errors.keys()
 
+    def add(self, other: Written) -> None:
+        """Add what was written in a later set of the same cycle."""
+        self.moved += other.moved
+        self.queued |= other.queued
+        self.errors |= other.errors
+        self.skipped += other.skipped
+
 
 async def write_decisions(
     transaction: Transaction, decided: Sequence[Decided], *, charges_all: bool = False

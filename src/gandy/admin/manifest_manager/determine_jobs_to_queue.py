@@ -12,6 +12,7 @@ from gandy.model.schedule import Dependent
 from gandy.rules.deciding import Decider
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Final
 
 _log = logging.getLogger("gandy.manifest_manager")
@@ -22,9 +23,14 @@ _UNREADABLE_RETRY_AFTER: Final = timedelta(hours=1)
 
 def determine_jobs_to_queue(loaded: LoadedManifests, fresh: FreshManifests) -> DeterminedJobs:
     """Decide about each manifest; sync, so that thousands of decisions do not hold up the event loop."""
+    return decide_all(fresh, loaded.now)
+
+
+def decide_all(fresh: FreshManifests, now: datetime) -> DeterminedJobs:
+    """Decide about each manifest at one instant; only what changes something is given."""
     timed = [view for view in fresh.views if not isinstance(view.schedule, Dependent)]
     dependents = [view for view in fresh.views if isinstance(view.schedule, Dependent)]
-    decider = Decider(loaded.now)
+    decider = Decider(now)
     decided = (
         (view, _decide(view, decider, fresh.unreadable.get(view.id))) for view in (*timed, *dependents)
     )

@@ -18,7 +18,7 @@ from gandy.store.manifests import load_views
 from gandy.store.reaping import park_manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gandy.model.manifest import DispatchView
     from gandy.store.reaping import ParkedManifest
@@ -35,12 +35,20 @@ async def reap_failed_jobs(
 ) -> FreshManifests:
     """Write one dead letter for each manifest at its limit; a run that was reaped now counts now."""
     fresh = await transaction.run(load_views(pending.manifest_ids | in_progress.manifest_ids))
-    views = {view.id: view for view in (*loaded.views, *fresh.views)}
+    unreadable = {**loaded.unreadable, **fresh.unreadable}
+    return await park_exhausted(transaction, (*loaded.views, *fresh.views), unreadable)
+
+
+async def park_exhausted(
+    transaction: Transaction, snapshots: Sequence[DispatchView], unreadable: Mapping[int, str]
+) -> FreshManifests:
+    """Write the letters of those at their limit, and mark them; of two snapshots of one the later counts."""
+    views = {view.id: view for view in snapshots}
     exhausted = [view.id for view in views.values() if _is_to_be_parked(view)]
     parked = await _park(transaction, exhausted)
     for letter in parked:
         views[letter.manifest_id] = views[letter.manifest_id]._replace(is_dead_lettered_now=True)
-    return FreshManifests(tuple(views.values()), {**loaded.unreadable, **fresh.unreadable}, parked)
+    return FreshManifests(tuple(views.values()), unreadable, parked)
 
 
 async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[ParkedManifest, ...]:

@@ -34,7 +34,7 @@ WITH awaiting AS MATERIALIZED (
 UPDATE gandy.dead_letter l SET
     status = %(status)s, resolved_at = gandy.now(), resolved_by = %(resolved_by)s, resolution_note = %(note)s
 FROM awaiting WHERE l.id = awaiting.id AND l.status = 'awaiting_intervention'
-RETURNING l.id, l.owner, l.manifest_id;
+RETURNING l.id, l.owner, l.manifest_id, l.dead_lettered_at;
 
 -- name: forgive_manifests
 -- A resolution begins the count anew, and what the letter held back may come.

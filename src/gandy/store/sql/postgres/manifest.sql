@@ -7,7 +7,12 @@ WITH marked AS MATERIALIZED (
         SELECT id, false AS is_child FROM marked
         UNION ALL
         SELECT c.id, true FROM marked p JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
-        WHERE c.schedule_type = 'dependent') each
+        WHERE c.schedule_type = 'dependent'
+          -- one that is switched off or waits for a person is looked at when that is over
+          AND c.is_enabled AND c.orphaned_at IS NULL
+          AND EXISTS (SELECT 1 FROM gandy.manifest_group g WHERE g.id = c.manifest_group_id AND g.is_enabled)
+          AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l
+                          WHERE l.manifest_id = c.id AND l.status = 'awaiting_intervention')) each
     GROUP BY id
 ), locked AS MATERIALIZED (
     -- in the order of ids, and never waiting

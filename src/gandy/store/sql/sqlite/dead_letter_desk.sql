@@ -28,7 +28,7 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :
 -- Of two operators one gets the row: who comes second finds it resolved.
 UPDATE dead_letter SET status = :status, resolved_at = gandy_now(), resolved_by = :resolved_by, resolution_note = :note
 WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status = 'awaiting_intervention'
-RETURNING id, owner, manifest_id;
+RETURNING id, owner, manifest_id, dead_lettered_at;
 
 -- name: forgive_manifests
 -- A resolution begins the count anew, and what the letter held back may come.

@@ -2,28 +2,35 @@
 -- Differs by necessity: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
 UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
 WHERE schedule_type = 'dependent' AND depends_on_manifest_id IN (
-    SELECT id FROM manifest WHERE has_dependents_due ORDER BY id LIMIT :limit);
+    SELECT id FROM manifest INDEXED BY ix_manifest_dependents_due WHERE has_dependents_due ORDER BY id LIMIT :limit)
+  -- one that is switched off or waits for a person is looked at when that is over
+  AND is_enabled AND orphaned_at IS NULL
+  AND EXISTS (SELECT 1 FROM manifest_group g WHERE g.id = manifest.manifest_group_id AND g.is_enabled)
+  AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.manifest_id = manifest.id AND l.status = 'awaiting_intervention');
 UPDATE manifest SET has_dependents_due = 0
-WHERE has_dependents_due AND id IN (SELECT id FROM manifest WHERE has_dependents_due ORDER BY id LIMIT :limit)
+WHERE has_dependents_due AND id IN (
+    SELECT id FROM manifest INDEXED BY ix_manifest_dependents_due WHERE has_dependents_due ORDER BY id LIMIT :limit)
 RETURNING id;
 
 -- name: count_due_by_group
 -- Only the entries of the index that are due; nothing due is one probe.
 SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
     SELECT manifest_group_id AS id, count(*) AS due, min(next_look_at) AS oldest_due_at
-    FROM manifest WHERE next_look_at <= gandy_now() GROUP BY manifest_group_id) d
+    FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now() GROUP BY manifest_group_id) d
 JOIN manifest_group g ON g.id = d.id;
 
 -- name: load_all_due
 -- Everything that needs a look.
-SELECT v.* FROM manifest_dispatch v WHERE v.next_look_at <= gandy_now() ORDER BY v.id;
+SELECT v.* FROM manifest_dispatch v
+WHERE v.id IN (SELECT id FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now())
+ORDER BY v.id;
 
 -- name: load_shares
 -- Of each group its share, the most important and the longest due first.
 WITH due AS (
     SELECT id, manifest_group_id,
            row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
-    FROM manifest WHERE next_look_at <= gandy_now()
+    FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now()
 ), share AS (
     SELECT CAST(key AS INTEGER) AS group_id, value AS most FROM json_each(:shares)
 )
@@ -45,7 +52,7 @@ ORDER BY v.id LIMIT :limit;
 
 -- name: next_look
 -- How long the manager may sleep.
-SELECT gandy_seconds(next_look_at) AS seconds FROM manifest
+SELECT gandy_seconds(next_look_at) AS seconds FROM manifest INDEXED BY ix_manifest_next_look
 WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 
 -- name: advance_manifests

@@ -51,7 +51,7 @@ WHERE r.owner = :owner ORDER BY r.id LIMIT :limit;
 -- name: count_recent_ends
 -- The newest runs, counted by the minute in which they ended; older ones are not looked at.
 WITH newest AS MATERIALIZED (
-    SELECT id, owner, name, train_state, end_time FROM metadata ORDER BY id DESC LIMIT :limit)
+    SELECT id, owner, name, train_state, end_time FROM metadata WHERE id > 0 ORDER BY id DESC LIMIT :limit)
 SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
        sum(n.train_state = 'completed') AS completed,
        sum(n.train_state = 'failed') AS failed,
@@ -81,6 +81,6 @@ SELECT * FROM (
 
 -- name: find_most_overdue
 -- The manifest that has waited longest for its look; a healthy manager leaves none.
-SELECT m.external_id, m.next_look_at FROM manifest m
+SELECT m.external_id, m.next_look_at FROM manifest m INDEXED BY ix_manifest_next_look
 WHERE m.owner = :owner AND m.next_look_at IS NOT NULL AND m.next_look_at <= gandy_later(-:patience_seconds)
 ORDER BY m.next_look_at LIMIT 1;

@@ -25,7 +25,8 @@ ORDER BY +r.id LIMIT :limit;
 
 -- name: find_silent_workers
 -- Their leases have run out; whether they are dead is for the caller to judge.
-SELECT id FROM worker WHERE state IN ('running', 'draining') AND lease_expires_at <= gandy_now() ORDER BY id;
+SELECT id FROM worker INDEXED BY ix_worker_lease
+WHERE state IN ('running', 'draining') AND lease_expires_at <= gandy_now() ORDER BY id;
 
 -- name: next_lease_end
 -- When a worker that stays silent would first be missed.
