@@ -7,6 +7,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final
 
+from gandy.train.inside.hidden import hidden_texts
+
 if TYPE_CHECKING:
     from gandy.settings import LoggingSettings
 
@@ -27,7 +29,9 @@ class JsonLines(logging.Formatter):
         line.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        elif record.exc_text:  # with masks, where it would have shown a secret
+            line["exception"] = record.exc_text
+        return hidden_texts.without(json.dumps(line, default=str))
 
 
 def configure_logging(settings: LoggingSettings) -> None:
