@@ -94,28 +94,38 @@ class LazyGroup(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            raise _without_urls(error, ctx.meta[_GIVEN]) from None
+            raise _presentable(error, ctx.meta[_GIVEN]) from None
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise _without_urls(error, ctx.meta[_GIVEN]) from None
+            raise _presentable(error, ctx.meta[_GIVEN]) from None
         except GandyError as error:
-            click.echo(f"gandy: {_printable(str(error))}", err=True)
+            _say_error(str(error))
             ctx.exit(error.exit_code)
 
 
-def _printable(message: str) -> str:
-    """Escape what could move a terminal's cursor, such as a part of a file that the message quotes."""
-    from gandy.cli.cells import human  # noqa: PLC0415 `gandy --help` needs none of it
+def _say_error(message: str) -> None:
+    from gandy.cli.output import say  # noqa: PLC0415 `gandy --help` needs none of it
 
-    return "\n".join(map(human, message.split("\n")))
+    say(f"gandy: {message}")
+
+
+def _presentable(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
+    """Mask what click repeats of a URL, and escape what could move the cursor of a terminal."""
+    error = _without_urls(error, args)
+    message = error.format_message()
+    if message.isprintable():
+        return error
+    from gandy.settings.harmless import many_lines  # noqa: PLC0415 `gandy --help` needs none of it
+
+    return click.UsageError(many_lines(message), ctx=error.ctx)
 
 
 def _without_urls(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
-    """Mask what click repeats of a URL, or of one that a space in its password has cut into arguments."""
+    """Mask a whole URL, or one that a space in its password has cut into arguments."""
     urls = [arg for arg in args if "://" in arg or "@" in arg[1:]]
     if not urls:
         return error
