@@ -230,6 +230,28 @@ def test_what_works_for_its_application_works_for_no_other(shell: Shell, name: s
     assert changes_between(before, snapshot(shell.url)) == {}
 
 
+SINGLE = {"--app": "market:app", "--database": "sqlite:///other.db", "--owner": NEIGHBOUR}
+
+
+@pytest.mark.parametrize("option", SINGLE)
+@pytest.mark.parametrize("form", ["twice", "twice, joined", "twice the same", "empty", "blank"])
+def test_a_global_option_has_one_value(shell: Shell, option: str, form: str) -> None:
+    given = {
+        "twice": [option, "something", option, SINGLE[option]],
+        "twice, joined": [f"{option}={SINGLE[option]}", f"{option}=something"],
+        "twice the same": [option, SINGLE[option], option, SINGLE[option]],
+        "empty": [option, ""],
+        "blank": [f"{option}= "],
+    }[form]
+
+    ended = shell(*given, "runs", "list")
+
+    assert ended.exit_code == 2, ended.output
+    assert ended.stdout == ""
+    assert option in ended.stderr.splitlines()[-1]
+    assert ("once" in ended.stderr) is form.startswith("twice")
+
+
 def test_a_wrong_owner_is_refused_and_the_others_are_named(shell: Shell) -> None:
     ended = shell("--owner", "nobody", "runs", "list")
     assert ended.exit_code == 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gandy.train.inside.log import MaskingFactory, RunLogHandler
 from gandy.train.inside.run import running_now
+from gandy.train.inside.uncaught import leave_reports, mask_reports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,11 @@ def _hold(change: int) -> None:
         if _holders:
             logging.getLogger().addHandler(_handler)
             _mask_records()
+            mask_reports()
         else:
             logging.getLogger().removeHandler(_handler)
             _leave_records()
+            leave_reports()
 
 
 def _mask_records() -> None:

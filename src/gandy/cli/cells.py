@@ -11,6 +11,7 @@ from pathlib import PurePath
 from uuid import UUID
 
 from gandy.settings import format_duration
+from gandy.settings.harmless import one_line
 
 _SECOND = timedelta(seconds=1)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -34,7 +35,7 @@ def human(value: object) -> str:
             text = to_json(value, indent=None)
         case _:
             text = str(value)
-    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+    return one_line(text)
 
 
 def to_json(value: object, *, indent: int | None = 2) -> str:
@@ -74,7 +75,3 @@ def _rounded(span: timedelta) -> timedelta:
     """Drop what nobody reads: the milliseconds of what took long, the microseconds always."""
     unit = _SECOND if abs(span) >= _TEN_SECONDS else _MILLISECOND
     return round(span / unit) * unit
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

@@ -12,7 +12,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
-from gandy.cli.output import emit_json, emit_rows, say
+from gandy.cli.output import emit_json, emit_rows, print_text, say
 from gandy.settings.urls import mask_url
 
 if TYPE_CHECKING:
@@ -60,6 +60,6 @@ async def _play(url: str, seconds: float | None, port: int) -> Ended:
 def _summarise(ended: Ended) -> None:
     runs = sum(tally.runs for tally in ended.tallies)
     lines = sum(tally.log_lines for tally in ended.tallies)
-    click.echo(f"\n{runs} runs, {lines} log lines:\n")
+    print_text(f"\n{runs} runs, {lines} log lines:\n")
     emit_rows(ended.tallies, _COLUMNS, as_json=False)
-    click.echo(f"\nLook closer:\n  gandy --database {mask_url(ended.database)} --all-owners runs list")
+    print_text(f"\nLook closer:\n  gandy --database {mask_url(ended.database)} --all-owners runs list")

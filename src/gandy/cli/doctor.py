@@ -7,8 +7,9 @@ import asyncio
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.cells import human
 from gandy.cli.options import example, json_option
-from gandy.cli.output import emit_json, say
+from gandy.cli.output import emit_json, print_text, say
 from gandy.desk.doctor import Doctor, Report
 from gandy.model.owners import ALL_OWNERS
 
@@ -44,6 +45,6 @@ def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
 
 def _print(report: Report) -> None:
     for finding in report.findings:
-        click.echo(f"{finding.level}: {finding.check}: {finding.what}\n  {finding.to_do}")
+        print_text(f"{finding.level}: {finding.check}: {human(finding.what)}\n  {human(finding.to_do)}")
     say(f"Checked: {', '.join(report.checked)}.")
     say("Nothing found." if report.is_clean else f"Found: {len(report.findings)}.")

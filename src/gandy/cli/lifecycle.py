@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.cells import human
 from gandy.cli.lifecycle_events import log_events
 from gandy.cli.lifecycle_progress import attended, left_over, would_remove
 from gandy.cli.lifecycle_sources import Sources
 from gandy.cli.options import confirm, example, json_option, yes_option
-from gandy.cli.output import emit_json, emit_rows, say
+from gandy.cli.output import emit_json, emit_rows, print_text, say
 from gandy.errors import GandyError, TargetFaultError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def check(call: Call, ctx: click.Context, *, files: Sequence[str], target: str |
         emit_json(findings)
     else:
         for finding in findings:
-            click.echo(f"{finding.severity}: {finding}")
+            print_text(f"{finding.severity}: {human(finding)}")
         say(
             f"{len(findings)} findings."
             if findings

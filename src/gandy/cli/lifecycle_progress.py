@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gandy.settings.harmless import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -55,7 +57,7 @@ def _confirmer(*, yes: bool) -> Confirm:
         if yes or not sys.stdin.isatty():
             return yes
         question = f"{held.table}: {held.rule}: {would_remove(held)}. Go on?"
-        return click.confirm(question, err=True)
+        return click.confirm(one_line(question), err=True)
 
     return confirm
 
@@ -69,8 +71,14 @@ def _bars(contracts: Sequence[Contract], target: str | None) -> Iterator[Pruned]
     expected: Counter[tuple[str, str]] = Counter()
     for rule in plan(contracts, target):
         expected[rule.scheduler, rule.table] += rule.rows
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()) as progress:
-        tasks = {table: progress.add_task(table[1], total=rows) for table, rows in expected.items() if rows}
+    with Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
+    ) as progress:
+        tasks = {
+            table: progress.add_task(one_line(table[1]), total=rows)
+            for table, rows in expected.items()
+            if rows
+        }
 
         def pruned(scheduler: str, counts: Mapping[str, int]) -> None:
             for table, rows in counts.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,30 +93,48 @@ class LazyGroup(click.Group):
         ctx.meta[_GIVEN] = tuple(args)
         _refuse_broken_text(args)
         try:
+            self._refuse_repeated(ctx, args)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            raise _without_urls(error, ctx.meta[_GIVEN]) from None
+            raise _presentable(error, ctx.meta[_GIVEN]) from None
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse an option that is given twice: which of the two is meant is not for us to choose."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option, times in Counter(given).items():
+            if times > 1 and isinstance(option, click.Option) and not option.is_flag:
+                raise click.UsageError(f"{option.opts[0]} is given {times} times; give it once", ctx=ctx)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise _without_urls(error, ctx.meta[_GIVEN]) from None
+            raise _presentable(error, ctx.meta[_GIVEN]) from None
         except GandyError as error:
-            click.echo(f"gandy: {_printable(str(error))}", err=True)
+            _say_error(str(error))
             ctx.exit(error.exit_code)
 
 
-def _printable(message: str) -> str:
-    """Escape what could move a terminal's cursor, such as a part of a file that the message quotes."""
-    from gandy.cli.cells import human  # noqa: PLC0415 `gandy --help` needs none of it
+def _say_error(message: str) -> None:
+    from gandy.cli.output import say  # noqa: PLC0415 `gandy --help` needs none of it
 
-    return "\n".join(map(human, message.split("\n")))
+    say(f"gandy: {message}")
+
+
+def _presentable(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
+    """Mask what click repeats of a URL, and escape what could move the cursor of a terminal."""
+    error = _without_urls(error, args)
+    message = error.format_message()
+    if message.isprintable():
+        return error
+    from gandy.settings.harmless import many_lines  # noqa: PLC0415 `gandy --help` needs none of it
+
+    return click.UsageError(many_lines(message), ctx=error.ctx)
 
 
 def _without_urls(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
-    """Mask what click repeats of a URL, or of one that a space in its password has cut into arguments."""
+    """Mask a whole URL, or one that a space in its password has cut into arguments."""
     urls = [arg for arg in args if "://" in arg or "@" in arg[1:]]
     if not urls:
         return error
@@ -162,6 +181,9 @@ def main(
     ctx: click.Context, *, app: str | None, database: str | None, owner: str | None, all_owners: bool
 ) -> None:
     """Run jobs on your own database, and keep its tables from growing without bound."""
+    for option, value in (("--app", app), ("--database", database), ("--owner", owner)):
+        if value is not None and not value.strip():
+            raise click.UsageError(f"{option} is empty; give it a value, or leave it out")
     if owner is not None and all_owners:
         raise click.UsageError("--owner and --all-owners exclude each other")
     ctx.obj = Call(app_reference=app, database=database, owner=owner, all_owners=all_owners)

@@ -8,9 +8,10 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
+from gandy.cli.cells import human
 from gandy.cli.manifest_settings import changes_of, setting_options
 from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
-from gandy.cli.output import emit_listing, emit_record, emit_rows, say
+from gandy.cli.output import emit_listing, emit_record, emit_rows, print_text, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
@@ -203,14 +204,14 @@ def _print(explanation: Explanation) -> None:
         ("What to do", explanation.what_to_do),
     ):
         if lines:
-            click.echo(f"\n{title}:")
+            print_text(f"\n{title}:")
             for line in lines:
-                click.echo(f"  - {line}")
-    click.echo("\nLast verdicts:")
+                print_text(f"  - {human(line)}")
+    print_text("\nLast verdicts:")
     emit_rows(explanation.verdicts, _VERDICT_COLUMNS, as_json=False)
     for verdict in explanation.verdicts:
         if verdict.error:
-            click.echo(f"  entry {verdict.entry_id}: {verdict.error}")
+            print_text(f"  entry {verdict.entry_id}: {human(verdict.error)}")
 
 
 def _desk(session: Session) -> ManifestDesk:

@@ -8,7 +8,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
-from gandy.cli.output import emit_json, say
+from gandy.cli.output import emit_json, print_text, say
 from gandy.errors import CodeTooOldError
 from gandy.settings import mask_url
 from gandy.store.drivers import opening
@@ -53,7 +53,7 @@ def migrate(
     state = opening.schema_state(url)
     _refuse_newer(state, url)
     if sql:
-        click.echo(pending_script(state, dialect_of(url)), nl=False)
+        print_text(pending_script(state, dialect_of(url)), ends_line=False)
         return
     pending = [migration.name for migration in state.pending(dialect_of(url))]
     _report({"version": state.version, "pending": pending}, url, as_json=as_json)
@@ -80,7 +80,7 @@ def _print_grants(found: Grants, *, as_json: bool) -> None:
 def _print_part(title: str, statements: tuple[str, ...], *, is_due: bool) -> None:
     """Print what can be run as it stands; what is for another day is a comment."""
     lines = statements if is_due else [f"-- {line}" for each in statements for line in each.splitlines()]
-    click.echo("\n".join((title, *lines, "")))
+    print_text("\n".join((title, *lines, "")))
 
 
 def _refuse_newer(state: SchemaState, url: str) -> None:

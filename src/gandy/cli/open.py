@@ -13,7 +13,7 @@ import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example
-from gandy.cli.output import say
+from gandy.cli.output import print_text, say
 from gandy.cli.session import Session, with_session
 from gandy.errors import NothingRunsError
 from gandy.model.owners import OneOwner, Owners
@@ -43,7 +43,7 @@ def open_dashboard(call: Call, *, is_printed: bool) -> None:
         say("Log in there with your token: this process is entered with one that is not set here.")
     link = f"{place.address}/" if token is None else asyncio.run(_link(settings, place, token))
     if is_printed or not _browse(link):
-        click.echo(link)
+        print_text(link)
     else:
         say(f"Opened {place.address}/ in the browser.")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.settings.bounds import BOUNDS, RefusedValueError
+from gandy.settings.harmless import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not _somebody_is_there():
         raise click.UsageError(f"{question} Nobody is there to answer: pass --yes.")
-    click.confirm(question, abort=True, err=True)
+    click.confirm(one_line(question), abort=True, err=True)
 
 
 def _somebody_is_there() -> bool:

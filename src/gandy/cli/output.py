@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from gandy.cli.cells import as_mapping, human, to_json
+from gandy.settings.harmless import many_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,9 +62,14 @@ def emit_json(data: object) -> None:
     click.echo(to_json(data))
 
 
+def print_text(text: str = "", *, ends_line: bool = True) -> None:
+    """Print text on stdout, harmless whoever wrote it; its line ends stay."""
+    click.echo(many_lines(text), nl=ends_line)
+
+
 def say(message: str) -> None:
     """Tell the person at the terminal something; stdout stays clean."""
-    click.echo(message, err=True)
+    click.echo(many_lines(message), err=True)
 
 
 def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:

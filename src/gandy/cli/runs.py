@@ -10,7 +10,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import bounded, example, json_input, json_option
-from gandy.cli.output import emit_listing, emit_record, emit_rows, say
+from gandy.cli.output import emit_listing, emit_record, emit_rows, print_text, say
 from gandy.cli.session import Session, with_session
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
@@ -83,12 +83,12 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
         return
     emit_record(_without(detail, _BELOW), as_json=False)
     if detail.junctions:
-        click.echo()
+        print_text()
         emit_rows(
             [_timing(each) for each in detail.junctions], ("junction", "started", "took"), as_json=False
         )
     if detail.stack_trace:
-        click.echo(f"\n{detail.stack_trace}")
+        print_text(f"\n{detail.stack_trace}")
 
 
 @runs.command(epilog=example("gandy runs logs 42 --json"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gandy.desk.home import Home
 from gandy.errors import GandyError
 from gandy.events import RunFinished
+from gandy.settings.harmless import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -102,7 +103,7 @@ async def _draw(app: Gandy, line: LineBelow) -> None:
         try:
             line.show(describe(await home.glance(), (done - seen) / (now - looked_at)))
         except GandyError as error:
-            line.show(f"no status: {error}")
+            line.show(one_line(f"no status: {error}"))
         looked_at, seen = now, done
 
 

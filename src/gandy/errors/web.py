@@ -105,6 +105,13 @@ class TokenWrongError(GandyError):
         super().__init__("this token is not valid; compare it with GANDY_WEB_TOKEN on the server")
 
 
+class SeveralTokensError(GandyError):
+    """More than one token was sent, and which of them counts is not for us to choose."""
+
+    def __init__(self) -> None:
+        super().__init__("several Authorization headers were sent; send one")
+
+
 class ReadOnlyTokenError(GandyError):
     """Somebody who may only look asked for a change."""
 

@@ -9,6 +9,7 @@ knows is treated as secret.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -121,3 +122,6 @@ def texts_of(secret: Json) -> Iterator[str]:
         text = secret if isinstance(secret, str) else json.dumps(secret)
         forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
         yield from (form for form in forms if len(text) >= SHORTEST_SECRET)
+        if text[:1] in {"{", "["}:  # a text of JSON: what is inside would give it away, too
+            with suppress(ValueError, RecursionError):
+                yield from texts_of(json.loads(text))

@@ -41,7 +41,7 @@ def find_settings_file(directory: Path) -> Path | None:
 def read_settings_file(path: Path) -> dict[str, object]:
     """Read the whole document; one that others could have written is refused before it is parsed."""
     try:
-        return tomllib.loads(_trusted_bytes(path).decode("utf-8"))
+        return tomllib.loads(trusted_bytes(path).decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsFileError(path, f"is not TOML: {error}") from error
     except (UnicodeDecodeError, RecursionError) as error:
@@ -87,9 +87,12 @@ def _is_kept_by(owner: int, folder: Path) -> bool:
     return found.st_uid == owner and not _can_others_write(found)
 
 
-def _trusted_bytes(path: Path) -> bytes:
-    """Judge the way to the file, then the file once it is open: what is judged is what is read."""
-    _refuse_foreign_links(path)
+def trusted_bytes(path: Path, *, is_secret: bool = False, most: int = -1) -> bytes:
+    """Judge the way to the file, then the file once it is open: what is judged is what is read.
+
+    A file of secrets may lie in a sticky folder, as orchestrators mount them: nobody can replace it there.
+    """
+    _refuse_foreign_links(path, allows_sticky=is_secret)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 a path could lead elsewhere by now
         found = os.fstat(descriptor)
@@ -98,14 +101,18 @@ def _trusted_bytes(path: Path) -> bytes:
             raise SettingsFileError(
                 path, f"is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no plain file'}"
             )
-        return file.read()
+        return file.read(most)
 
 
-def _refuse_foreign_links(path: Path) -> None:
+def _refuse_foreign_links(path: Path, *, allows_sticky: bool) -> None:
     """Judge each link on the way, and the folder in which it or the file lies."""
     hop = path
     for _ in range(_MOST_LINKS):
-        _refuse_foreign(path, hop.parent, hop.parent.stat())
+        folder = hop.parent.stat()
+        if allows_sticky and folder.st_mode & stat.S_ISVTX:
+            _refuse_owner(path, hop.parent, folder)
+        else:
+            _refuse_foreign(path, hop.parent, folder)
         _refuse_owner(path, hop, hop.lstat())
         if not hop.is_symlink():
             return

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import (
@@ -22,7 +22,8 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from gandy.errors import PayloadError, PayloadTooLargeError
-from gandy.model.layout import OPEN_LAYOUT, Layout, texts_of
+from gandy.model.layout import MASK, OPEN_LAYOUT, Layout, texts_of
+from gandy.train.aliases import Aliases, aliases_of
 from gandy.train.failure import type_path, words_of
 from gandy.train.layout import layout_of
 
@@ -31,6 +32,8 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 MAX_PAYLOAD_BYTES: Final = 1_048_576
 _SECRETS: Final = (SecretStr, SecretBytes, Secret)
+_MASK_BYTES: Final = MASK.encode()
+_NESTED_MASK: Final = f'"{MASK}"'  # of a secret that is written as a text of JSON
 _UNUSABLE: Final = (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError)
 
 
@@ -62,7 +65,12 @@ class PayloadCodec(Generic[Value]):
 
     @cached_property
     def _from_json(self) -> Callable[[str | bytes], Value]:
-        return self.adapter.validator.validate_json
+        read: Callable[..., Value] = self.adapter.validator.validate_json
+        return partial(read, **self._aliases.reading) if self._aliases.reading else read
+
+    @cached_property
+    def _aliases(self) -> Aliases:
+        return aliases_of(self.adapter)
 
     @cached_property
     def layout(self) -> Layout:
@@ -83,10 +91,13 @@ class PayloadCodec(Generic[Value]):
             return "null"
         try:
             try:
-                raw = self._to_json(value, round_trip=True, warnings="error")
+                raw = self._to_json(value, round_trip=True, by_alias=False, warnings="error")
+                self._refuse_crossed()
                 if self.has_secrets:
                     raw = _compact(self._revealed(value))
-                self._from_json(raw)
+                again = self._from_json(raw)
+                if self.has_secrets and _MASK_BYTES in raw:
+                    self._refuse_masked(value, again)
             except (PydanticSerializationError, ValidationError) as error:
                 raise self._invalid(*self._problems(value, error)) from None
             has_non_finite = b"null" in raw and _has_non_finite(self.adapter.dump_python(value))
@@ -131,8 +142,21 @@ class PayloadCodec(Generic[Value]):
             raise self._broken(error) from error
 
     def _revealed(self, value: Value, *, sort: bool = False) -> Json:
-        shown: Json = self.adapter.dump_python(value, mode="json", round_trip=True)
-        return _reveal(self.adapter.dump_python(value, round_trip=True), shown, sort=sort)
+        shown: Json = self.adapter.dump_python(value, mode="json", round_trip=True, by_alias=False)
+        is_whole = not self._aliases.has_nested_json  # a text of JSON would show masks only
+        real = self.adapter.dump_python(value, round_trip=is_whole, by_alias=False)
+        return _reveal(real, shown, sort=sort)
+
+    def _refuse_crossed(self) -> None:
+        """Refuse a type of which a field could be read from another's value."""
+        if self._aliases.crossed:
+            names = ", ".join(self._aliases.crossed)
+            raise self._invalid(f"{names}: the alias of one field is the name of another; rename one of them")
+
+    def _refuse_masked(self, value: Value, again: Value) -> None:
+        """Refuse a value whose secret would arrive as a mask: its serializer hides it from us, too."""
+        if MASK in self.secrets(again) and MASK not in self.secrets(value):
+            raise self._invalid("a secret has no JSON form here: it is a key, or a serializer hides it")
 
     def _problems(self, value: Value, error: PydanticSerializationError | ValidationError) -> tuple[str, ...]:
         """Name the fields that are wrong: ask again, strictly, then with every field looked at."""
@@ -140,7 +164,8 @@ class PayloadCodec(Generic[Value]):
             return _messages(error)
         try:
             self.adapter.validate_python(value, strict=True)
-            self.adapter.validate_python(self.adapter.dump_python(value, warnings=False))
+            again = self.adapter.dump_python(value, warnings=False, by_alias=False)
+            self.adapter.validate_python(again, **self._aliases.reading)
         except ValidationError as detailed:
             return _messages(detailed)
         except PydanticSerializationError:
@@ -196,9 +221,12 @@ def _compact(value: Json, *, sort: bool = False) -> bytes:
 def _reveal(real: object, shown: Json, *, sort: bool) -> Json:
     """Walk a value and its JSON form side by side, putting the real secrets in place of the masks."""
     if isinstance(real, _SECRETS):
-        return _plain(real.get_secret_value())
+        plain = _plain(real.get_secret_value())
+        return _compact(plain).decode() if shown == _NESTED_MASK else plain
+    if isinstance(shown, str) and isinstance(real, Mapping | list | tuple | AbstractSet):
+        return _reveal_nested(real, shown, sort=sort)
     if isinstance(real, Mapping) and isinstance(shown, dict):
-        pairs = zip(real.values(), shown.items(), strict=True)
+        pairs = zip(real.values(), shown.items(), strict=len(real) <= len(shown))  # computed ones come last
         return {key: _reveal(inner, item, sort=sort) for inner, (key, item) in pairs}
     if isinstance(real, list | tuple | AbstractSet) and isinstance(shown, list):
         items = [_reveal(inner, item, sort=sort) for inner, item in zip(real, shown, strict=True)]
@@ -208,6 +236,14 @@ def _reveal(real: object, shown: Json, *, sort: bool) -> Json:
             else items
         )
     return shown
+
+
+def _reveal_nested(real: object, shown: str, *, sort: bool) -> str:
+    """Reveal what a text of JSON stands for; a text of another kind stays."""
+    try:
+        return _compact(_reveal(real, json.loads(shown), sort=sort), sort=sort).decode()
+    except ValueError:
+        return shown
 
 
 def _plain(secret: object) -> Json:
@@ -230,6 +266,7 @@ def _has_non_finite(value: object) -> bool:
 
 def _inside(value: object) -> Iterator[object]:
     if isinstance(value, Mapping):
+        yield from value
         yield from value.values()
     elif isinstance(value, list | tuple | AbstractSet):
         yield from value

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 
 from gandy.errors import UnknownHookError
@@ -30,6 +30,7 @@ class HookEvent:
     manifest: str | None = None
     outcome: Outcome[object] | None = None  # None when the run has only started
     reason: str | None = None  # why it was parked as a dead letter
+    masks: object = field(default=None, repr=False, compare=False)  # keeps the run's secrets out of all logs
 
 
 Hook: TypeAlias = Callable[[HookEvent], Awaitable[None] | None]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pydantic import PydanticUserError
 
 from gandy.model.layout import OPEN_LAYOUT, SECRET_LAYOUT
+from gandy.train.aliases import fields_of, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,6 +95,8 @@ class _Reading:
             self._fill_part(place, "items", [schema.get("items_schema")])
         elif kind == "tuple":
             self._fill_part(place, "items", schema["items_schema"])
+        elif kind == "dict" and not self._is_free(schema.get("keys_schema")):
+            place["secret"] = True
         elif kind == "dict":
             self._fill_part(place, "values", [schema.get("values_schema")])
         else:
@@ -114,7 +117,7 @@ class _Reading:
     def _fill_fields(self, place: dict[str, Any], schema: Schema) -> None:
         keys: dict[str, int] = place.setdefault("keys", {})
         numbers: list[int] = []
-        for name, field in _fields_of(schema):
+        for name, field in fields_of(schema):
             numbers.append(self.place(field["schema"]))
             for key, is_path in _names_of(name, field):
                 keys[key] = self._unknown() if is_path else numbers[-1]
@@ -190,29 +193,12 @@ def _of_the_same_value(schema: Schema) -> Iterator[Schema]:
         yield schema["serialization"]["schema"]
 
 
-def _fields_of(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    fields = schema["arguments_schema"] if schema["type"] == "arguments" else schema["fields"]
-    if isinstance(fields, dict):
-        yield from fields.items()
-    else:
-        yield from ((each["name"], each) for each in fields)
-
-
 def _names_of(name: str, field: Schema) -> Iterator[tuple[str, bool]]:
     """Name every key that a field is read from or written to, and say whether it lies deeper inside."""
     yield name, False
-    for alias in (field.get("validation_alias"), field.get("serialization_alias"), field.get("alias")):
-        for path in _paths(alias):
-            if path and path[0] != name:
-                yield str(path[0]), len(path) > 1
-
-
-def _paths(alias: object) -> list[list[object]]:
-    if alias is None:
-        return []
-    if not isinstance(alias, list):
-        return [[alias]]
-    return alias if all(isinstance(each, list) for each in alias) else [alias]
+    for path in paths_of(field):
+        if path and path[0] != name:
+            yield str(path[0]), len(path) > 1
 
 
 def _allows_more(schema: Schema) -> bool:

@@ -47,13 +47,16 @@ class Hardening:
 
 def _limited(scope: Scope, receive: Receive) -> Receive:
     announced = Headers(scope=scope).get("content-length", "0")
+    is_announced = announced.isdecimal() and int(announced) > LARGEST_BODY
     arrived = 0
 
     async def limited() -> Message:
         nonlocal arrived
+        if is_announced:  # nothing of it is waited for: who may not send it is told so at once
+            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _TOO_LARGE)
         message = await receive()
         arrived += len(message.get("body", b""))
-        if arrived > LARGEST_BODY or (announced.isdigit() and int(announced) > LARGEST_BODY):
+        if arrived > LARGEST_BODY:
             raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _TOO_LARGE)
         return message
 

@@ -35,6 +35,7 @@ from gandy.errors import (
     RunNotOverError,
     RunOverError,
     ScheduleError,
+    SeveralTokensError,
     TokenMissingError,
     TokenWrongError,
     TriggerInputConflictError,
@@ -59,6 +60,7 @@ _log = logging.getLogger("gandy.web")
 _STATUS: Final[Sequence[tuple[type[Exception], HTTPStatus]]] = (
     (TokenMissingError, HTTPStatus.UNAUTHORIZED),
     (TokenWrongError, HTTPStatus.UNAUTHORIZED),
+    (SeveralTokensError, HTTPStatus.BAD_REQUEST),
     (CodeSpentError, HTTPStatus.UNAUTHORIZED),
     (WebClosedError, HTTPStatus.FORBIDDEN),
     (WebTokenUnsetError, HTTPStatus.SERVICE_UNAVAILABLE),

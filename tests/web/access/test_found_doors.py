@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from gandy.errors import SettingsError
+from tests.web.access.calling import Caller
 from tests.web.access.credentials import _first_form, bearer
 from tests.web.shop import make_shop
 
@@ -37,6 +38,39 @@ async def test_an_empty_token_opens_nothing_whichever_is_set(
         changed = await visitor.post(ENQUEUE, json=JOB, headers={"Authorization": text})
 
     assert (read.status_code, changed.status_code) == (401, 401)
+
+
+@pytest.mark.parametrize(
+    "others", [["wrong-token-of-someone"], [TOKEN], [""], ["one-more-token-here", TOKEN]]
+)
+@pytest.mark.parametrize("is_first", [True, False], ids=["the right one first", "the right one last"])
+async def test_several_tokens_in_one_request_open_nothing(
+    sqlite_url: str, others: list[str], *, is_first: bool
+) -> None:
+    tokens = [TOKEN, *others] if is_first else [*others, TOKEN]
+    headers = [("Authorization", f"Bearer {token}") for token in tokens]
+    async with make_shop(sqlite_url, token=TOKEN) as app, client(app) as visitor:
+        read = await visitor.get("/api/v1/runs", headers=headers)
+        changed = await visitor.post(ENQUEUE, json=JOB, headers=headers)
+
+    assert (read.status_code, changed.status_code) == (400, 400)
+    assert "send one" in read.json()["detail"]
+
+
+async def test_a_body_that_no_one_may_send_is_not_waited_for(sqlite_url: str) -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:  # noqa: ANN401 the interface's own
+        raise AssertionError("the body is read")
+
+    async def send(message: Any) -> None:  # noqa: ANN401 the same
+        sent.append(message)
+
+    async with make_shop(sqlite_url, token=TOKEN) as app:
+        scope = Caller(app.asgi())._scope("POST", ENQUEUE, {"Content-Length": "2000000000"})
+        await app.asgi()(scope, receive, send)
+
+    assert sent[0]["status"] == 401
 
 
 async def test_the_holder_of_the_read_only_token_cannot_sign_an_operators_session(sqlite_url: str) -> None:

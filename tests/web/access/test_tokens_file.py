@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.errors import TokensFileError
+from tests.cli.test_foreign_files import ANOTHER_USER, SPOILT, GiveAway, give_away
 from tests.web.access.calling import Caller
 from tests.web.access.credentials import bearer, cookie
 from tests.web.access.matrix import ADA, BOB, PEOPLE, write_tokens_file
@@ -16,13 +17,20 @@ from tests.web.conftest import OPERATOR
 from tests.web.shop import make_shop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from gandy import Gandy
 
 
+__all__ = ["give_away"]
+
 JSON = {"Content-Type": "application/json"}
+#: Ways to spoil gandy.toml that no file of tokens suffers from.
+STICKY = {
+    "a folder that all can write, with the sticky bit",
+    "a link into a folder that all can write",
+}
 
 
 def digest(token: str) -> str:
@@ -152,14 +160,70 @@ def test_a_bad_line_is_named_at_the_start(sqlite_url: str, file: Path, text: str
     assert refused.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("target", "mode"), [("file", 0o602), ("folder", 0o777)])
-def test_a_file_that_everyone_may_change_is_refused(
-    sqlite_url: str, file: Path, target: str, mode: int
+@pytest.mark.parametrize(("what", "spoil"), SPOILT.items(), ids=SPOILT)
+async def test_a_file_that_another_user_could_have_written_opens_nothing(
+    sqlite_url: str,
+    file: Path,
+    give_away: GiveAway,
+    what: str,
+    spoil: Callable[[Path, GiveAway], None],
 ) -> None:
-    (file if target == "file" else file.parent).chmod(mode)
+    async with make_shop(sqlite_url, tokens_file=str(file)) as app:
+        call = Caller(app.asgi())
+        assert (await call("GET", "/api/v1/runs", bearer(ADA))).status == 200
+    spoil(file, give_away)
 
-    with pytest.raises(TokensFileError, match=r"everyone may|by everyone"):
+    if what in STICKY:  # nobody else can replace the file there
         make_shop(sqlite_url, tokens_file=str(file)).asgi()
+        return
+    with pytest.raises(TokensFileError, match="because") as refused:
+        make_shop(sqlite_url, tokens_file=str(file)).asgi()
+    assert str(file) in str(refused.value)
+
+
+async def test_a_file_that_becomes_anothers_opens_nothing_any_more(
+    app: Gandy, file: Path, give_away: GiveAway, caplog: pytest.LogCaptureFixture
+) -> None:
+    call = Caller(app.asgi())
+    change(file, f"ada operator {digest(ADA)}\n")
+    give_away(file)
+
+    assert (await call("GET", "/api/v1/runs", bearer(ADA))).status == 503
+    assert "belongs to" in caplog.text
+
+
+def test_a_file_that_a_group_of_several_may_write_is_refused(
+    sqlite_url: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = os.fstat
+
+    def answer(descriptor: int) -> os.stat_result:
+        found = ask(descriptor)
+        return os.stat_result((found.st_mode | 0o060, *found[1:5], ANOTHER_USER, *found[6:]))
+
+    monkeypatch.setattr(os, "fstat", answer)
+
+    with pytest.raises(TokensFileError, match="other users can write"):
+        make_shop(sqlite_url, tokens_file=str(file)).asgi()
+
+
+def test_no_pipe_is_waited_for(sqlite_url: str, file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+    with pytest.raises(TokensFileError, match="no plain file"):
+        make_shop(sqlite_url, tokens_file=str(file)).asgi()
+
+
+@pytest.mark.parametrize("length", [1, 3, 15, 16, 17])
+async def test_a_token_of_the_file_is_as_long_as_any_other(app: Gandy, file: Path, length: int) -> None:
+    token = "t" * length
+    change(file, f"ada operator {digest(token)}\nbob read-only {digest(BOB)}\n")
+    call = Caller(app.asgi())
+
+    expected = 200 if length >= 16 else 401
+    assert (await call("GET", "/api/v1/runs", bearer(token))).status == expected
+    assert bool((await call.log_in(token)).cookie) is (length >= 16)
 
 
 async def test_a_bad_file_stops_the_start(sqlite_url: str, file: Path) -> None:

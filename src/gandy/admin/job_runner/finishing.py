@@ -143,4 +143,5 @@ def _hook_event(finished: FinishedRun, name: HookName, *, reason: str | None = N
         manifest=claimed.manifest,
         outcome=finished.outcome,
         reason=reason,
+        masks=finished.masks,
     )

@@ -68,6 +68,7 @@ class FinishedRun(NamedTuple):
     outcome: Outcome[Any]
     end: RunEnd
     report: RunReport | None  #: None: it said nothing
+    masks: Run | None = None  #: the run itself where it has secrets: they stay known while its hooks are told
 
 
 class Stored(NamedTuple):
@@ -154,7 +155,7 @@ class JobRunner:
             report=report,
             was_alone=together is not None and together.size == 1,
         )
-        return FinishedRun(claimed, outcome, end, report)
+        return FinishedRun(claimed, outcome, end, report, run if run.has_secrets else None)
 
     def _begin(self, claimed: ClaimedRun) -> Run:
         run = Run(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+
+from gandy.train.inside.hidden import hidden_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +60,11 @@ class RunLog:
 
 
 class MaskingFactory:
-    """Makes log records; those of a run whose input holds secrets carry masks, for every handler alike."""
+    """Makes log records that carry masks instead of secrets, for every handler alike.
+
+    Masked are the secrets of the run that a record is written in, and those of all runs of this process: a
+    thread or a hook that belongs to a run may write without its context.
+    """
 
     def __init__(self, running_now: Callable[[], Run | None], make: Callable[..., logging.LogRecord]) -> None:
         """Take the factory that makes the records."""
@@ -69,22 +76,30 @@ class MaskingFactory:
         record = self.make(*args, **kwargs)
         run = self._running_now()
         if run is not None and run.has_secrets:
-            _mask(record, run)
+            _mask(record, lambda text: hidden_texts.without(run.without_secrets(text)))
+        elif not hidden_texts.is_empty:
+            _mask(record, hidden_texts.without)
         return record
 
 
-def _mask(record: logging.LogRecord, run: Run) -> None:
-    try:
-        text = record.getMessage()
-    except Exception:  # noqa: BLE001 - the handler that formats it says what is wrong
-        text = str(record.msg)
-    record.name = run.without_secrets(record.name)
-    if (masked := run.without_secrets(text)) != text:
-        record.msg, record.args = masked, ()
+def _mask(record: logging.LogRecord, masked: Callable[[str], str]) -> None:
+    text = _text_of(record)
+    record.name = masked(record.name)
+    if (shown := masked(text)) != text:
+        record.msg, record.args = shown, ()
     if record.exc_info and record.exc_info[1] is not None:
         trace = "".join(traceback.format_exception(record.exc_info[1])).rstrip()
-        if (masked := run.without_secrets(trace)) != trace:
-            record.exc_info, record.exc_text = None, masked
+        if (shown := masked(trace)) != trace:
+            record.exc_info, record.exc_text = None, shown
+
+
+def _text_of(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - the handler that formats it says what is wrong, and shows the values
+        with suppress(Exception):
+            return f"{record.msg} {record.args!r}"
+    return ""
 
 
 class RunLogHandler(logging.Handler):

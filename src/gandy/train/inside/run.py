@@ -14,6 +14,7 @@ from gandy.errors import NoCurrentRunError
 from gandy.model.layout import MASK, SHORTEST_SECRET
 from gandy.settings.bounds import HIGHEST_NUMBER, LONGEST_NAME, check
 from gandy.train.codec import encode_any
+from gandy.train.inside.hidden import hidden_texts
 from gandy.train.inside.log import RunLog
 from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress, RunSink
 from gandy.train.signals import CancelRun
@@ -134,6 +135,7 @@ class Run:
     def hide(self, secrets: tuple[str, ...]) -> None:
         """Mask these texts, too, in everything that is kept of this run; the longest comes first."""
         found = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        hidden_texts.add(self, found.difference(self._secrets))
         self._secrets = tuple(sorted(found.union(self._secrets), key=len, reverse=True))
 
     @property

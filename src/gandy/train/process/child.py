@@ -18,6 +18,7 @@ from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues, execute
 from gandy.train.failure import failure
 from gandy.train.inside.log import MaskingFactory, RunLogHandler
 from gandy.train.inside.run import Run, running_now
+from gandy.train.inside.uncaught import mask_reports
 from gandy.train.process.host import load_host
 from gandy.train.process.messages import (
     PIPE_LOST,
@@ -57,6 +58,7 @@ def main(fileno: int, place: str) -> None:
     os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor a process that it forks
     logging.getLogger().addHandler(RunLogHandler(running_now))
     logging.setLogRecordFactory(MaskingFactory(running_now, logging.getLogRecordFactory()))
+    mask_reports()
     parent = _Parent(connection)
     try:
         with asyncio.Runner() as runner:

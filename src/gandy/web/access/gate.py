@@ -11,6 +11,7 @@ from gandy.errors import (
     FormExpiredError,
     GandyError,
     ReadOnlyTokenError,
+    SeveralTokensError,
     TokenMissingError,
     TokenWrongError,
     WebClosedError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 REASONS: Final[Mapping[type[GandyError], str]] = {
     TokenMissingError: "token_missing",
     TokenWrongError: "token_wrong",
+    SeveralTokensError: "several_tokens",
     CodeSpentError: "code_spent",
     ReadOnlyTokenError: "read_only",
     ForeignOriginError: "foreign_origin",
@@ -121,7 +123,10 @@ class Gate:
 
     async def identify(self, request: Request) -> Visitor:
         """Find out who asks."""
-        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        sent = request.headers.getlist("authorization")
+        if len(sent) > 1:
+            raise SeveralTokensError
+        scheme, _, text = "".join(sent).partition(" ")
         if scheme.lower() == "bearer":
             return self._by_token(text)
         session = await self.find_session(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -12,7 +13,11 @@ from gandy.errors import ForeignOriginError
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
-_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
+#: Headers that proxies and content networks add: the address, host or scheme that they were asked by.
+_OF_PROXIES: Final = re.compile(
+    r"via|(x-)?forwarded|x-forwarded-.+|x-original-.+|x-envoy-.+|cf-.+|cdn-loop"
+    r"|(.+-)?(client|real|connecting|user|remote|source)-?(ip|addr|address)(v6)?"
+)
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
 FORM_FIELD: Final = "form_token"
 FORM_HEADER: Final = "x-form-token"
@@ -32,7 +37,7 @@ def is_from_this_machine(request: HTTPConnection) -> bool:
     """Whether nobody else can have asked: no proxy between, and no foreign name that leads here."""
     if request.client is None or not is_loopback(request.client.host):
         return False
-    if any(name in request.headers for name in _FORWARDED):
+    if any(_OF_PROXIES.fullmatch(name.lower()) for name in request.headers):
         return False
     return is_loopback(urlsplit(f"//{request.headers.get('host', '')}").hostname or "")
 

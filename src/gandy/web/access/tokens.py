@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from gandy.settings.kinds import SHORTEST_TOKEN
 from gandy.web.access.tokens_file import TokensFile
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Tokens:
 
     def find(self, text: str) -> Token | None:
         """Find the token that this is; how long that takes does not tell how near it came."""
-        if not text:
+        if len(text) < SHORTEST_TOKEN:  # of a file only digests are known: here its length is seen first
             return None
         shown = digest_of(text)
         found: Token | None = None

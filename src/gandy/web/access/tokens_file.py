@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gandy.errors import TokensFileError
+from gandy.errors import SettingsFileError, TokensFileError, UntrustedFileError
+from gandy.settings.files import trusted_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +24,10 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _MOST_BYTES: Final = 1_048_576
 _FIELDS: Final = 3
+_MEND: Final = (
+    "give the file, its folder and its link to the user who runs this (chown), and let no others write "
+    "(chmod go-w)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +78,12 @@ class TokensFile:
 
 def _read(path: Path) -> tuple[TokenLine, ...]:
     try:
-        _refuse_writable(path)
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+        content = trusted_bytes(path.absolute(), is_secret=True, most=_MOST_BYTES + 1)
         text = content.decode()
+    except UntrustedFileError as error:
+        raise TokensFileError(path, f"is not read, because {error.reason}; {_MEND}") from error
+    except SettingsFileError as error:
+        raise TokensFileError(path, error.problem) from error
     except OSError as error:
         raise TokensFileError(path, f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -85,16 +91,6 @@ def _read(path: Path) -> tuple[TokenLine, ...]:
     if len(content) > _MOST_BYTES:
         raise TokensFileError(path, f"is longer than {_MOST_BYTES} bytes")
     return _distinct(path, tuple(_parse(path, text)))
-
-
-def _refuse_writable(path: Path) -> None:
-    """Refuse what any user of this machine could change."""
-    if path.stat().st_mode & stat.S_IWOTH:
-        raise TokensFileError(path, "may be written by everyone: take that right away with chmod o-w")
-    folder = path.absolute().parent
-    mode = folder.stat().st_mode
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise TokensFileError(path, f"is in {folder}, where everyone may put another in its place")
 
 
 def _parse(path: Path, text: str) -> Iterator[TokenLine]:
