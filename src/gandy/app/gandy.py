@@ -155,7 +155,7 @@ class Gandy(AsyncFace):
         """Write what is declared, as the manifest-manager service does at its start."""
         open_app = self._require("app.seed()")
         await open_app.layouts.record(self.registry)
-        return await seed_halved(open_app.database, self.declarations)
+        return await seed_halved(open_app.database, open_app.declarations)
 
     async def tick(self, service: str) -> Ticked:
         """Run exactly one cycle of a service, and say what it did."""

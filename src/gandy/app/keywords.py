@@ -33,6 +33,7 @@ class TrainKeywords(TypedDict, total=False):
     keep_for: timedelta | None
     unique_until: UniqueUntil | None
     process: bool
+    give_up_on: tuple[type[Exception], ...]
 
 
 class ScheduleKeywords(TypedDict, total=False):
@@ -47,8 +48,8 @@ class ScheduleKeywords(TypedDict, total=False):
     enabled: bool
     variance: timedelta
     exclude: Exclusion | Sequence[Exclusion]
-    misfire: MisfirePolicy | MisfireWord
-    misfire_threshold: timedelta
+    misfire: MisfirePolicy | MisfireWord | None
+    misfire_threshold: timedelta | None
     keep_for: timedelta | None
     keep_last: int | None
 

@@ -240,6 +240,7 @@ def _finish_rules(app: OpenApp) -> FinishRules:
         owner=app.name,
         retention=RetentionSpans(kept.completed, kept.failed, kept.cancelled),
         max_awaiting_letters_per_train=kept.max_awaiting_letters_per_train,
+        retry=app.settings.retry,
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gandy.app.keywords import MisfireWord, TimeSchedule
     from gandy.model.schedule import Schedule
     from gandy.settings.bounds import Timeout
+    from gandy.train.definition import TrainOptions
     from gandy.train.registry import AnyTrain
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ NOT_GIVEN: Final = NotGiven()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """The keywords of a schedule with their defaults; None leaves it to the train."""
+    """The keywords of a schedule with their defaults; None leaves it to the train, then to the settings."""
 
     group: str | None = None
     priority: int | None = None
@@ -47,8 +48,8 @@ class ScheduleOptions:
     enabled: bool = True
     variance: timedelta = timedelta(0)
     exclude: Exclusion | Sequence[Exclusion] = field(default=())
-    misfire: MisfirePolicy | MisfireWord = MisfirePolicy.FIRE_ONCE_NOW
-    misfire_threshold: timedelta = DEFAULT_MISFIRE_THRESHOLD
+    misfire: MisfirePolicy | MisfireWord | None = None
+    misfire_threshold: timedelta | None = None
     keep_for: timedelta | None = None
     keep_last: int | None = None
 
@@ -82,12 +83,23 @@ def declare(
         is_enabled=options.enabled,
         variance=options.variance,
         exclusions=_exclusions(options.exclude),
-        misfire_policy=MisfirePolicy(options.misfire),
-        misfire_threshold=options.misfire_threshold,
+        misfire_policy=MisfirePolicy(_over(options.misfire, MisfirePolicy.FIRE_ONCE_NOW)),
+        misfire_threshold=_over(options.misfire_threshold, DEFAULT_MISFIRE_THRESHOLD),
         keep_for=_over(options.keep_for, train.keep_for),
         keep_last=options.keep_last,
         batch=batch,
+        unsaid=_unsaid(options, train),
     )
+
+
+def _unsaid(options: ScheduleOptions, train: TrainOptions) -> frozenset[str]:
+    """Name what neither the schedule nor its train says."""
+    said = {
+        "max_retries": _over(options.max_retries, train.max_retries),
+        "misfire_policy": options.misfire,
+        "misfire_threshold": options.misfire_threshold,
+    }
+    return frozenset(name for name, value in said.items() if value is None)
 
 
 def encode_input(definition: AnyTrain, value: object) -> str:

@@ -98,6 +98,7 @@ class RunEnd(NamedTuple):
     unique_key: str | None = None
     progress_done: int | None = None
     progress_total: int | None = None
+    gives_up: bool = False  #: it failed in a way that its train does not try again
     activations: tuple[tuple[str, str | None], ...] = ()  #: dormant dependents to queue, with their input
 
     @property

@@ -143,6 +143,7 @@ class ManifestManagerService:
         request = CycleRequest(
             settings=settings,
             retention=parts.settings.retention,
+            retry=parts.settings.retry,
             trusts_leases=self._watch.is_trusted,
             charges_all=charges_all,
         )
@@ -218,8 +219,9 @@ class ManifestManagerService:
         if monotonic() - self._repaired_at < REPAIR_EVERY_SECONDS:
             return
         self._repaired_at = monotonic()
-        page = self._parts.settings.manifest_manager.repair_page
-        result = await repair_hints(self._parts.database, page=page)
+        settings = self._parts.settings
+        page = settings.manifest_manager.repair_page
+        result = await repair_hints(self._parts.database, page=page, retry=settings.retry)
         if result.repaired:
             self._parts.events.emit(HintRepaired(count=result.repaired))
 

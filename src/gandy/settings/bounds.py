@@ -131,6 +131,16 @@ def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound
     return Bound(expected, holds, schema, read=read, from_json=_span_or_value)
 
 
+def share() -> Bound:
+    """Take a part of a whole, from none of it to all of it."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+    schema = {"type": "number", "minimum": 0, "maximum": 1}
+    return Bound("a number from 0 to 1", holds, schema, read=_decimal_or_text)
+
+
 def or_no_timeout(bound: Bound) -> Bound:
     """Take what the bound takes, or `none` for no limit at all."""
     word = NO_TIMEOUT.value
@@ -211,6 +221,13 @@ def _number_or_text(value: str) -> object:
         return value
 
 
+def _decimal_or_text(value: str) -> object:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
 def _switch(value: str) -> object:
     return {"true": True, "false": False}.get(value.strip().lower(), value)
 
@@ -240,6 +257,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "delay": span(),
     "every": span(timedelta(seconds=1)),
     "retry_delay": span(),
+    "park_window": span(),
+    "jitter": share(),
     "timeout": or_no_timeout(span(_MOMENT)),
     "unique_for": span(_MOMENT),
     "variance": span(),

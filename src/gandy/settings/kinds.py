@@ -51,8 +51,15 @@ class Kind(Generic[T]):
 
 def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
     """Take an integer between two bounds, both included."""
-    bound = bounds.count(minimum, maximum)
+    return _whole_number(bounds.count(minimum, maximum))
 
+
+def count_of(option: str) -> Kind[int]:
+    """Take the integer that an option of this name may be at every other door."""
+    return _whole_number(bounds.BOUNDS[option])
+
+
+def _whole_number(bound: bounds.Bound) -> Kind[int]:
     def accept(value: object) -> int:
         if not isinstance(value, int) or not bound.holds(value):
             raise RefusedValueError
@@ -63,8 +70,15 @@ def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
 
 def span(minimum: timedelta = _SHORTEST, maximum: timedelta = bounds.LONGEST_SPAN) -> Kind[timedelta]:
     """Take a duration between two bounds, both included; a bare number is refused, having no unit."""
-    bound = bounds.span(minimum, maximum)
+    return _span(bounds.span(minimum, maximum))
 
+
+def span_of(option: str) -> Kind[timedelta]:
+    """Take the duration that an option of this name may be at every other door."""
+    return _span(bounds.BOUNDS[option])
+
+
+def _span(bound: bounds.Bound) -> Kind[timedelta]:
     def accept(value: object) -> timedelta:
         duration = bound.read(value) if isinstance(value, str) else value
         if not isinstance(duration, timedelta) or not bound.holds(duration):
@@ -72,6 +86,18 @@ def span(minimum: timedelta = _SHORTEST, maximum: timedelta = bounds.LONGEST_SPA
         return duration
 
     return Kind(bound.expected, accept, write=format_duration)
+
+
+def share() -> Kind[float]:
+    """Take a part of a whole, from 0 to 1."""
+    bound = bounds.BOUNDS["jitter"]
+
+    def accept(value: object) -> float:
+        if not isinstance(value, int | float) or not bound.holds(value):
+            raise RefusedValueError
+        return abs(float(value))  # a negative zero is none
+
+    return Kind(bound.expected, accept, from_text=bound.read, write=lambda value: f"{value:g}")
 
 
 def kept_for() -> Kind[timedelta]:

@@ -12,6 +12,7 @@ from gandy.settings.bounds import Timeout  # noqa: TC001 read at run time, as an
 from gandy.settings.kinds import (
     Kind,
     choice,
+    count_of,
     database_url,
     file_path,
     host,
@@ -21,7 +22,9 @@ from gandy.settings.kinds import (
     or_no_timeout,
     or_none,
     secret_token,
+    share,
     span,
+    span_of,
     switch,
     whole_number,
 )
@@ -196,6 +199,47 @@ class HookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """What follows a failure, where neither the job nor its manifest says."""
+
+    max_retries: int = _setting(
+        count_of("max_retries"), 3, "How many attempts fail before a job is parked; at least one is made."
+    )
+    delay: timedelta = _setting(
+        span_of("retry_delay"),
+        timedelta(minutes=5),
+        "The pause before the first retry; it doubles with each further failure.",
+    )
+    longest_delay: timedelta = _setting(
+        span_of("retry_delay"),
+        timedelta(hours=1),
+        "Where the doubling ends; a first pause that is longer stays as it is.",
+    )
+    jitter: float = _setting(
+        share(), 0.1, "The share of the pause that is added to it at most; the run's id decides how much."
+    )
+    park_window: timedelta = _setting(
+        span_of("park_window"),
+        timedelta(minutes=15),
+        "For how long a schedule with a period shorter than the pause must have failed before it is parked.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """What holds for a schedule that does not say it itself."""
+
+    misfire: Literal["fire_once_now", "do_nothing", "catch_up"] = _setting(
+        choice("fire_once_now", "do_nothing", "catch_up"),
+        "fire_once_now",
+        "What becomes of instants that were missed.",
+    )
+    misfire_threshold: timedelta = _setting(
+        span_of("misfire_threshold"), timedelta(seconds=60), "How late an instant counts as missed."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RunLogSettings:
     """The log lines that are kept with a run."""
 
@@ -313,6 +357,8 @@ class Settings:
     manifest_manager: ManifestManagerSettings = field(default_factory=ManifestManagerSettings)
     dispatcher: DispatcherSettings = field(default_factory=DispatcherSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     run_log: RunLogSettings = field(default_factory=RunLogSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     cleanup: CleanupSettings = field(default_factory=CleanupSettings)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.run import RetentionSpans
-from gandy.settings import ManifestManagerSettings, RetentionSettings  # noqa: TC001 read at run time
+from gandy.settings import ManifestManagerSettings, RetentionSettings, RetrySettings
 from gandy.store.reaping import ReapRules
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class CycleRequest:
 
     settings: ManifestManagerSettings
     retention: RetentionSettings
+    retry: RetrySettings = field(default_factory=RetrySettings)
     trusts_leases: bool = False  #: the database has answered for long enough to believe in expired leases
     charges_all: bool = (
         False  #: all items were refused alike in the cycles before: they are charged after all
@@ -33,7 +34,7 @@ class CycleRequest:
     def reap_rules(self) -> ReapRules:
         """How runs that others left behind are ended."""
         spans = RetentionSpans(self.retention.completed, self.retention.failed, self.retention.cancelled)
-        return ReapRules(spans, self.retention.max_awaiting_letters_per_train)
+        return ReapRules(spans, self.retention.max_awaiting_letters_per_train, self.retry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,5 +84,6 @@ def finish_rules(parts: WorkerParts) -> FinishRules:
         owner=parts.owner,
         retention=RetentionSpans(retention.completed, retention.failed, retention.cancelled),
         max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
+        retry=parts.settings.retry,
         is_capped=isinstance(parts.settings.dispatcher.max_active_jobs, int),
     )
