@@ -12,6 +12,8 @@ from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, Manifest
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
+from gandy.rules.calendar.remaining import refuse_none_left
+from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS, problems_of, shortened, written
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ def declare(
     refuse_bad_id(external_id)
     if problems := (*problems_of(options), *_schedule_problems(schedule)):
         raise DeclarationError(external_id, "; ".join(problems))
+    schedule, exclusions = checked(schedule), _exclusions(options.exclude)
+    refuse_none_left(schedule, exclusions)
     train = definition.options
     return ManifestDeclaration(
         external_id=external_id,
@@ -82,7 +86,7 @@ def declare(
         timeout=_over(options.timeout, train.timeout),
         is_enabled=options.enabled,
         variance=options.variance,
-        exclusions=_exclusions(options.exclude),
+        exclusions=exclusions,
         misfire_policy=MisfirePolicy(_over(options.misfire, MisfirePolicy.FIRE_ONCE_NOW)),
         misfire_threshold=_over(options.misfire_threshold, DEFAULT_MISFIRE_THRESHOLD),
         keep_for=_over(options.keep_for, train.keep_for),

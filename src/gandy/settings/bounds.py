@@ -28,6 +28,7 @@ HIGHEST_NUMBER: Final = 2**63 - 1
 HIGHEST_PRIORITY: Final = 31
 LONGEST_NAME: Final = names.LONGEST
 LONGEST_TEXT: Final = 4_000
+LONGEST_EXPRESSION: Final = 250
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 _ZERO: Final = timedelta(0)
@@ -251,6 +252,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "after": name(),
     "key": name(),
     "idempotency_key": name(),
+    "cron": text(shortest=1, longest=LONGEST_EXPRESSION),
+    "timezone": name(),
     "reason": text(),
     "note": text(shortest=1),
     # durations and instants
