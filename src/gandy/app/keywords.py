@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Required, TypeAlias, TypedDict
 from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
     from gandy.lifecycle import Table
@@ -90,7 +90,7 @@ class LifecycleKeywords(TypedDict, total=False):
 class CleanupKeywords(TypedDict, total=False):
     """Which runs are deleted soon after their start, and how."""
 
-    retention: timedelta
+    retention: timedelta | Mapping[AnyTrain | str, timedelta]
     interval: timedelta
     batch_size: int | None
     trains: Sequence[AnyTrain | str]

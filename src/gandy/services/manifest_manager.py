@@ -144,11 +144,14 @@ class ManifestManagerService:
             settings=settings,
             retention=parts.settings.retention,
             retry=parts.settings.retry,
+            cleanup=parts.settings.cleanup,
             trusts_leases=self._watch.is_trusted,
             charges_all=charges_all,
         )
         record = Record(
-            owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept(ManifestManagerTrain.definition.name),
+            is_asked_for=is_asked_for,
         )
         try:
             result = await run_in_transaction(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
@@ -201,6 +202,22 @@ def names() -> Kind[tuple[str, ...]]:
     return Kind(expected, accept, from_text=_split_at_commas, write=",".join)
 
 
+def spans_by_name() -> Kind[Mapping[str, timedelta]]:
+    """Take a time of keeping for each of several names."""
+    span = kept_for()
+
+    def accept(value: object) -> Mapping[str, timedelta]:
+        if not isinstance(value, Mapping) or not all(map(bounds.BOUNDS["name"].holds, value)):
+            raise RefusedValueError
+        return {name: span.accept(each) for name, each in value.items()}
+
+    def write(value: Mapping[str, timedelta]) -> str:
+        return ",".join(f"{name}={span.write(each)}" for name, each in value.items())
+
+    expected = "durations by name, such as Poll=5m,Sync=2h (in gandy.toml a table)"
+    return Kind(expected, accept, from_text=_split_pairs, write=write)
+
+
 def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
     """Take what the kind takes, or `auto`."""
 
@@ -248,6 +265,13 @@ def _number_or_text(text: str) -> object:
 def _switch_or_text(text: str) -> object:
     word = text.strip().lower()
     return _SWITCH_WORDS.get(word, word)
+
+
+def _split_pairs(text: str) -> object:
+    pairs = [pair.partition("=") for pair in text.split(",")] if text.strip() else []
+    if not all(equals for _, equals, _ in pairs):
+        return text
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _split_at_commas(text: str) -> object:

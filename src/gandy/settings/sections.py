@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping  # noqa: TC003 read at run time, as an input of our own trains
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -25,6 +26,7 @@ from gandy.settings.kinds import (
     share,
     span,
     span_of,
+    spans_by_name,
     switch,
     whole_number,
 )
@@ -257,6 +259,14 @@ class CleanupSettings:
     retention: timedelta = _setting(
         kept_for(), timedelta(minutes=30), "How long such a run is kept after its start."
     )
+    retention_by_train: Mapping[str, timedelta] = _measured(
+        spans_by_name(),
+        dict,
+        "How long the finished runs of single trains are kept, noisy or not, after their end; in gandy.toml "
+        'the table `[cleanup.retention]`, where `"*"` stands for `retention`. The `keep_for` of a manifest '
+        "or of a train stands over it.",
+        default_is="",
+    )
     interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
     batch_size: int | None = _setting(
         or_none(whole_number()),
@@ -264,6 +274,10 @@ class CleanupSettings:
         "The most runs in one transaction; none: one statement for each table.",
     )
     trains: tuple[str, ...] = _setting(names(), (), "Names of further trains whose runs go this way.")
+
+    def kept(self, train: str) -> timedelta:
+        """Say how long the run of a noisy train is kept."""
+        return self.retention_by_train.get(train, self.retention)
 
 
 @dataclass(frozen=True, slots=True)

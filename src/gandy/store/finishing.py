@@ -160,7 +160,9 @@ def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpa
     manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
     if manifest is not None and manifest.keep_for_seconds is not None:
         return min(as_span(manifest.keep_for_seconds), LONGEST_RETENTION)
-    return retention.of(end.state) if end.keep_for is None else end.keep_for
+    if end.keep_for is not None:
+        return end.keep_for
+    return retention.by_train.get(end.train, retention.of(end.state))
 
 
 def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:
