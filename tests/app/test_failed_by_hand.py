@@ -12,7 +12,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.errors import GandyError
 from gandy.model.operator import Operator
 from gandy.model.owners import ALL_OWNERS
-from gandy.settings import RetentionSettings
+from gandy.settings import Settings
 from gandy.store.runs import load_run
 from tests.support.waiting import eventually
 
@@ -82,9 +82,7 @@ async def test_the_code_of_a_run_that_was_failed_by_hand_is_stopped(migrated_url
         await eventually(_is(lambda: bool(hanging.begun)), "the code runs")
         database = app._require("a test").database
         (run_id,) = hanging.begun
-        await CancelDesk(database, Operator("kim", "python"), RetentionSettings(), owners=ALL_OWNERS).fail(
-            run_id
-        )
+        await CancelDesk(database, Operator("kim", "python"), Settings(), owners=ALL_OWNERS).fail(run_id)
         await eventually(_is(lambda: hanging.ended == [run_id]), "the code was stopped")
         await asyncio.wait_for(running, 30)
         run = await database.read(load_run(run_id, owners=ALL_OWNERS))

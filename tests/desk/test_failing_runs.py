@@ -12,7 +12,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.operator import Operator
 from gandy.model.owners import OneOwner
-from gandy.settings import RetentionSettings
+from gandy.settings import Settings
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.runs import RunStart, read_cancellations, start_run
 from tests.store.work import SPANS, queue, run_row
@@ -27,7 +27,7 @@ HELD_BY = ("running", "draining", "stopped", "lost", "unknown", "none")
 
 
 def desk(world: World, owners: Owners = OWNERS) -> CancelDesk:
-    return CancelDesk(world.database, Operator("kim", "cli"), RetentionSettings(), owners=owners)
+    return CancelDesk(world.database, Operator("kim", "cli"), Settings(), owners=owners)
 
 
 async def taken(world: World, held_by: str, **options: object) -> int:

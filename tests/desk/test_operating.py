@@ -27,7 +27,7 @@ from gandy.errors import (
 )
 from gandy.model.operator import Operator
 from gandy.model.owners import ALL_OWNERS, OneOwner
-from gandy.settings import RetentionSettings
+from gandy.settings import Settings
 from gandy.store.audit import list_deeds
 from gandy.store.cancelling import CancelResult
 from gandy.store.entries import EntryFilter
@@ -71,7 +71,7 @@ def registry() -> Registry:
 
 
 def cancel_desk(world: World, *, owners: Owners = OWNERS) -> CancelDesk:
-    return CancelDesk(world.database, ADA, RetentionSettings(), owners=owners)
+    return CancelDesk(world.database, ADA, Settings(), owners=owners)
 
 
 async def queue(world: World, count: int, *, group: str = "mail", owner: str = OWNER) -> list[int]:

@@ -97,7 +97,7 @@ async def _leave_jobs(app: Gandy) -> None:
     assert await _dispatch(app, worker.id)
     await app.enqueue_many(send, [3, 4], group="etl")
     pending = await _dispatch(app, None)
-    desk = CancelDesk(app.database, _SOMEBODY, app.settings.retention, owners=OneOwner(app.name))
+    desk = CancelDesk(app.database, _SOMEBODY, app.settings, owners=OneOwner(app.name))
     assert (await desk.jobs([pending[0].id])).cancelled
     await app.enqueue(send, 5, key="the same", delay=timedelta(days=1))
     await app.trigger("nightly", delay=timedelta(days=1))

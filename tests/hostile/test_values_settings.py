@@ -95,13 +95,15 @@ def _in_the_file(judge: Judge, setting: SettingField, hostile: Hostile, folder: 
 def _check_bounded(judge: Judge, setting: SettingField, hostile: Hostile, held: object) -> None:
     is_bounded = (
         held in {None, NO_TIMEOUT, "auto"}
-        if not isinstance(held, timedelta | int | str | tuple)
+        if not isinstance(held, timedelta | int | float | str | tuple)
         else not isinstance(held, timedelta) or timedelta(0) <= held <= LONGEST_RETENTION
     )
     if isinstance(held, timedelta) and setting.section not in {"retention", "cleanup"}:
         is_bounded = is_bounded and held <= LONGEST_SPAN
     if isinstance(held, int):
         is_bounded = 0 <= held <= HIGHEST_COUNT
+    if isinstance(held, float):
+        is_bounded = 0 <= held <= 1
     if not is_bounded:
         judge.note(setting.key, hostile, f"it holds {held!r}")
 

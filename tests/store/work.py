@@ -12,7 +12,7 @@ from gandy.store.drivers.opening import open_database
 from gandy.store.finishing import FinishRules
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
 from gandy.store.statements import statement
-from tests.support.world import OWNER
+from tests.support.world import OWNER, PUNCTUAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ TRAINS = (TRAIN, "MakeReport")
 WORKER = "worker-1"
 SPANS = RetentionSpans(completed=timedelta(days=7), failed=timedelta(days=30), cancelled=timedelta(days=30))
 ONE = EnqueueRequest(owner=OWNER, train=TRAIN, inputs=[None], input_type_name="Item")
-RULES = FinishRules(OWNER, SPANS, 10_000)
+RULES = FinishRules(OWNER, SPANS, 10_000, retry=PUNCTUAL)
 
 
 async def queue(world: World, *inputs: str | None, **options: Any) -> Enqueued:  # noqa: ANN401

@@ -20,7 +20,7 @@ from gandy.model.declaration import Declarations, ManifestDeclaration
 from gandy.model.owners import OneOwner
 from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
 from gandy.model.schedule import Interval
-from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings
+from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings, RetrySettings
 from gandy.store.dispatching import DispatchRequest, dispatch, open_due
 from gandy.store.drivers.opening import open_database
 from gandy.store.finishing import FinishRules, finish_runs
@@ -43,6 +43,7 @@ START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 WORKER = "worker-1"
 SPANS = RetentionSpans(timedelta(days=7), timedelta(days=30), timedelta(days=30))
 FIRST_SETTINGS = ManifestManagerSettings()
+PUNCTUAL = RetrySettings(jitter=0)
 
 
 def manifest(external_id: str = "report", **options: Any) -> ManifestDeclaration:  # noqa: ANN401 any field of it
@@ -81,6 +82,7 @@ class World:
         request = CycleRequest(
             settings=replace(self.settings, **settings),
             retention=RetentionSettings(),
+            retry=PUNCTUAL,
             trusts_leases=trusts_leases,
             monotonic=self.monotonic,
         )
@@ -138,7 +140,7 @@ class World:
             )
             for run in runs
         ]
-        return await self.database.run(finish_runs(ends, FinishRules(OWNER, SPANS, 10_000)))
+        return await self.database.run(finish_runs(ends, FinishRules(OWNER, SPANS, 10_000, retry=PUNCTUAL)))
 
     async def succeed(self) -> int:
         """Run everything that is ready, successfully."""

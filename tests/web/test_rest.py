@@ -245,6 +245,24 @@ async def test_a_manifest_is_triggered_paused_set_and_reset(client: httpx.AsyncC
     assert (reset["state"], reset["overrides"]) == ("enabled", {})
 
 
+async def test_what_a_schedule_may_be_is_the_same_here(client: httpx.AsyncClient) -> None:
+    longest = "0 0 * * " + ",".join(["1"] * 121)
+    refused = {
+        "too long": {"cron": f"{longest},1,1"},
+        "no nickname": {"cron": "@reboot"},
+        "nothing left": {"cron": "0 3 * * *", "exclude": [{"start": "02:00", "end": "04:00"}]},
+    }
+    for said, body in refused.items():
+        answer = await client.post(f"{API}/manifests/nightly/set", json=body)
+        assert answer.status_code in {400, 422}, said
+
+    taken = await post(client, "/manifests/nightly/set", {"cron": longest})
+    daily = await post(client, "/manifests/nightly/set", {"cron": "@daily"})
+
+    assert longest in taken["schedule"]
+    assert "0 0 * * *" in daily["schedule"]
+
+
 async def test_an_id_with_a_slash_is_reached(client: httpx.AsyncClient) -> None:
     shown = await client.get(f"{API}/manifests/bad/feed")
     explained = await client.get(f"{API}/manifests/bad/feed/explain")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gandy.app.defaults import filled_in
 from gandy.app.job import Job
 from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value, split_arguments
 from gandy.desk.layouts import layout_of_train
@@ -20,6 +21,7 @@ from gandy.store.triggers import lock_manifest, remove_manifest, trigger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.app.configuration import Configuration
     from gandy.app.job import ReadJob
     from gandy.app.keywords import AnyTrain, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.store.queueing import Enqueued, EnqueueRequest
@@ -33,8 +35,11 @@ ScheduleArguments: TypeAlias = "tuple[object, TimeSchedule | None]"
 class Asking:
     """Turns what was asked for into an operation, and its answer into jobs; it touches no connection."""
 
-    def __init__(self, owner: str, registry: Registry, read: ReadJob) -> None:
+    def __init__(
+        self, owner: str, registry: Registry, read: ReadJob, *, configuration: Configuration
+    ) -> None:
         self._owner = owner
+        self._configuration = configuration
         self._registry = registry
         self._read = read
 
@@ -68,7 +73,7 @@ class Asking:
             external_id, definition, follows or schedule, input=value, options=_schedule_options(options)
         )
         yield from record_layouts(self._owner, [layout_of_train(definition)])
-        yield from add_manifest(self._owner, declaration)
+        yield from add_manifest(self._owner, filled_in(declaration, self._configuration.loaded.settings))
 
     def trigger(self, external_id: str, *, delay: timedelta | None, value: object) -> Operation[Job[Any]]:
         """Queue a manifest; another input than its own is checked by its train's type."""

@@ -46,7 +46,7 @@ class AsyncFace(Declaring):
     def __init__(self, name: str, configuration: Configuration) -> None:
         super().__init__(name)
         self._configuration = configuration
-        self._asking = Asking(name, self.registry, self._read_job)
+        self._asking = Asking(name, self.registry, self._read_job, configuration=configuration)
         self._open: OpenApp | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
@@ -20,11 +21,11 @@ from gandy.settings import refuse_bad_values
 from gandy.store.seeding import seed_halved
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable
     from types import TracebackType
     from typing import Self
 
-    from gandy.app.keywords import CleanupKeywords
+    from gandy.app.keywords import AnyTrain, CleanupKeywords
     from gandy.app.ticking import Ticked
     from gandy.app.web import ASGIApplication
     from gandy.clock import ManualClock
@@ -76,15 +77,23 @@ class Gandy(AsyncFace):
         self._configuration.clock = clock
 
     def cleanup(self, **options: Unpack[CleanupKeywords]) -> None:
-        """Have the runs of noisy trains deleted soon: those of Gandy's own, and the ones named here."""
+        """Have the runs of noisy trains deleted soon: those of Gandy's own, and the ones named here.
+
+        `retention` is for all of them, or a mapping that says how long the runs of each train are kept, noisy
+        or not: `{Poll: timedelta(minutes=5), "*": timedelta(minutes=30)}`.
+        """
         given: dict[str, object] = dict(options)
         trains = options.get("trains", ())
         if trains:
-            given["trains"] = tuple(
-                train if isinstance(train, str) else self.registry.resolve(train).name for train in trains
-            )
+            given["trains"] = tuple(self._name_of(train) for train in trains)
+        retention = options.get("retention")
+        if isinstance(retention, Mapping):
+            given["retention"] = {self._name_of(train): span for train, span in retention.items()}
         refuse_bad_values({"cleanup": given})
         self._configuration.override({"cleanup": given})
+
+    def _name_of(self, train: AnyTrain | str) -> str:
+        return train if isinstance(train, str) else self.registry.resolve(train).name
 
     async def __aenter__(self) -> Self:
         async with self._opening:
@@ -155,7 +164,7 @@ class Gandy(AsyncFace):
         """Write what is declared, as the manifest-manager service does at its start."""
         open_app = self._require("app.seed()")
         await open_app.layouts.record(self.registry)
-        return await seed_halved(open_app.database, self.declarations)
+        return await seed_halved(open_app.database, open_app.declarations)
 
     async def tick(self, service: str) -> Ticked:
         """Run exactly one cycle of a service, and say what it did."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Required, TypeAlias, TypedDict
 from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
     from gandy.lifecycle import Table
@@ -33,6 +33,7 @@ class TrainKeywords(TypedDict, total=False):
     keep_for: timedelta | None
     unique_until: UniqueUntil | None
     process: bool
+    give_up_on: tuple[type[Exception], ...]
 
 
 class ScheduleKeywords(TypedDict, total=False):
@@ -47,8 +48,8 @@ class ScheduleKeywords(TypedDict, total=False):
     enabled: bool
     variance: timedelta
     exclude: Exclusion | Sequence[Exclusion]
-    misfire: MisfirePolicy | MisfireWord
-    misfire_threshold: timedelta
+    misfire: MisfirePolicy | MisfireWord | None
+    misfire_threshold: timedelta | None
     keep_for: timedelta | None
     keep_last: int | None
 
@@ -89,7 +90,7 @@ class LifecycleKeywords(TypedDict, total=False):
 class CleanupKeywords(TypedDict, total=False):
     """Which runs are deleted soon after their start, and how."""
 
-    retention: timedelta
+    retention: timedelta | Mapping[AnyTrain | str, timedelta]
     interval: timedelta
     batch_size: int | None
     trains: Sequence[AnyTrain | str]

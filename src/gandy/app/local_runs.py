@@ -14,8 +14,9 @@ from gandy.admin.job_runner.runner import STORED, JobRunner, RunnerParts, Unatte
 from gandy.app.local_lease import LocalLease
 from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
-from gandy.model.run import ClaimedRun, RetentionSpans, TrainState
+from gandy.model.run import ClaimedRun, TrainState
 from gandy.rules.aftermath import is_suspect
+from gandy.rules.retention import spans_of
 from gandy.services.run_reporter import RunReporter
 from gandy.store.delivering import claim_delivered
 from gandy.store.finishing import FinishRules
@@ -238,8 +239,9 @@ def _finish_rules(app: OpenApp) -> FinishRules:
     kept = app.settings.retention
     return FinishRules(
         owner=app.name,
-        retention=RetentionSpans(kept.completed, kept.failed, kept.cancelled),
+        retention=spans_of(kept, app.settings.cleanup),
         max_awaiting_letters_per_train=kept.max_awaiting_letters_per_train,
+        retry=app.settings.retry,
     )
 
 

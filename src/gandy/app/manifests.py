@@ -12,6 +12,8 @@ from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, Manifest
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
+from gandy.rules.calendar.remaining import refuse_none_left
+from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS, problems_of, shortened, written
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from gandy.app.keywords import MisfireWord, TimeSchedule
     from gandy.model.schedule import Schedule
     from gandy.settings.bounds import Timeout
+    from gandy.train.definition import TrainOptions
     from gandy.train.registry import AnyTrain
 
 T = TypeVar("T")
@@ -36,7 +39,7 @@ NOT_GIVEN: Final = NotGiven()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """The keywords of a schedule with their defaults; None leaves it to the train."""
+    """The keywords of a schedule with their defaults; None leaves it to the train, then to the settings."""
 
     group: str | None = None
     priority: int | None = None
@@ -47,8 +50,8 @@ class ScheduleOptions:
     enabled: bool = True
     variance: timedelta = timedelta(0)
     exclude: Exclusion | Sequence[Exclusion] = field(default=())
-    misfire: MisfirePolicy | MisfireWord = MisfirePolicy.FIRE_ONCE_NOW
-    misfire_threshold: timedelta = DEFAULT_MISFIRE_THRESHOLD
+    misfire: MisfirePolicy | MisfireWord | None = None
+    misfire_threshold: timedelta | None = None
     keep_for: timedelta | None = None
     keep_last: int | None = None
 
@@ -66,6 +69,8 @@ def declare(
     refuse_bad_id(external_id)
     if problems := (*problems_of(options), *_schedule_problems(schedule)):
         raise DeclarationError(external_id, "; ".join(problems))
+    schedule, exclusions = checked(schedule), _exclusions(options.exclude)
+    refuse_none_left(schedule, exclusions)
     train = definition.options
     return ManifestDeclaration(
         external_id=external_id,
@@ -81,13 +86,24 @@ def declare(
         timeout=_over(options.timeout, train.timeout),
         is_enabled=options.enabled,
         variance=options.variance,
-        exclusions=_exclusions(options.exclude),
-        misfire_policy=MisfirePolicy(options.misfire),
-        misfire_threshold=options.misfire_threshold,
+        exclusions=exclusions,
+        misfire_policy=MisfirePolicy(_over(options.misfire, MisfirePolicy.FIRE_ONCE_NOW)),
+        misfire_threshold=_over(options.misfire_threshold, DEFAULT_MISFIRE_THRESHOLD),
         keep_for=_over(options.keep_for, train.keep_for),
         keep_last=options.keep_last,
         batch=batch,
+        unsaid=_unsaid(options, train),
     )
+
+
+def _unsaid(options: ScheduleOptions, train: TrainOptions) -> frozenset[str]:
+    """Name what neither the schedule nor its train says."""
+    said = {
+        "max_retries": _over(options.max_retries, train.max_retries),
+        "misfire_policy": options.misfire,
+        "misfire_threshold": options.misfire_threshold,
+    }
+    return frozenset(name for name, value in said.items() if value is None)
 
 
 def encode_input(definition: AnyTrain, value: object) -> str:

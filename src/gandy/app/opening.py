@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gandy.app.defaults import with_defaults
 from gandy.app.host import HostApp
 from gandy.app.local_runs import LocalRuns
 from gandy.app.log_capture import logs_kept_with_runs
@@ -87,7 +88,7 @@ async def opened(
             registry=app.registry,
             hooks=app.hooks,
             events=app.events,
-            declarations=app.declarations,
+            declarations=with_defaults(app.declarations, settings),
             place=place,
             contracts=contracts,
             clock=clock,

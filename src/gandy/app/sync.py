@@ -73,7 +73,7 @@ class SyncGandy:
     def __init__(self, app: Declaring, configuration: Configuration) -> None:
         self._app = app
         self._configuration = configuration
-        self._asking = Asking(app.name, app.registry, self._read_job)
+        self._asking = Asking(app.name, app.registry, self._read_job, configuration=configuration)
         self._opening = Lock()
         self._portal: Portal | None = None
         self._pid = os.getpid()

@@ -17,8 +17,7 @@ _NOT_FOUND = 1
 
 def cancel_desk(session: Session) -> CancelDesk:
     """Open the desk in the name of who sits at the terminal."""
-    retention = session.settings.retention
-    return CancelDesk(session.database, local_operator("cli"), retention, owners=session.owners)
+    return CancelDesk(session.database, local_operator("cli"), session.settings, owners=session.owners)
 
 
 def emit_cancelled(result: CancelResult, *, as_json: bool) -> int:

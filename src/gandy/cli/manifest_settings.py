@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., object]")
 
 _OPTIONS = (
-    click.option("--cron", "expression", metavar="EXPRESSION", help="Five fields, or six with seconds."),
+    click.option(
+        "--cron",
+        "expression",
+        type=bounded("cron"),
+        metavar="EXPRESSION",
+        help="Five fields, six with seconds, or a word such as @daily.",
+    ),
     click.option("--every", type=bounded("every"), metavar="D", help="A fixed rate instead of a cron."),
-    click.option("--timezone", default=None, help="The zone of --cron, UTC by default."),
+    click.option("--timezone", type=bounded("timezone"), help="The zone of --cron, UTC by default."),
     click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input."),
     click.option("--group", type=bounded("group"), help="The group that it belongs to."),
     click.option("--priority", type=bounded("priority"), help="0 to 31, higher first."),

@@ -21,7 +21,8 @@ def trains() -> None:
 @pass_call
 def list_all(call: Call, *, as_json: bool) -> None:
     """List the trains with their types and junctions."""
-    found = list_trains(call.load_app().registry)
+    app = call.load_app()
+    found = list_trains(app.registry, app.settings.retry)
     columns = ("name", "input", "output", "junctions", "group", "place")
     if as_json:
         emit_rows(found, columns, as_json=True)

@@ -12,7 +12,7 @@ from gandy.errors import (
     RunNotFoundError,
     RunOverError,
 )
-from gandy.model.run import RetentionSpans
+from gandy.rules.retention import spans_of
 from gandy.store.audit import Deed, record_deed
 from gandy.store.cancelling import (
     CancelResult,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gandy.model.operator import Operator
     from gandy.model.owners import Owners
-    from gandy.settings import RetentionSettings
+    from gandy.settings import Settings
     from gandy.store.cancelling import GroupWalk
     from gandy.store.drivers.database import Database
     from gandy.store.reaping import FailedRun
@@ -47,7 +47,7 @@ class CancelDesk:
         self,
         database: Database,
         operator: Operator,
-        retention: RetentionSettings,
+        settings: Settings,
         *,
         owners: Owners,
     ) -> None:
@@ -55,8 +55,8 @@ class CancelDesk:
         self._database = database
         self._operator = operator
         self._owners = owners
-        self._most_letters = retention.max_awaiting_letters_per_train
-        self._spans = RetentionSpans(retention.completed, retention.failed, retention.cancelled)
+        self._most_letters = settings.retention.max_awaiting_letters_per_train
+        self._spans = spans_of(settings.retention, settings.cleanup)
 
     async def jobs(self, ids: Sequence[int]) -> CancelResult:
         """Cancel jobs by the id that an entry and its run share."""

@@ -120,6 +120,9 @@ class Doctor:
                 await read(checkup.count_letters_by_train(owners)),
                 await read(checkup.list_lost_letters(owners, window=_LATELY)),
             ),
+            *findings.of_named_trains(
+                self._settings.cleanup, None if self._registry is None else self._registry.names
+            ),
             *findings.of_references(await self._references(database)),
             *findings.of_file(
                 database_file(self._settings.database.url), await read(checkup.read_journal_mode())
@@ -136,6 +139,7 @@ class Doctor:
             for train in self._registry or ()
             if train.options.keep_for is not None and train.options.keep_for < window
         ]
+        brief += [name for name, span in cleanup.retention_by_train.items() if span < window]
         return await database.read(checkup.find_broken_references(self._owners, window=window, spared=brief))
 
 

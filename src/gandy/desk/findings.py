@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
 from gandy.settings import format_duration
 from gandy.store.checkup import COUNTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from gandy.desk.workers import WorkerSummary
+    from gandy.settings import CleanupSettings
     from gandy.store.checkup import BrokenReferences, IndexFaults
     from gandy.store.partitions import HistoryState
     from gandy.store.statements import Rows
@@ -53,6 +55,18 @@ def of_clock(skew: timedelta) -> Iterator[Finding]:
             check="clock",
             what=f"the database's clock is {_span(abs(skew))} {direction} this host's",
             to_do="nothing runs wrongly by it, but log lines do not match: set both by NTP",
+        )
+
+
+def of_named_trains(cleanup: CleanupSettings, known: Collection[str] | None) -> Iterator[Finding]:
+    """Name the trains that the retention knows and the application does not; None: there is none to ask."""
+    unknown = sorted(set(cleanup.retention_by_train) - {*(known or ()), *ADMINISTRATIVE_TRAINS})
+    if known is not None and unknown:
+        yield Finding(
+            level="warning",
+            check="trains",
+            what=f"cleanup.retention names trains that this application does not have: {', '.join(unknown)}",
+            to_do="correct the names, or take them out: gandy trains list",
         )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES
+from gandy.model.declaration import DEFAULT_GROUP
 from gandy.settings.bounds import Timeout  # noqa: TC001 the faces read it at run time
+from gandy.train.failure import type_path
 from gandy.train.route.cargo import type_name
 
 if TYPE_CHECKING:
+    from gandy.settings import RetrySettings
     from gandy.train.registry import AnyTrain, Registry
 
 
@@ -27,16 +29,17 @@ class TrainSummary:
     timeout: Timeout | None
     max_retries: int
     retry: bool
+    give_up_on: tuple[str, ...]  #: exceptions that park a job at once
     process: bool
     place: str
 
 
-def list_trains(registry: Registry) -> tuple[TrainSummary, ...]:
-    """List the trains by name."""
-    return tuple(_summary(registry.get(name)) for name in registry.names)
+def list_trains(registry: Registry, retry: RetrySettings) -> tuple[TrainSummary, ...]:
+    """List the trains by name; what a train leaves to the settings is theirs."""
+    return tuple(_summary(registry.get(name), retry) for name in registry.names)
 
 
-def _summary(train: AnyTrain) -> TrainSummary:
+def _summary(train: AnyTrain, retry: RetrySettings) -> TrainSummary:
     options = train.options
     return TrainSummary(
         name=train.name,
@@ -47,8 +50,9 @@ def _summary(train: AnyTrain) -> TrainSummary:
         group=options.group or DEFAULT_GROUP,
         priority=options.priority,
         timeout=options.timeout,
-        max_retries=DEFAULT_MAX_RETRIES if options.max_retries is None else options.max_retries,
+        max_retries=retry.max_retries if options.max_retries is None else options.max_retries,
         retry=options.retry,
+        give_up_on=tuple(type_path(kind) for kind in options.give_up_on),
         process=options.process,
         place=train.place,
     )

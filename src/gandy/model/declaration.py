@@ -50,6 +50,7 @@ class ManifestDeclaration:
     keep_for: timedelta | None = None
     keep_last: int | None = None
     batch: str | None = None  #: the schedule_many that declared it
+    unsaid: frozenset[str] = frozenset()  #: the fields that the settings fill in before it is seeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,6 @@ class DispatchView(NamedTuple):
     has_awaiting_dead_letter: bool = False
     is_dead_lettered_now: bool = False
     has_queued_work: bool = False
-    is_queued_work_a_retry: bool = False  #: what waits is only the next attempt of a failed run
     has_active_execution: bool = False
     has_successful_metadata: bool = False
     completed_at: datetime | None = None
@@ -104,7 +103,6 @@ class Decision:
     occurrence: Occurrence | None = None
     skipped: tuple[Skipped, ...] = ()
     deferred_by: SkipReason | None = None  #: the guard that something due waits for
-    brings_retry_forward: bool = False  #: the waiting retry's scheduled_at becomes now
     parent_success_seen: int | None = None  #: to be recorded with the entry of a dependent
     problem: str | None = None  #: why the schedule itself could not be read
 

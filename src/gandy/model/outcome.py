@@ -66,6 +66,7 @@ class Failed:
     stack_trace: str
     timings: Timings = ()
     retry: RetryRequest | None = None
+    gives_up: bool = False  #: said by the process that ran it: no further attempt makes sense
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime, timedelta
 
 
@@ -98,6 +99,7 @@ class RunEnd(NamedTuple):
     unique_key: str | None = None
     progress_done: int | None = None
     progress_total: int | None = None
+    gives_up: bool = False  #: it failed in a way that its train does not try again
     activations: tuple[tuple[str, str | None], ...] = ()  #: dormant dependents to queue, with their input
 
     @property
@@ -113,6 +115,7 @@ class RetentionSpans:
     completed: timedelta
     failed: timedelta
     cancelled: timedelta
+    by_train: Mapping[str, timedelta] = field(default_factory=dict, kw_only=True)  #: stands over the three
 
     def of(self, state: TrainState) -> timedelta:
         """Return the span for a terminal state."""

@@ -41,7 +41,7 @@ class SkipReason(StrEnum):
 
     EXCLUDED = "excluded"
     MISFIRED = "misfired"
-    COALESCED = "coalesced"
+    COALESCED = "coalesced"  #: written by older versions, and read
     ACTIVE = "active"
     ALREADY_QUEUED = "already_queued"
     DEAD_LETTER = "dead_letter"

@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.model.run import EndedBy, TrainState
-from gandy.rules.retry import backoff, is_exhausted
+from gandy.rules.retry import USUAL, backoff, is_exhausted, with_jitter
+from gandy.rules.rhythm import is_denser
 
 if TYPE_CHECKING:
     from gandy.model.run import RunEnd
+    from gandy.rules.rhythm import Rhythm
+    from gandy.settings import RetrySettings
 
 SUSPECT_AFTER_LOSSES: Final = 2
 PARK_AFTER_LONE_LOSSES: Final = 3
@@ -25,6 +28,7 @@ class JobPolicy:
     max_retries: int
     is_retried: bool
     retry_delay: timedelta | None
+    rhythm: Rhythm | None = None  #: of a manifest; ad-hoc work has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Park:
     """A person has to look at it."""
 
     reason: str
+    is_at_once: bool = False  #: whatever is left of its attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +67,41 @@ def most_in_set(losses: int) -> int:
     return max(1, LARGEST_SET >> max(0, losses - SUSPECT_AFTER_LOSSES))
 
 
-def aftermath(end: RunEnd, policy: JobPolicy) -> Aftermath:
+def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -> Aftermath:
     """Decide what follows; a success and an operator's cancellation use the occurrence up."""
     if end.state is not TrainState.FAILED or not policy.is_retried:
         return Settled()
     if not end.is_counted:
         return _after_interruption(end, policy)
     failures = policy.failures + 1
-    if is_exhausted(failures, policy.max_retries):
+    if end.gives_up:
+        return Park("not tried again, as its train says", is_at_once=True)
+    if is_spent(failures, policy, settings):
         attempts = "attempt" if failures == 1 else "attempts"
         return Park(f"failed {failures} {attempts} of {max(1, policy.max_retries)}")
-    delay = backoff(failures, policy.retry_delay) if end.retry_after is None else end.retry_after
+    if end.retry_after is None and _is_retried_by_schedule(failures, policy, settings):
+        return Settled()
+    usual = backoff(failures, policy.retry_delay, settings)
+    delay = with_jitter(usual if end.retry_after is None else end.retry_after, end.id, settings.jitter)
     return Retry(delay, failures, end.losses, end.lone_losses)
+
+
+def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
+    """Tell whether a job is parked: a schedule denser than its retries must have failed for a while, too."""
+    if not is_exhausted(failures, policy.max_retries):
+        return False
+    rhythm = policy.rhythm
+    if rhythm is None or rhythm.failing_for >= settings.park_window:
+        return True
+    return not is_denser(rhythm, backoff(failures, policy.retry_delay, settings))
+
+
+def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
+    """Tell whether the coming instants are the retries: a pause would only silence the job."""
+    rhythm = policy.rhythm
+    if rhythm is None or not rhythm.is_own_input:
+        return False
+    return is_denser(rhythm, backoff(failures, policy.retry_delay, settings))
 
 
 def _after_interruption(end: RunEnd, policy: JobPolicy) -> Aftermath:

@@ -40,7 +40,6 @@ class Decider:
             known.occurrence,
             known.skipped,
             known.deferred_by,
-            known.brings_retry_forward,
             known.parent_success_seen,
             known.problem,
         )

@@ -13,18 +13,26 @@ if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
 
 
-def missing_look(view: DispatchView, now: datetime) -> datetime | None:
-    """Return the instant of the look that is missing, or would come too late; an early one does no harm."""
-    needed = needed_look(view, now)
+def missing_look(view: DispatchView, now: datetime, *, is_spent: bool | None = None) -> datetime | None:
+    """Return the instant of the look that is missing, or would come too late; an early one does no harm.
+
+    `is_spent` says whether it is to be parked, where that depends on more than its failures.
+    """
+    needed = needed_look(view, now, is_spent=is_exhausted_view(view) if is_spent is None else is_spent)
     if needed is None or (view.next_look_at is not None and view.next_look_at <= needed):
         return None
     return needed
 
 
-def needed_look(view: DispatchView, now: datetime) -> datetime | None:
+def is_exhausted_view(view: DispatchView) -> bool:
+    """Tell whether a manifest used up its attempts and has no letter yet."""
+    is_over = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
+    return is_over and not view.has_awaiting_dead_letter
+
+
+def needed_look(view: DispatchView, now: datetime, *, is_spent: bool) -> datetime | None:
     """Return when the manifest needs a look; None: not before something changes."""
-    is_spent = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
-    if is_spent and not view.has_awaiting_dead_letter:
+    if is_spent:
         return now
     decision = determine(view, now)
     if decision.occurrence is None and decision.deferred_by is not None:

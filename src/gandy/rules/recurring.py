@@ -9,7 +9,7 @@ from gandy.model.manifest import Decision, DispatchView
 from gandy.model.schedule import MisfirePolicy, SkipReason
 from gandy.rules.calendar.series import Plan, series_between, without_first
 from gandy.rules.calendar.timetable import timetable_of
-from gandy.rules.guards import guard_of, held_by
+from gandy.rules.guards import guard_of
 from gandy.rules.misfire import Judged, judge_in_time, judge_late
 from gandy.rules.verdicts import Ledger, deferred, idle, scheduled
 
@@ -109,7 +109,6 @@ def _at_once(view: DispatchView, plan: Plan, judged: list[Judged], *, now: datet
         next_look_at=following,
         occurrence=ledger.occurrence,
         skipped=tuple(ledger.skipped),
-        brings_retry_forward=any(row.reason is SkipReason.COALESCED for row in ledger.skipped),
     )
 
 
@@ -130,7 +129,7 @@ def _next_in_line(
     rows = tuple(ledger.skipped)
     guard = guard_of(view)
     if guard is not None:
-        return Decision(view.id, due_at, skipped=rows, deferred_by=held_by(guard))
+        return Decision(view.id, due_at, skipped=rows, deferred_by=guard)
     following = plan.timetable.next_after(due_at)
     is_last = following is None or following > now
     return Decision(

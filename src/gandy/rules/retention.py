@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from gandy.model.run import TrainState
+    from gandy.settings import CleanupSettings, RetentionSettings
 
 KEEP_RUNS_FOR: Final = RetentionSpans(
     completed=timedelta(days=7), failed=timedelta(days=30), cancelled=timedelta(days=30)
@@ -20,6 +21,12 @@ KEEP_FINISHED_ONCE_FOR: Final = timedelta(days=30)
 KEEP_ORPHANED_FOR: Final = timedelta(hours=24)
 _SPARE_DAYS: Final = 4
 _MOST_DAYS_AHEAD: Final = 100
+
+
+def spans_of(retention: RetentionSettings, cleanup: CleanupSettings) -> RetentionSpans:
+    """Say how long runs are kept where neither their manifest nor their train says."""
+    by_train = cleanup.retention_by_train
+    return RetentionSpans(retention.completed, retention.failed, retention.cancelled, by_train=by_train)
 
 
 def keep_until(

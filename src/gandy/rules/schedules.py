@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from gandy.errors import CronExpressionError, IntervalError, NaiveInstantError, OnceError
-from gandy.model.schedule import Cron, Interval, Once
+from gandy.errors import IntervalError, NaiveInstantError, OnceError
+from gandy.model.schedule import Cron, Interval, Once, timezone_of
 from gandy.rules.calendar.cron import validate
+from gandy.rules.calendar.words import plain_expression
 from gandy.rules.calendar.zones import zone
 from gandy.settings.bounds import BOUNDS, shown
+
+if TYPE_CHECKING:
+    from gandy.model.schedule import Schedule
 
 
 def every(
@@ -27,11 +32,13 @@ def every(
 
 
 def cron(expression: str, timezone: str = "UTC") -> Cron:
-    """Run when the wall clock of a zone matches: `cron("0 3 * * *", timezone="Europe/Berlin")`."""
-    if not isinstance(expression, str):
-        raise CronExpressionError(shown(expression), "is not text")
-    validate(expression, timezone)
-    return Cron(" ".join(expression.split()), timezone)
+    """Run when the wall clock of a zone matches: `cron("0 3 * * *", timezone="Europe/Berlin")`.
+
+    `@hourly`, `@daily` and their kin are read too, and so are ranges that wrap, such as `22-2` or `FRI-MON`.
+    """
+    plain = plain_expression(expression)
+    validate(plain, timezone)
+    return Cron(plain, timezone)
 
 
 def once(*, at: datetime | None = None, delay: timedelta | None = None, timezone: str = "UTC") -> Once:
@@ -43,6 +50,14 @@ def once(*, at: datetime | None = None, delay: timedelta | None = None, timezone
         if value is not None and (problem := BOUNDS[option].problem(option, value)):
             raise OnceError(f"cannot be kept: {problem}")
     return Once(at, delay, timezone)
+
+
+def checked(schedule: Schedule) -> Schedule:
+    """Check a schedule that was made by hand as the words above would have."""
+    if isinstance(schedule, Cron):
+        return cron(schedule.expression, schedule.timezone)
+    zone(timezone_of(schedule))
+    return schedule
 
 
 def _rate(given: dict[str, float]) -> timedelta:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gandy.model.manifest import Decision, DispatchView, Occurrence, Skipped
 from gandy.model.schedule import Origin, SkipReason
 from gandy.rules.calendar.variance import scheduled_at
-from gandy.rules.guards import held_by
 from gandy.rules.priority import entry_priority
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def idle(view: DispatchView, *, next_look_at: datetime | None = None) -> Decisio
 
 def deferred(view: DispatchView, guard: SkipReason) -> Decision:
     """Leave what is due as it is until the guard lifts."""
-    return Decision(view.id, view.next_scheduled_run, deferred_by=held_by(guard))
+    return Decision(view.id, view.next_scheduled_run, deferred_by=guard)
 
 
 def scheduled(view: DispatchView, due_at: datetime, *, next_due_at: datetime | None = None) -> Occurrence:

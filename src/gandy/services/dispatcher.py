@@ -106,7 +106,9 @@ class DispatcherService:
             has_submitter=parts.submitter is not None,
         )
         record = Record(
-            owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept("JobDispatcherTrain"),
+            is_asked_for=is_asked_for,
         )
         result = await run_cycle(parts.database, request, record)
         parts.events.emit(

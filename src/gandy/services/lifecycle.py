@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gandy.admin.contract_sweep.cycle import ContractShift
 from gandy.admin.contract_sweep.running import sweep_contract
+from gandy.admin.contract_sweep.train import ContractSweepTrain
 from gandy.admin.running import Record
 from gandy.events import CycleEnded
 from gandy.lifecycle.supervisor.metrics import process_metrics
@@ -95,7 +96,9 @@ class ContractKeeper:
             beside=self._parts.contracts,
         )
         record = Record(
-            owner=upkeep.owner, keep_for=upkeep.settings.cleanup.retention, is_asked_for=is_asked_for
+            owner=upkeep.owner,
+            keep_for=upkeep.settings.cleanup.kept(ContractSweepTrain.definition.name),
+            is_asked_for=is_asked_for,
         )
         async with self._turn:
             begun = monotonic()

@@ -143,11 +143,15 @@ class ManifestManagerService:
         request = CycleRequest(
             settings=settings,
             retention=parts.settings.retention,
+            retry=parts.settings.retry,
+            cleanup=parts.settings.cleanup,
             trusts_leases=self._watch.is_trusted,
             charges_all=charges_all,
         )
         record = Record(
-            owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept(ManifestManagerTrain.definition.name),
+            is_asked_for=is_asked_for,
         )
         try:
             result = await run_in_transaction(
@@ -218,8 +222,9 @@ class ManifestManagerService:
         if monotonic() - self._repaired_at < REPAIR_EVERY_SECONDS:
             return
         self._repaired_at = monotonic()
-        page = self._parts.settings.manifest_manager.repair_page
-        result = await repair_hints(self._parts.database, page=page)
+        settings = self._parts.settings
+        page = settings.manifest_manager.repair_page
+        result = await repair_hints(self._parts.database, page=page, retry=settings.retry)
         if result.repaired:
             self._parts.events.emit(HintRepaired(count=result.repaired))
 

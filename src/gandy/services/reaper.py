@@ -55,6 +55,8 @@ class ReaperService:
         request = CycleRequest(
             settings=parts.settings.manifest_manager,
             retention=parts.settings.retention,
+            retry=parts.settings.retry,
+            cleanup=parts.settings.cleanup,
             trusts_leases=self._watch.is_trusted,
         )
         result = await recover_runs(parts.database, request)

@@ -63,7 +63,9 @@ class UpkeepService:
             owner=parts.owner, retention=parts.settings.retention, cleanup=parts.settings.cleanup
         )
         record = Record(
-            owner=parts.owner, keep_for=parts.settings.cleanup.retention, is_asked_for=is_asked_for
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept(self._train.definition.name),
+            is_asked_for=is_asked_for,
         )
         shift = Shift(parts.database, self._stop.is_set)
         try:

@@ -28,6 +28,7 @@ HIGHEST_NUMBER: Final = 2**63 - 1
 HIGHEST_PRIORITY: Final = 31
 LONGEST_NAME: Final = names.LONGEST
 LONGEST_TEXT: Final = 4_000
+LONGEST_EXPRESSION: Final = 250
 FIRST_INSTANT: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_INSTANT: Final = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
 _ZERO: Final = timedelta(0)
@@ -131,6 +132,16 @@ def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound
     return Bound(expected, holds, schema, read=read, from_json=_span_or_value)
 
 
+def share() -> Bound:
+    """Take a part of a whole, from none of it to all of it."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+    schema = {"type": "number", "minimum": 0, "maximum": 1}
+    return Bound("a number from 0 to 1", holds, schema, read=_decimal_or_text)
+
+
 def or_no_timeout(bound: Bound) -> Bound:
     """Take what the bound takes, or `none` for no limit at all."""
     word = NO_TIMEOUT.value
@@ -211,6 +222,13 @@ def _number_or_text(value: str) -> object:
         return value
 
 
+def _decimal_or_text(value: str) -> object:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
 def _switch(value: str) -> object:
     return {"true": True, "false": False}.get(value.strip().lower(), value)
 
@@ -234,12 +252,16 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "after": name(),
     "key": name(),
     "idempotency_key": name(),
+    "cron": text(shortest=1, longest=LONGEST_EXPRESSION),
+    "timezone": name(),
     "reason": text(),
     "note": text(shortest=1),
     # durations and instants
     "delay": span(),
     "every": span(timedelta(seconds=1)),
     "retry_delay": span(),
+    "park_window": span(),
+    "jitter": share(),
     "timeout": or_no_timeout(span(_MOMENT)),
     "unique_for": span(_MOMENT),
     "variance": span(),

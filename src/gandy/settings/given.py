@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: Top-level keys of gandy.toml that are no section: the application, the version of its lifecycle contracts.
 _TOP_LEVEL_KEYS = ("app", "version")
+_ALL_OTHERS = "*"
 #: What belongs to the command line, and to the tests and benchmarks of Gandy itself.
 _OTHER_VARIABLES = re.compile(r"GANDY_(APP|TEST_\w+|BENCH_\w+)")
 #: Kubernetes sets these for every service in sight: one named gandy-web gives GANDY_WEB_SERVICE_HOST.
@@ -104,11 +105,23 @@ def _given_by_sections(sections: Mapping[str, object], origin: Origin) -> Layer:
 
 def _given_by_section(section: str, content: Mapping[str, object], origin: Origin) -> Layer:
     known = tuple(setting.key for setting in list_settings() if setting.section == section)
+    content = _without_table(content) if section == "cleanup" else content
     keys = {f"{section}.{name}": value for name, value in content.items()}
     return Layer(
         {key: Given(origin, key, value) for key, value in keys.items() if key in known},
         tuple(_unknown(origin.source, key, known) for key in keys if key not in known),
     )
+
+
+def _without_table(content: Mapping[str, object]) -> Mapping[str, object]:
+    """Read a table under `retention` as what it says of single trains, and of all others under a star."""
+    table = content.get("retention")
+    if not isinstance(table, Mapping):
+        return content
+    others = {name: value for name, value in content.items() if name != "retention"}
+    usual = {"retention": table[_ALL_OTHERS]} if _ALL_OTHERS in table else {}
+    single = {name: value for name, value in table.items() if name != _ALL_OTHERS}
+    return {"retention_by_train": single, **others, **usual}
 
 
 def _section_names() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
@@ -51,8 +52,15 @@ class Kind(Generic[T]):
 
 def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
     """Take an integer between two bounds, both included."""
-    bound = bounds.count(minimum, maximum)
+    return _whole_number(bounds.count(minimum, maximum))
 
+
+def count_of(option: str) -> Kind[int]:
+    """Take the integer that an option of this name may be at every other door."""
+    return _whole_number(bounds.BOUNDS[option])
+
+
+def _whole_number(bound: bounds.Bound) -> Kind[int]:
     def accept(value: object) -> int:
         if not isinstance(value, int) or not bound.holds(value):
             raise RefusedValueError
@@ -63,8 +71,15 @@ def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
 
 def span(minimum: timedelta = _SHORTEST, maximum: timedelta = bounds.LONGEST_SPAN) -> Kind[timedelta]:
     """Take a duration between two bounds, both included; a bare number is refused, having no unit."""
-    bound = bounds.span(minimum, maximum)
+    return _span(bounds.span(minimum, maximum))
 
+
+def span_of(option: str) -> Kind[timedelta]:
+    """Take the duration that an option of this name may be at every other door."""
+    return _span(bounds.BOUNDS[option])
+
+
+def _span(bound: bounds.Bound) -> Kind[timedelta]:
     def accept(value: object) -> timedelta:
         duration = bound.read(value) if isinstance(value, str) else value
         if not isinstance(duration, timedelta) or not bound.holds(duration):
@@ -72,6 +87,18 @@ def span(minimum: timedelta = _SHORTEST, maximum: timedelta = bounds.LONGEST_SPA
         return duration
 
     return Kind(bound.expected, accept, write=format_duration)
+
+
+def share() -> Kind[float]:
+    """Take a part of a whole, from 0 to 1."""
+    bound = bounds.BOUNDS["jitter"]
+
+    def accept(value: object) -> float:
+        if not isinstance(value, int | float) or not bound.holds(value):
+            raise RefusedValueError
+        return abs(float(value))  # a negative zero is none
+
+    return Kind(bound.expected, accept, from_text=bound.read, write=lambda value: f"{value:g}")
 
 
 def kept_for() -> Kind[timedelta]:
@@ -175,6 +202,22 @@ def names() -> Kind[tuple[str, ...]]:
     return Kind(expected, accept, from_text=_split_at_commas, write=",".join)
 
 
+def spans_by_name() -> Kind[Mapping[str, timedelta]]:
+    """Take a time of keeping for each of several names."""
+    span = kept_for()
+
+    def accept(value: object) -> Mapping[str, timedelta]:
+        if not isinstance(value, Mapping) or not all(map(bounds.BOUNDS["name"].holds, value)):
+            raise RefusedValueError
+        return {name: span.accept(each) for name, each in value.items()}
+
+    def write(value: Mapping[str, timedelta]) -> str:
+        return ",".join(f"{name}={span.write(each)}" for name, each in value.items())
+
+    expected = "durations by name, such as Poll=5m,Sync=2h (in gandy.toml a table)"
+    return Kind(expected, accept, from_text=_split_pairs, write=write)
+
+
 def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
     """Take what the kind takes, or `auto`."""
 
@@ -222,6 +265,13 @@ def _number_or_text(text: str) -> object:
 def _switch_or_text(text: str) -> object:
     word = text.strip().lower()
     return _SWITCH_WORDS.get(word, word)
+
+
+def _split_pairs(text: str) -> object:
+    pairs = [pair.partition("=") for pair in text.split(",")] if text.strip() else []
+    if not all(equals for _, equals, _ in pairs):
+        return text
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _split_at_commas(text: str) -> object:

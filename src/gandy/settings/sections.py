@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping  # noqa: TC003 read at run time, as an input of our own trains
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -12,6 +13,7 @@ from gandy.settings.bounds import Timeout  # noqa: TC001 read at run time, as an
 from gandy.settings.kinds import (
     Kind,
     choice,
+    count_of,
     database_url,
     file_path,
     host,
@@ -21,7 +23,10 @@ from gandy.settings.kinds import (
     or_no_timeout,
     or_none,
     secret_token,
+    share,
     span,
+    span_of,
+    spans_by_name,
     switch,
     whole_number,
 )
@@ -196,6 +201,47 @@ class HookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """What follows a failure, where neither the job nor its manifest says."""
+
+    max_retries: int = _setting(
+        count_of("max_retries"), 3, "How many attempts fail before a job is parked; at least one is made."
+    )
+    delay: timedelta = _setting(
+        span_of("retry_delay"),
+        timedelta(minutes=5),
+        "The pause before the first retry; it doubles with each further failure.",
+    )
+    longest_delay: timedelta = _setting(
+        span_of("retry_delay"),
+        timedelta(hours=1),
+        "Where the doubling ends; a first pause that is longer stays as it is.",
+    )
+    jitter: float = _setting(
+        share(), 0.1, "The share of the pause that is added to it at most; the run's id decides how much."
+    )
+    park_window: timedelta = _setting(
+        span_of("park_window"),
+        timedelta(minutes=15),
+        "For how long a schedule with a period shorter than the pause must have failed before it is parked.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """What holds for a schedule that does not say it itself."""
+
+    misfire: Literal["fire_once_now", "do_nothing", "catch_up"] = _setting(
+        choice("fire_once_now", "do_nothing", "catch_up"),
+        "fire_once_now",
+        "What becomes of instants that were missed.",
+    )
+    misfire_threshold: timedelta = _setting(
+        span_of("misfire_threshold"), timedelta(seconds=60), "How late an instant counts as missed."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RunLogSettings:
     """The log lines that are kept with a run."""
 
@@ -213,6 +259,14 @@ class CleanupSettings:
     retention: timedelta = _setting(
         kept_for(), timedelta(minutes=30), "How long such a run is kept after its start."
     )
+    retention_by_train: Mapping[str, timedelta] = _measured(
+        spans_by_name(),
+        dict,
+        "How long the finished runs of single trains are kept, noisy or not, after their end; in gandy.toml "
+        'the table `[cleanup.retention]`, where `"*"` stands for `retention`. The `keep_for` of a manifest '
+        "or of a train stands over it.",
+        default_is="",
+    )
     interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
     batch_size: int | None = _setting(
         or_none(whole_number()),
@@ -220,6 +274,10 @@ class CleanupSettings:
         "The most runs in one transaction; none: one statement for each table.",
     )
     trains: tuple[str, ...] = _setting(names(), (), "Names of further trains whose runs go this way.")
+
+    def kept(self, train: str) -> timedelta:
+        """Say how long the run of a noisy train is kept."""
+        return self.retention_by_train.get(train, self.retention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +371,8 @@ class Settings:
     manifest_manager: ManifestManagerSettings = field(default_factory=ManifestManagerSettings)
     dispatcher: DispatcherSettings = field(default_factory=DispatcherSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     run_log: RunLogSettings = field(default_factory=RunLogSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     cleanup: CleanupSettings = field(default_factory=CleanupSettings)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from gandy.model.declaration import DEFAULT_MAX_RETRIES
 from gandy.model.run import EndedBy, TrainState
 from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
+from gandy.rules.retry import USUAL
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
+from gandy.store.failing import read_policies
 from gandy.store.statements import batch, batch_of, statement
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.model.run import RetentionSpans, RunEnd
+    from gandy.settings import RetrySettings
     from gandy.store.statements import Operation, Row
 
 
@@ -30,6 +32,7 @@ class FinishRules:
     max_awaiting_letters_per_train: int
     is_capped: bool = False  #: a cap over all groups holds: each end makes room under it
     tells_room: bool = True  #: whichever server can use a place under a cap is told that it is free
+    retry: RetrySettings = USUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     finished = {row.id: row.bucket for row in rows}
     overruled = frozenset(row.id for row in rows if row.is_overruled)
     settled = [overruled_end(end) if end.id in overruled else end for end in ends if end.id in finished]
-    retries, parks = _decide(settled, manifests)
+    retries, parks = yield from _decide(settled, rules.retry)
     yield from _record_on_manifests(settled, parks)
     retried = yield from _queue_retries(retries, manifests)
     parked = yield from _park(parks, rules)
@@ -157,36 +160,33 @@ def _keep_for(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpa
     manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
     if manifest is not None and manifest.keep_for_seconds is not None:
         return min(as_span(manifest.keep_for_seconds), LONGEST_RETENTION)
-    return retention.of(end.state) if end.keep_for is None else end.keep_for
+    if end.keep_for is not None:
+        return end.keep_for
+    return retention.by_train.get(end.train, retention.of(end.state))
 
 
-def _policy(end: RunEnd, manifests: Mapping[int, Row]) -> JobPolicy:
-    manifest = manifests.get(end.manifest_id) if end.manifest_id is not None else None
-    if manifest is not None:
-        delay = manifest.retry_delay_seconds
-        return JobPolicy(
-            failures=manifest.failure_count,
-            max_retries=manifest.max_retries,
-            is_retried=manifest.is_retried,
-            retry_delay=None if delay is None else as_span(delay),
-        )
+def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:
     return JobPolicy(
         failures=end.failures,
-        max_retries=DEFAULT_MAX_RETRIES if end.max_retries is None else end.max_retries,
+        max_retries=settings.max_retries if end.max_retries is None else end.max_retries,
         is_retried=end.is_retried is not False,
         retry_delay=end.retry_delay,
     )
 
 
 def _decide(
-    settled: Iterable[RunEnd], manifests: Mapping[int, Row]
-) -> tuple[list[tuple[RunEnd, Retry]], list[tuple[RunEnd, Park]]]:
+    settled: Iterable[RunEnd], settings: RetrySettings
+) -> Operation[tuple[list[tuple[RunEnd, Retry]], list[tuple[RunEnd, Park]]]]:
+    """Decide what follows each failure; what its manifest allows is read while it still holds the run."""
     retries: list[tuple[RunEnd, Retry]] = []
     parks: list[tuple[RunEnd, Park]] = []
-    for end in settled:
-        if end.state is not TrainState.FAILED or _is_manifest_gone(end, manifests):
+    failed = [end for end in settled if end.state is TrainState.FAILED]
+    policies = yield from read_policies(end.manifest_id for end in failed if end.manifest_id is not None)
+    for end in failed:
+        policy = _ad_hoc_policy(end, settings) if end.manifest_id is None else policies.get(end.manifest_id)
+        if policy is None:  # the manifest is gone
             continue
-        match aftermath(end, _policy(end, manifests)):
+        match aftermath(end, policy, settings):
             case Retry() as retry:
                 retries.append((end, retry))
             case Park() as park:
@@ -196,10 +196,6 @@ def _decide(
             case unknown:
                 assert_never(unknown)
     return retries, parks
-
-
-def _is_manifest_gone(end: RunEnd, manifests: Mapping[int, Row]) -> bool:
-    return end.manifest_id is not None and end.manifest_id not in manifests
 
 
 def _record_on_manifests(settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]) -> Operation[None]:
@@ -265,9 +261,11 @@ def _carry_losses(served: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
 
 
 def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation[tuple[int, ...]]:
-    """Park ad-hoc work and killers here; other manifests' letters are the manager's."""
+    """Park ad-hoc work, killers and what is given up on here; other manifests' letters are the manager's."""
     here = [
-        (end, park) for end, park in parks if end.manifest_id is None or end.ended_by is EndedBy.LOST_WORKER
+        (end, park)
+        for end, park in parks
+        if end.manifest_id is None or park.is_at_once or end.ended_by is EndedBy.LOST_WORKER
     ]
     if not here:
         return ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gandy.model import exclusion_json
 from gandy.model.schedule import Cron, Dependent, Interval, Once, schedule_type, timezone_of
 from gandy.rules.calendar.exclusions import refuse_excluded_once
+from gandy.rules.calendar.remaining import refuse_none_left
 from gandy.rules.cursor import changed_cursor, first_cursor
 from gandy.rules.priority import entry_priority
 from gandy.store.declared import from_stored, parent_of, shape_text, with_input
@@ -58,7 +59,7 @@ class RowMaker:
     def new_row(self, declaration: ManifestDeclaration) -> ManifestRow:
         """Make the row of a manifest that is not there yet."""
         row = self._row(declaration)
-        refuse_excluded(declaration, row["next_scheduled_run"])
+        self._refuse_excluded(declaration, row["next_scheduled_run"])
         return row
 
     def _row(self, declaration: ManifestDeclaration) -> ManifestRow:
@@ -78,8 +79,8 @@ class RowMaker:
             before.schedule, after.schedule, cursor=stored.next_scheduled_run, now=self.now
         )
         is_moved = cursor != stored.next_scheduled_run
-        if is_moved:
-            refuse_excluded(after, cursor)
+        if is_moved or after.exclusions != before.exclusions:
+            self._refuse_excluded(after, cursor, is_moved=is_moved)
         return {
             **self._row(after),
             "declared": change.declared,
@@ -92,6 +93,17 @@ class RowMaker:
             "next_look_at": self._look(after, cursor),
             "is_rearmed": is_moved,
         }
+
+    def _refuse_excluded(
+        self, declaration: ManifestDeclaration, at: object, *, is_moved: bool = True
+    ) -> None:
+        """Refuse a job whose exclusions leave it no instant, be it the only one."""
+        if not declaration.exclusions or not isinstance(at, datetime):
+            return
+        schedule = declaration.schedule
+        if is_moved:
+            refuse_excluded_once(schedule, declaration.exclusions, at)
+        refuse_none_left(schedule, declaration.exclusions, now=self.now, anchor=at)
 
     def _look(self, declaration: ManifestDeclaration, cursor: datetime | None) -> datetime | None:
         if not declaration.is_enabled:
@@ -130,12 +142,6 @@ class RowMaker:
             "next_scheduled_run": cursor,
             "next_look_at": cursor if declaration.is_enabled else None,
         }
-
-
-def refuse_excluded(declaration: ManifestDeclaration, at: object) -> None:
-    """Refuse a job that runs once, at an instant that it excludes."""
-    if isinstance(declaration.schedule, Once) and isinstance(at, datetime):
-        refuse_excluded_once(declaration.schedule, declaration.exclusions, at)
 
 
 def _schedule_columns(schedule: Schedule) -> ManifestRow:

@@ -19,7 +19,6 @@ from gandy.model.schedule import (
     Manual,
     MisfirePolicy,
     Once,
-    Origin,
     ScheduleType,
     SkipReason,
 )
@@ -183,14 +182,6 @@ def record_skips(skips: Sequence[SkipRow]) -> Operation[int]:
     return len(skips)
 
 
-def bring_retries_forward(manifest_ids: Sequence[int]) -> Operation[frozenset[str]]:
-    """Let waiting retries run now; the result names the owners that have work."""
-    if not manifest_ids:
-        return frozenset()
-    rows = yield statement("bring_retries_forward", ids=list(manifest_ids))
-    return frozenset(row.owner for row in rows)
-
-
 def set_looks(looks: Sequence[tuple[DispatchView, datetime]]) -> Operation[int]:
     """Set hints right; who was changed meanwhile has a new one already."""
     rows = [{"id": view.id, "version": view.version, "next_look": look} for view, look in looks]
@@ -241,7 +232,7 @@ def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
     unreadable: dict[int, str] = {}
     for row in rows:
         try:
-            views.append(_view(row, _schedule(*row[5:11]), _exclusions(row.exclusions)))
+            views.append(_view(row, schedule_of(*row[5:11]), exclusions_of(row.exclusions)))
         except Exception as error:  # noqa: BLE001 whatever one row holds, the others are read
             known = isinstance(error, ScheduleError)
             unreadable[row.id] = str(error) if known else f"unreadable: {type(error).__name__}: {error}"
@@ -283,7 +274,6 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.has_awaiting_dead_letter,
         False,  # is_dead_lettered_now
         row.queued_origin is not None,
-        row.queued_origin == Origin.RETRY,
         row.has_active_execution,
         row.has_successful_metadata,
         row.completed_at,
@@ -304,7 +294,7 @@ _REASONS: Final = {reason.value: reason for reason in SkipReason}
 
 
 @lru_cache(maxsize=_MEMORY)
-def _schedule(  # noqa: PLR0917 the columns of a row, in their order
+def schedule_of(  # noqa: PLR0917 the columns of a row, in their order
     kind: str,
     expression: str | None,
     seconds: float | None,
@@ -312,6 +302,7 @@ def _schedule(  # noqa: PLR0917 the columns of a row, in their order
     scheduled_at: datetime | None,
     parent: str | None,
 ) -> Schedule:
+    """Read a schedule from its columns."""
     schedule_type = ScheduleType(kind)
     match schedule_type:
         case ScheduleType.CRON:
@@ -331,7 +322,8 @@ def _schedule(  # noqa: PLR0917 the columns of a row, in their order
 
 
 @lru_cache(maxsize=_MEMORY)
-def _exclusions(text: str) -> tuple[Exclusion, ...]:
+def exclusions_of(text: str) -> tuple[Exclusion, ...]:
+    """Read the exclusions of a manifest."""
     return exclusion_json.from_json(text)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
+from gandy.rules.retry import USUAL
 from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import settle_logs
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gandy.events import RecoveryCause
     from gandy.model.owners import Owners
     from gandy.model.run import RetentionSpans
+    from gandy.settings import RetrySettings
     from gandy.store.statements import Operation, Row
 
 AT_ONCE: Final = 1_000
@@ -41,6 +43,7 @@ class ReapRules:
 
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
+    retry: RetrySettings = USUAL
 
 
 class AbandonedRun(NamedTuple):
@@ -225,7 +228,7 @@ def end_bare(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped
 def _end_all(runs: Sequence[AbandonedRun], rules: ReapRules, *, keeps_lines: bool) -> Operation[Reaped]:
     ended: set[int] = set()
     for owner, part in groupby(sorted(runs, key=attrgetter("owner")), key=attrgetter("owner")):
-        finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train)
+        finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train, retry=rules.retry)
         result = yield from finish_runs([run.end for run in part], finish)
         if keeps_lines:
             yield from settle_logs(result.finished)

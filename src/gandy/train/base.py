@@ -60,6 +60,7 @@ class Train(Generic[In, Out]):
     keep_for: ClassVar[timedelta | None] = None
     unique_until: ClassVar[Literal["start", "success"] | None] = None
     process: ClassVar[bool] = False
+    give_up_on: ClassVar[tuple[type[Exception], ...]] = ()
 
     def __init__(self, never: Never) -> None:  # noqa: ARG002 - for checkers only
         """Refuse: a train is its class. The parameter keeps checkers from taking the class for a function."""

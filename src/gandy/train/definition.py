@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 from gandy.errors import TrainDefinitionError
 from gandy.settings.bounds import BOUNDS, problems_of, shown
 from gandy.train.codec import PayloadCodec
+from gandy.train.giving_up import give_up_problems
 from gandy.train.route.cargo import NOTHING, key_of, type_name
 from gandy.train.route.check import input_parameter, output_of, plan_function, plan_route
 from gandy.train.route.junction import AnyCallable, Required, read_junction
@@ -36,6 +37,7 @@ class TrainOptions:
     keep_for: timedelta | None = None
     unique_until: Literal["start", "success"] | None = None
     process: bool = False
+    give_up_on: tuple[type[Exception], ...] = ()
 
 
 OPTION_NAMES: Final = tuple(option.name for option in fields(TrainOptions))
@@ -120,7 +122,7 @@ def _defined(
     gives: object,
     default_input: object,
 ) -> TrainDefinition[object, object]:
-    problems = problems_of(options)
+    problems = (*problems_of(options), *give_up_problems(options.give_up_on))
     if problem := BOUNDS["name"].problem("its name", name):
         problems = (problem, *problems)
     if problems:

@@ -8,7 +8,6 @@ from gandy.model.exclusion import TimeWindow
 from gandy.model.manifest import Decision
 from gandy.model.schedule import Cron, MisfirePolicy, Schedule, SkipReason
 from gandy.rules.due import determine
-from gandy.rules.guards import held_by
 from tests.unit.rules.views import (
     EVERY_MINUTE,
     NOON,
@@ -89,7 +88,7 @@ def test_catch_up_only_defers_while_its_own_work_waits_or_runs(
     view = view_of(schedule, **guard)._replace(misfire_policy=MisfirePolicy.CATCH_UP)
     decision = determine(view, NOON + minutes(5))
 
-    assert decision == Decision(7, NOON, deferred_by=held_by(reason))
+    assert decision == Decision(7, NOON, deferred_by=reason)
 
 
 def test_catch_up_counts_excluded_instants_neither_as_kept_nor_as_missed() -> None:

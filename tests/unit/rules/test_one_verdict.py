@@ -56,7 +56,6 @@ def views(draw: st.DrawFn) -> DispatchView:
         deferred_since=draw(st.none() | spans.map(lambda span: NOON + span)),
         has_awaiting_dead_letter=draw(st.sampled_from([False, False, True])),
         has_queued_work=is_queued,
-        is_queued_work_a_retry=is_queued and draw(st.booleans()),
         has_active_execution=draw(st.booleans()),
     )
 
@@ -87,7 +86,7 @@ class Reading:
         if self.view.has_awaiting_dead_letter:
             return SkipReason.DEAD_LETTER
         if self.view.has_queued_work:
-            return SkipReason.COALESCED if self.view.is_queued_work_a_retry else SkipReason.ALREADY_QUEUED
+            return SkipReason.ALREADY_QUEUED
         return SkipReason.ACTIVE if self.view.has_active_execution else None
 
     def is_late(self, at: datetime) -> bool:
@@ -113,7 +112,7 @@ class Reading:
         for at in instants:
             reason = self.plain_reason(at) or (SkipReason.MISFIRED if at in misfired else self.guard())
             is_held = self.view.misfire_policy is MisfirePolicy.CATCH_UP and reason is not None
-            if is_held and reason in {SkipReason.ACTIVE, SkipReason.ALREADY_QUEUED, SkipReason.COALESCED}:
+            if is_held and reason in {SkipReason.ACTIVE, SkipReason.ALREADY_QUEUED}:
                 return self.verdicts
             if reason is None and queued:
                 reason = SkipReason.ALREADY_QUEUED

@@ -72,7 +72,6 @@ def test_a_guard_settles_the_instant_with_its_reason(
     assert decision.occurrence is None
     assert rows(decision) == [(0, 0, 1, reason)]
     assert decision.next_scheduled_run == decision.next_look_at == NOON + minutes(1)
-    assert decision.brings_retry_forward == (reason is SkipReason.COALESCED)
 
 
 @recurring

@@ -34,7 +34,6 @@ class Changes(TypedDict, total=False):
     has_awaiting_dead_letter: bool
     is_dead_lettered_now: bool
     has_queued_work: bool
-    is_queued_work_a_retry: bool
     has_active_execution: bool
     completed_at: datetime | None
     parent_enabled: bool
@@ -60,7 +59,6 @@ GUARDS: list[tuple[Changes, SkipReason]] = [
     ({"is_dead_lettered_now": True}, SkipReason.DEAD_LETTER),
     ({"has_awaiting_dead_letter": True}, SkipReason.DEAD_LETTER),
     ({"has_queued_work": True}, SkipReason.ALREADY_QUEUED),
-    ({"has_queued_work": True, "is_queued_work_a_retry": True}, SkipReason.COALESCED),
     ({"has_active_execution": True}, SkipReason.ACTIVE),
 ]
 LETTERS = [guard for guard, reason in GUARDS if reason is SkipReason.DEAD_LETTER]

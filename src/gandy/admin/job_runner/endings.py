@@ -11,6 +11,7 @@ from gandy.model.layout import MASK, Layouts
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import EndedBy, Failure, TrainState
 from gandy.train.failure import type_path, words_of
+from gandy.train.giving_up import gives_up
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -30,6 +31,7 @@ class Ending(NamedTuple):
     output_json: str | None = None
     failure: Failure | None = None
     retry_after: timedelta | None = None
+    gives_up: bool = False
 
 
 def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_output_bytes: int) -> Ending:
@@ -41,7 +43,14 @@ def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_outpu
         case Failed():
             failure = Failure(outcome.junction, outcome.exception_type, outcome.reason, outcome.stack_trace)
             after = outcome.retry.after if outcome.retry else None
-            return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure, retry_after=after)
+            return Ending(
+                TrainState.FAILED,
+                EndedBy.ITSELF,
+                junctions,
+                failure=failure,
+                retry_after=after,
+                gives_up=_gives_up(outcome, definition),
+            )
         case Cancelled():
             return _stopped(outcome, junctions)
         case _:
@@ -87,6 +96,13 @@ def _without_secrets(output: str, run: Run, layouts: Layouts) -> str:
 
     value = cleaned(layouts.replaced(json.loads(output), _Own))
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _gives_up(outcome: Failed, definition: AnyTrain | None) -> bool:
+    """Ask the process that ran it, where that was another: here the exception may only have a stand-in."""
+    if outcome.gives_up or definition is None:
+        return outcome.gives_up
+    return gives_up(outcome.exception, definition.options.give_up_on)
 
 
 def encode_timings(timings: Timings) -> str:

@@ -54,6 +54,8 @@ def record(
         None if delay is None else as_span(delay),
         claimed.unique_key,
     )
+    if ending.gives_up:
+        end = end._replace(gives_up=True)
     return end if report is None else _with_report(end, report)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.model.run import RetentionSpans
-from gandy.settings import ManifestManagerSettings, RetentionSettings  # noqa: TC001 read at run time
+from gandy.rules.retention import spans_of
+from gandy.settings import CleanupSettings, ManifestManagerSettings, RetentionSettings, RetrySettings
 from gandy.store.reaping import ReapRules
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class CycleRequest:
 
     settings: ManifestManagerSettings
     retention: RetentionSettings
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    cleanup: CleanupSettings = field(default_factory=CleanupSettings)
     trusts_leases: bool = False  #: the database has answered for long enough to believe in expired leases
     charges_all: bool = (
         False  #: all items were refused alike in the cycles before: they are charged after all
@@ -43,8 +45,8 @@ class CycleRequest:
     @property
     def reap_rules(self) -> ReapRules:
         """How runs that others left behind are ended."""
-        spans = RetentionSpans(self.retention.completed, self.retention.failed, self.retention.cancelled)
-        return ReapRules(spans, self.retention.max_awaiting_letters_per_train)
+        spans = spans_of(self.retention, self.cleanup)
+        return ReapRules(spans, self.retention.max_awaiting_letters_per_train, self.retry)
 
 
 @dataclass(frozen=True, slots=True)

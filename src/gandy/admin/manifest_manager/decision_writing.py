@@ -15,7 +15,6 @@ from gandy.store.manifests import (
     advance,
     advance_without_entry,
     announce_work,
-    bring_retries_forward,
     is_met_entry,
     record_skips,
     step_back,
@@ -102,7 +101,7 @@ async def _write_as_error(
 
 
 async def _write_verdicts(transaction: Transaction, written: Written, *, charges_all: bool) -> None:
-    """Record what was not queued and why, and let waiting retries go where an instant coalesced with them."""
+    """Record what was not queued and why, and tell the workers what was."""
     crossed = [
         pair for pair in written.moved if pair[1].occurrence is not None and pair[0].id not in written.queued
     ]
@@ -113,10 +112,8 @@ async def _write_verdicts(transaction: Transaction, written: Written, *, charges
     ]
     await _record(transaction, skips, charges_all=charges_all)
     written.skipped = sum(skip.occurrences for _, skip, _ in skips)
-    forward = [view.id for view, decision in written.moved if decision.brings_retry_forward]
-    retried = await transaction.run(bring_retries_forward(forward))
     owners = {view.owner for view, _ in written.moved if view.id in written.queued}
-    await transaction.run(announce_work(owners | retried))
+    await transaction.run(announce_work(owners))
 
 
 async def _record(transaction: Transaction, skips: Sequence[SkipRow], *, charges_all: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.admin.manifest_manager.decision_writing import Written, write_decisions
@@ -83,8 +83,8 @@ async def look_further(transaction: Transaction, looking: Looking, done: Done) -
         entries = entitled(looking.limit, demands, done.queued_of)
         due = await transaction.run(load_due(demands, looks(looking.limit, demands, entries, times=times)))
         now = await transaction.run(read_now())
-        views = marked(due.views, looking.loaded.backlog)
-        fresh = await park_exhausted(transaction, views, due.unreadable)
+        seen = replace(due, views=marked(due.views, looking.loaded.backlog))
+        fresh = await park_exhausted(transaction, seen, looking.request.retry)
         decided = (await asyncio.to_thread(decide_all, fresh, now)).decided
         chosen = _within_shares(decided, entries)
         written = await write_decisions(transaction, chosen, charges_all=looking.request.charges_all)

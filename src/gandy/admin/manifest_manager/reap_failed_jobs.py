@@ -6,27 +6,31 @@ import logging
 from typing import TYPE_CHECKING
 
 from gandy.admin.manifest_manager.cycle import (
+    CycleRequest,
     FreshManifests,
     LoadedManifests,
     ReapedInProgress,
     ReapedPending,
 )
-from gandy.rules.retry import is_exhausted
+from gandy.rules.aftermath import is_spent
+from gandy.rules.hints import is_exhausted_view
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
+from gandy.store.failing import read_policies
 from gandy.store.halving import write_halved
-from gandy.store.manifests import load_views
+from gandy.store.manifests import DueManifests, load_views
 from gandy.store.reaping import park_manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from gandy.model.manifest import DispatchView
+    from gandy.settings import RetrySettings
     from gandy.store.reaping import ParkedManifest
 
 _log = logging.getLogger("gandy.manifest_manager")
 
 
-async def reap_failed_jobs(
+async def reap_failed_jobs(  # noqa: PLR0917 the parts of a cycle, in their order
+    request: CycleRequest,
     loaded: LoadedManifests,
     pending: ReapedPending,
     in_progress: ReapedInProgress,
@@ -36,19 +40,20 @@ async def reap_failed_jobs(
     """Write one dead letter for each manifest at its limit; a run that was reaped now counts now."""
     fresh = await transaction.run(load_views(pending.manifest_ids | in_progress.manifest_ids))
     unreadable = {**loaded.unreadable, **fresh.unreadable}
-    return await park_exhausted(transaction, (*loaded.views, *fresh.views), unreadable)
+    due = DueManifests((*loaded.views, *fresh.views), unreadable)
+    return await park_exhausted(transaction, due, request.retry)
 
 
-async def park_exhausted(
-    transaction: Transaction, snapshots: Sequence[DispatchView], unreadable: Mapping[int, str]
-) -> FreshManifests:
+async def park_exhausted(transaction: Transaction, due: DueManifests, retry: RetrySettings) -> FreshManifests:
     """Write the letters of those at their limit, and mark them; of two snapshots of one the later counts."""
-    views = {view.id: view for view in snapshots}
-    exhausted = [view.id for view in views.values() if _is_to_be_parked(view)]
-    parked = await _park(transaction, exhausted)
+    views = {view.id: view for view in due.views}
+    exhausted = [view.id for view in views.values() if is_exhausted_view(view)]
+    policies = await transaction.run(read_policies(exhausted))
+    spent = [each for each, policy in policies.items() if is_spent(policy.failures, policy, retry)]
+    parked = await _park(transaction, spent)
     for letter in parked:
         views[letter.manifest_id] = views[letter.manifest_id]._replace(is_dead_lettered_now=True)
-    return FreshManifests(tuple(views.values()), unreadable, parked)
+    return FreshManifests(tuple(views.values()), due.unreadable, parked)
 
 
 async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[ParkedManifest, ...]:
@@ -64,8 +69,3 @@ async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[
     for refused in result.refused:
         _log.error("the dead letter of manifest %s cannot be written: %s", refused.item, refused.error)
     return tuple(letter for part in result.written for letter in part)
-
-
-def _is_to_be_parked(view: DispatchView) -> bool:
-    is_spent = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
-    return is_spent and not view.has_awaiting_dead_letter

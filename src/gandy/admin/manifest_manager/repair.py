@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.rules.hints import missing_look
+from gandy.rules.aftermath import is_spent
+from gandy.rules.hints import is_exhausted_view, missing_look
+from gandy.rules.retry import USUAL
+from gandy.store.failing import read_policies
 from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.service_state import recall, remember, take_turn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from gandy.model.manifest import DispatchView
+    from gandy.settings import RetrySettings
     from gandy.store.drivers.database import Runner
     from gandy.store.statements import Operation
 
@@ -31,18 +37,25 @@ class RepairResult:
     repaired: int = 0
 
 
-async def repair_hints(database: Runner, *, page: int, is_asked_for: bool = False) -> RepairResult:
+async def repair_hints(
+    database: Runner, *, page: int, is_asked_for: bool = False, retry: RetrySettings = USUAL
+) -> RepairResult:
     """Look at the next page, at most once a minute over all servers."""
-    return await database.run(_repair(page, is_asked_for=is_asked_for))
+    return await database.run(_repair(page, retry, is_asked_for=is_asked_for))
 
 
-def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
+def _repair(page: int, retry: RetrySettings, *, is_asked_for: bool) -> Operation[RepairResult]:
     if not is_asked_for and not (yield from take_turn(_TURN, every_seconds=REPAIR_EVERY_SECONDS)):
         return RepairResult()
     place = yield from recall(_PLACE)
     found = yield from load_page(place or 0, page)
     now = yield from read_now()
-    wrong = [(view, look) for view in found.views if (look := _missing_look(view, now)) is not None]
+    spent = yield from find_spent(found.views, retry)
+    wrong = [
+        (view, look)
+        for view in found.views
+        if (look := _missing_look(view, now, is_spent=view.id in spent)) is not None
+    ]
     for view, look in wrong:
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
@@ -51,9 +64,17 @@ def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
     return RepairResult(len(found.views), repaired)
 
 
-def _missing_look(view: DispatchView, now: datetime) -> datetime | None:
+def find_spent(views: Sequence[DispatchView], retry: RetrySettings = USUAL) -> Operation[frozenset[int]]:
+    """Find the manifests that only a look can park: the others' next instant, or run, brings one."""
+    idle = [view for view in views if not (view.has_active_execution or view.has_queued_work)]
+    policies = yield from read_policies(view.id for view in idle if is_exhausted_view(view))
+    at_once = replace(retry, park_window=timedelta.max)
+    return frozenset(each for each, policy in policies.items() if is_spent(policy.failures, policy, at_once))
+
+
+def _missing_look(view: DispatchView, now: datetime, *, is_spent: bool) -> datetime | None:
     """Say when to look at a manifest that cannot be evaluated: now, so that a cycle gives it its verdict."""
     try:
-        return missing_look(view, now)
+        return missing_look(view, now, is_spent=is_spent)
     except Exception:  # noqa: BLE001 whatever one schedule raises, the others are set right
         return None if view.next_look_at is not None else now

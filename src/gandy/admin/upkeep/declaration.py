@@ -80,16 +80,21 @@ class Upkeep:
     pruned_by: PrunedBy = PrunedBy.TABLE_MAINTENANCE
 
 
+def _without_own_date(names: tuple[str, ...], cleanup: CleanupSettings) -> tuple[str, ...]:
+    """Leave out the trains with a retention of their own: their runs carry the date of it."""
+    return tuple(name for name in names if name not in cleanup.retention_by_train)
+
+
 UPKEEP: Final[tuple[Upkeep, ...]] = (
     Upkeep(
         table="metadata",
         bound="finished runs of administrative trains and of those in cleanup.trains: {cleanup.retention} "
-        "from their start",
+        "from their start; those of trains in cleanup.retention_by_train by the date that each carries",
         means=ByRow(
             lambda request, now: walks.expired_runs(
-                administrative=ADMINISTRATIVE_TRAINS,
+                administrative=_without_own_date(ADMINISTRATIVE_TRAINS, request.cleanup),
                 owner=request.owner,
-                names=request.cleanup.trains,
+                names=_without_own_date(request.cleanup.trains, request.cleanup),
                 before=now - request.cleanup.retention,
             )
         ),

@@ -79,7 +79,7 @@ async def _cancel_a_crawl(app: Gandy) -> None:
     await begun.wait()
     await asyncio.sleep(CANCEL_AFTER)
     owners = OneOwner(app.name)
-    desk = CancelDesk(app.database, local_operator("cli"), app.settings.retention, owners=owners)
+    desk = CancelDesk(app.database, local_operator("cli"), app.settings, owners=owners)
     await desk.jobs([job.id])
     with suppress(JobCancelledError):
         await job.result()

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from cronsim import CronSim, CronSimError
 
 from gandy.errors import CronExpressionError
+from gandy.rules.calendar.words import plain_expression
 from gandy.rules.calendar.zones import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final
 
-_LONGEST_EXPRESSION: Final = 250
 #: The rarest date with a weekday, the 29th of February, comes back after at most 40 years.
 HORIZON_YEARS: Final = 41
 _FIRST_ORDINAL: Final = date(1970, 1, 1).toordinal()
@@ -74,6 +74,15 @@ class Pattern:
         before = self._rank(first_time) if self._matches(first) else 0
         after = self._rank(last_time) if self._matches(last) else 0
         return days * self.per_day - before + after
+
+    def matches_time(self, start: int, end: int) -> bool:
+        """Tell whether it matches between two seconds of a day, the end not included."""
+        return self._rank(end) > self._rank(start)
+
+    def days_in(self, first: int, last: int) -> Iterator[int]:
+        """Walk the days that match, from the first to the last, in days since 1970."""
+        for start, days in self._months(first, last):
+            yield from (start + day for day in range(1, 32) if days >> day & 1)
 
     def _rank(self, time: int) -> int:
         """Count the matches of a day that come before this second of it."""
@@ -135,12 +144,9 @@ def parse(expression: str) -> Pattern:
 
 
 def _read(expression: str) -> Pattern:
-    if not isinstance(expression, str):
-        raise CronExpressionError(str(expression), "it must be text")
-    if len(expression) > _LONGEST_EXPRESSION:
-        raise CronExpressionError(f"{expression[:40]}...", f"longer than {_LONGEST_EXPRESSION} characters")
+    plain = plain_expression(expression)
     try:
-        calendar = CronSim(expression, _ANY_START)
+        calendar = CronSim(plain, _ANY_START)
     except CronSimError as error:
         raise CronExpressionError(expression, str(error).lower()) from error
     minute, hour = calendar.parts[1:3]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gandy.admin.job_runner.runner import RunnerParts
-from gandy.model.run import RetentionSpans
+from gandy.rules.retention import spans_of
 from gandy.store.dispatching import DispatchRequest
 from gandy.store.finishing import FinishRules
 from gandy.train.inside.run import RunLimits
@@ -82,7 +82,8 @@ def finish_rules(parts: WorkerParts) -> FinishRules:
     retention = parts.settings.retention
     return FinishRules(
         owner=parts.owner,
-        retention=RetentionSpans(retention.completed, retention.failed, retention.cancelled),
+        retention=spans_of(retention, parts.settings.cleanup),
         max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
+        retry=parts.settings.retry,
         is_capped=isinstance(parts.settings.dispatcher.max_active_jobs, int),
     )

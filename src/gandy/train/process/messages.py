@@ -121,6 +121,7 @@ class EndedBadly:
     stack_trace: str
     wants_retry: bool
     retry_after: timedelta | None
+    gives_up: bool = False
     timings: tuple[JunctionTiming, ...]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from gandy.errors import RemoteJunctionError
 from gandy.model.outcome import Cancelled, Completed, Failed, Outcome, RetryRequest
 from gandy.train.failure import failure
+from gandy.train.giving_up import gives_up
 from gandy.train.process.messages import Ended, EndedBadly, EndedStopped, EndedWell
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def to_message(
         case Completed():
             return _completed(outcome, definition, run, ticket=ticket)
         case Failed():
-            return failed_message(outcome, ticket)
+            return failed_message(outcome, ticket, definition.options.give_up_on)
         case Cancelled():
             return EndedStopped(
                 ticket=ticket,
@@ -40,8 +41,8 @@ def to_message(
             assert_never(outcome)
 
 
-def failed_message(failed: Failed, ticket: int) -> EndedBadly:
-    """Put a failure into a message."""
+def failed_message(failed: Failed, ticket: int, given_up_on: tuple[type[Exception], ...] = ()) -> EndedBadly:
+    """Put a failure into a message; whether it is given up on is asked here, where the exception is."""
     return EndedBadly(
         ticket=ticket,
         junction=failed.junction,
@@ -51,6 +52,7 @@ def failed_message(failed: Failed, ticket: int) -> EndedBadly:
         stack_trace=failed.stack_trace,
         wants_retry=failed.retry is not None,
         retry_after=failed.retry.after if failed.retry else None,
+        gives_up=gives_up(failed.exception, given_up_on),
         timings=failed.timings,
     )
 
@@ -72,6 +74,7 @@ def from_message(ended: Ended, definition: TrainDefinition[Any, Any], run: Run) 
                 stack_trace=run.without_secrets(ended.stack_trace),
                 timings=ended.timings,
                 retry=RetryRequest(ended.retry_after) if ended.wants_retry else None,
+                gives_up=ended.gives_up,
             )
         case _:
             assert_never(ended)
@@ -84,7 +87,7 @@ def _completed(
         output_json = definition.output.encode(outcome.value)
     except BaseException as error:  # noqa: BLE001 - the output's type has code of its own
         failed = failure(error, run, junction=run.junction, timings=outcome.timings)
-        return failed_message(failed, ticket)
+        return failed_message(failed, ticket, definition.options.give_up_on)
     return EndedWell(
         ticket=ticket,
         output_json=output_json,

@@ -117,7 +117,7 @@ async def trigger_group(parts: Parts, operator: CurrentOperator, here: Here, nam
 @router.changes("/{name:path}/cancel")
 async def cancel_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Cancel all that waits and runs in the group now."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.group(name)
     return here.done(_page(name), f"{len(result.cancelled)} cancelled, {len(result.asked)} asked to stop.")
 

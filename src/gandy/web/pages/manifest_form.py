@@ -20,7 +20,6 @@ from gandy.web.pages.surroundings import Here
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.bodies import Taken
 from gandy.web.routers.manifests import ExternalId, desk_of
-from gandy.web.routers.shapes import Word
 
 router = Routes("/manifests")
 
@@ -35,9 +34,9 @@ class ChangesForm(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    cron: Word | None = None
+    cron: Annotated[str, Taken("cron", is_typed=True)] | None = None
     every: Annotated[timedelta, Taken("every", is_typed=True)] | None = None
-    timezone: Word | None = None
+    timezone: Annotated[str, Taken("timezone", is_typed=True)] | None = None
     group: Annotated[str, Taken("group", is_typed=True)] | None = None
     priority: Annotated[int, Taken("priority", is_typed=True)] | None = None
     max_retries: Annotated[int, Taken("max_retries", is_typed=True)] | None = None

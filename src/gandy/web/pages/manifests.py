@@ -128,7 +128,7 @@ async def reset(parts: Parts, operator: CurrentOperator, here: Here, external_id
 @router.changes("/{external_id:path}/cancel")
 async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
     """Cancel its run and the entry that waits."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.manifest(external_id)
     touched = len(result.cancelled) + len(result.asked)
     return here.done(

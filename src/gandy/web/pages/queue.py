@@ -67,7 +67,7 @@ async def cancel_entry(
     parts: Parts, operator: CurrentOperator, here: Here, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 ) -> Response:
     """Cancel an entry."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)

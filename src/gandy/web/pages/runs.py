@@ -81,7 +81,7 @@ async def show_run(parts: Parts, here: Here, run_id: RunId) -> Response:
 @router.changes("/{run_id}/cancel")
 async def cancel_run(parts: Parts, operator: CurrentOperator, here: Here, run_id: RunId) -> Response:
     """Cancel a run, wherever it stands."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
@@ -98,7 +98,7 @@ async def fail_run(
     reason: Annotated[Text | None, Form()] = None,
 ) -> Response:
     """End a run by hand, whatever process holds it."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     failed = await desk.fail(run_id, reason or None)
     follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
     return here.done(f"/runs/{run_id}", f"Run {run_id} is {failed.state}.{follows}")

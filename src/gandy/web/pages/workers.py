@@ -38,7 +38,7 @@ async def drain(
 @router.reads("/trains")
 async def show_trains(parts: Parts, here: Here) -> Response:
     """List the trains of this application."""
-    return here.page("trains.html", trains=list_trains(parts.registry))
+    return here.page("trains.html", trains=list_trains(parts.registry, parts.settings.retry))
 
 
 @router.reads("/audit")

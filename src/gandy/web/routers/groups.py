@@ -89,5 +89,5 @@ async def trigger_group(parts: Parts, operator: CurrentOperator, name: Name) -> 
 @router.changes("/{name:path}/cancel")
 async def cancel_group(parts: Parts, operator: CurrentOperator, name: Name) -> CancelAnswer:
     """Cancel all that waits and runs in the group now."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     return CancelAnswer.of(await desk.group(name))

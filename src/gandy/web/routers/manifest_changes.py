@@ -14,14 +14,18 @@ from gandy.model.exclusion import MOST_EXCLUSIONS
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import Timeout
 from gandy.web.routers.bodies import InputBody, Taken, input_text
-from gandy.web.routers.shapes import Json, Word
+from gandy.web.routers.shapes import Json
 
 
 class ChangesBody(InputBody):
     """What is left out stays as it is."""
 
-    cron: Word | None = Field(None, description="Five fields, or six with seconds.")
-    timezone: Word | None = Field(None, description="The zone of `cron` or `every`, UTC by default.")
+    cron: Annotated[str, Taken("cron")] | None = Field(
+        None, description="Five fields, six with seconds, or a word such as @daily."
+    )
+    timezone: Annotated[str, Taken("timezone")] | None = Field(
+        None, description="The zone of `cron` or `every`, UTC by default."
+    )
     every: Annotated[timedelta, Taken("every")] | None = Field(
         None, description="A fixed rate in seconds, instead of a cron."
     )

@@ -165,7 +165,7 @@ async def disable_manifest(
 @router.changes("/{external_id:path}/cancel")
 async def cancel_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> CancelAnswer:
     """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     return CancelAnswer.of(await desk.manifest(external_id))
 
 

@@ -104,7 +104,7 @@ async def cancel_entry(
     parts: Parts, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 ) -> CancelAnswer:
     """Cancel an entry, or the run it has become."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)

@@ -69,7 +69,7 @@ async def show_logs(
 @router.changes("/{run_id}/cancel")
 async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
     """Cancel a run, wherever it stands; asking twice changes nothing more."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
@@ -81,7 +81,7 @@ async def fail_run(
     parts: Parts, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
 ) -> object:
     """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
-    desk = CancelDesk(parts.database, operator, parts.settings.retention, owners=parts.owners)
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     return await desk.fail(run_id, None if body is None else body.reason)
 
 

@@ -13,4 +13,4 @@ router = Routes("/api/v1/trains", tag="trains")
 @router.reads("", response_model=page_of(TrainSummary))
 async def list_of_trains(parts: Parts) -> object:
     """List the trains by name."""
-    return page(list_trains(parts.registry), HIGHEST_ID)
+    return page(list_trains(parts.registry, parts.settings.retry), HIGHEST_ID)

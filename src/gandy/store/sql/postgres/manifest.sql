@@ -145,12 +145,6 @@ FROM (SELECT manifest_id, max(id) AS id FROM made GROUP BY manifest_id) latest
 WHERE m.id = latest.manifest_id
 RETURNING m.id;
 
--- name: bring_retries_forward
--- An instant that comes due while only a retry waits runs that retry now.
-UPDATE gandy.work_queue SET scheduled_at = gandy.now(), gate = CASE WHEN gate = 'time' THEN 'open' ELSE gate END
-WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status = 'queued' AND origin = 'retry' AND scheduled_at > gandy.now()
-RETURNING id, owner;
-
 -- name: set_looks
 -- Sets a hint right, unless somebody changed the manifest meanwhile.
 UPDATE gandy.manifest m SET next_look_at = d.next_look

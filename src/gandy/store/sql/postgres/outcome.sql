@@ -9,12 +9,22 @@ SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seco
        is_enabled AND orphaned_at IS NULL AS is_open
 FROM gandy.manifest WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
+-- name: read_failing
+-- What decides about the next attempt of a manifest whose run failed, while it still holds that run.
+SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions::text AS exclusions,
+       m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
+       q.id IS NULL OR q.input::text IS NOT DISTINCT FROM m.properties::text AS is_own_input, gandy.now() AS now
+FROM gandy.manifest m LEFT JOIN gandy.work_queue q ON q.id = m.active_run_id
+WHERE m.id = ANY(%(ids)s::bigint[]);
+
 -- name: record_manifest_ends
 -- What decides about the next run is written here, on the manifest, so that history may be cleaned.
 UPDATE gandy.manifest m SET
     active_run_id = NULL,
     success_count = m.success_count + (e.state = 'completed')::int,
     failure_count = CASE WHEN e.state = 'completed' THEN 0 WHEN e.is_counted THEN m.failure_count + 1 ELSE m.failure_count END,
+    first_failed_at = CASE WHEN NOT e.is_counted THEN m.first_failed_at WHEN m.failure_count = 0 THEN gandy.now()
+                           ELSE coalesce(m.first_failed_at, gandy.now()) END,
     last_failed_run_id = CASE WHEN e.state = 'failed' THEN e.run_id ELSE m.last_failed_run_id END,
     last_successful_run_id = CASE WHEN e.state = 'completed' THEN e.run_id ELSE m.last_successful_run_id END,
     last_successful_run = CASE WHEN e.state = 'completed' THEN gandy.now() ELSE m.last_successful_run END,

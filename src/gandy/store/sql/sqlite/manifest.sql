@@ -104,13 +104,6 @@ UPDATE manifest SET last_skip_id = (
 WHERE id = :manifest_id
 RETURNING id;
 
--- name: bring_retries_forward
--- An instant that comes due while only a retry waits runs that retry now.
-UPDATE work_queue SET scheduled_at = gandy_now(), gate = CASE WHEN gate = 'time' THEN 'open' ELSE gate END
-WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' AND origin = 'retry'
-  AND scheduled_at > gandy_now()
-RETURNING id, owner;
-
 -- name: set_looks
 -- Differs by necessity: the write lock stands for the version.
 UPDATE manifest SET next_look_at = :next_look WHERE id = :id AND '' = :version RETURNING id;

@@ -9,12 +9,22 @@ SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seco
        is_enabled AND orphaned_at IS NULL AS is_open
 FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
+-- name: read_failing
+-- What decides about the next attempt of a manifest whose run failed, while it still holds that run.
+SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions,
+       m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
+       q.id IS NULL OR q.input IS m.properties AS is_own_input, gandy_now() AS now
+FROM manifest m LEFT JOIN work_queue q ON q.id = m.active_run_id
+WHERE m.id IN (SELECT value FROM json_each(:ids));
+
 -- name: record_manifest_ends
 -- What decides about the next run is written here, on the manifest, so that history may be cleaned.
 UPDATE manifest SET
     active_run_id = NULL,
     success_count = success_count + (:state = 'completed'),
     failure_count = CASE WHEN :state = 'completed' THEN 0 WHEN :is_counted THEN failure_count + 1 ELSE failure_count END,
+    first_failed_at = CASE WHEN NOT :is_counted THEN first_failed_at WHEN failure_count = 0 THEN gandy_now()
+                           ELSE coalesce(first_failed_at, gandy_now()) END,
     last_failed_run_id = CASE WHEN :state = 'failed' THEN :run_id ELSE last_failed_run_id END,
     last_successful_run_id = CASE WHEN :state = 'completed' THEN :run_id ELSE last_successful_run_id END,
     last_successful_run = CASE WHEN :state = 'completed' THEN gandy_now() ELSE last_successful_run END,

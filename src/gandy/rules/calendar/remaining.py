@@ -1,0 +1,172 @@
+"""Whether exclusions leave a schedule any instant at all.
+
+Days and windows repeat every week, so that the question is answered by arithmetic: for a cron expression on
+the times of day and the days that match, for a rate on the remainders that its instants leave in a week.
+Dates end: beyond the last of them only the week decides. Where they reach to the end of time, 41 years from
+now are searched. An instant that exists only because a clock is put forward does not count.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from math import gcd
+from typing import TYPE_CHECKING
+
+from gandy.errors import ExclusionError
+from gandy.model.exclusion import WEEK, DateRange, Dates, Days, TimeWindow
+from gandy.model.schedule import Cron, Interval
+from gandy.rules.calendar.pattern import HORIZON_YEARS, parse
+from gandy.rules.calendar.zones import DAY, EPOCH, seconds_of, stretches_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, time
+    from typing import Final, TypeAlias
+
+    from gandy.model.exclusion import Exclusion
+    from gandy.model.schedule import Schedule
+
+    Exclusions: TypeAlias = tuple[Exclusion, ...]
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+_SECOND: Final = 1_000_000
+_WEEK: Final = 7 * DAY * _SECOND
+_FIRST_ORDINAL: Final = EPOCH.toordinal()
+_THURSDAY: Final = 3  # 1970-01-01
+_ANY_DAY: Final = date(2000, 1, 1).toordinal() - _FIRST_ORDINAL
+_LAST_START: Final = date(9_950, 1, 1).toordinal() - _FIRST_ORDINAL
+_HORIZON: Final = HORIZON_YEARS * 366
+_YEARS_OF_OFFSETS: Final = 2
+_REMEDY: Final = "Leave out less, or disable the job instead"
+
+
+def refuse_none_left(
+    schedule: Schedule, exclusions: Exclusions, *, now: datetime | None = None, anchor: datetime | None = None
+) -> None:
+    """Refuse exclusions that leave nothing; `anchor` is an instant of a rate, where one is known."""
+    if not exclusions or not isinstance(schedule, Cron | Interval):
+        return
+    open_times = _open_times(exclusions)
+    if not open_times:
+        raise ExclusionError("the windows together cover the whole day, nothing would ever run", _REMEDY)
+    if not _open_weekdays(exclusions):
+        raise ExclusionError("all seven days are left out, nothing would ever run", _REMEDY)
+    if isinstance(schedule, Cron):
+        _refuse_cron(schedule, exclusions, open_times, now=now)
+    else:
+        _refuse_rate(schedule, exclusions, open_times, now=now, anchor=anchor)
+
+
+def _refuse_cron(
+    schedule: Cron, exclusions: Exclusions, open_times: list[tuple[int, int]], *, now: datetime | None
+) -> None:
+    pattern = parse(schedule.expression)
+    if not any(pattern.matches_time(start, end) for start, end in open_times):
+        problem = f"each time of day at which {schedule.expression!r} runs is in a window"
+        raise ExclusionError(f"{problem}, nothing would ever run", "Shorten the windows or move the times")
+    days = (day for first in _starts(exclusions, now) for day in pattern.days_in(first, first + _HORIZON))
+    if not any(_is_open_day(exclusions, day) for day in days):
+        problem = f"each day on which {schedule.expression!r} runs is left out"
+        raise ExclusionError(f"{problem}, nothing would ever run", "Leave out fewer days or move the days")
+
+
+def _refuse_rate(
+    schedule: Interval,
+    exclusions: Exclusions,
+    open_times: list[tuple[int, int]],
+    *,
+    now: datetime | None,
+    anchor: datetime | None,
+) -> None:
+    days = (day for first in _starts(exclusions, now) for day in range(first, first + _HORIZON))
+    if not any(_is_open_day(exclusions, day) for day in days):
+        raise ExclusionError("each day from now on is left out, nothing would ever run", _REMEDY)
+    if anchor is not None and not _rate_meets(schedule, exclusions, open_times, anchor=anchor):
+        problem = f"every {schedule.every} from {anchor} on, each instant is left out"
+        raise ExclusionError(
+            f"{problem}, nothing would ever run", "Use a cron at a time that is not left out"
+        )
+
+
+def _rate_meets(
+    schedule: Interval, exclusions: Exclusions, open_times: list[tuple[int, int]], *, anchor: datetime
+) -> bool:
+    """Tell whether some instant comes at an open time of the week, at any offset that the zone has."""
+    at = anchor - EPOCH
+    step = gcd(schedule.every // _MICROSECOND, _WEEK)
+    seconds = seconds_of(anchor)
+    stretches = stretches_from(schedule.timezone, seconds, years=_YEARS_OF_OFFSETS)
+    for offset in {stretch.offset for stretch in stretches}:
+        place = at // _MICROSECOND + (offset + _THURSDAY * DAY) * _SECOND
+        for start, end in _open_week(exclusions, open_times):
+            if start + (place - start) % step < end:
+                return True
+    return False
+
+
+def _open_week(exclusions: Exclusions, open_times: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Walk what is left of a week that begins on Monday, in microseconds."""
+    for weekday in _open_weekdays(exclusions):
+        for start, end in open_times:
+            yield (weekday * DAY + start) * _SECOND, (weekday * DAY + end) * _SECOND
+
+
+def _open_weekdays(exclusions: Exclusions) -> list[int]:
+    out = {day for each in exclusions if isinstance(each, Days) for day in each.days}
+    return [number for number, day in enumerate(WEEK) if day not in out]
+
+
+def _open_times(exclusions: Exclusions) -> list[tuple[int, int]]:
+    """List what the windows leave of a day, in seconds, the ends not included."""
+    closed = sorted(part for each in exclusions if isinstance(each, TimeWindow) for part in _parts(each))
+    left, reached = [], 0
+    for start, end in closed:
+        if start > reached:
+            left.append((reached, start))
+        reached = max(reached, end)
+    return [*left, (reached, DAY)] if reached < DAY else left
+
+
+def _parts(window: TimeWindow) -> list[tuple[int, int]]:
+    start, end = _second_of_day(window.start), _second_of_day(window.end)
+    return [(start, end)] if start < end else [(start, DAY), (0, end)]
+
+
+def _second_of_day(at: time) -> int:
+    return at.hour * 3600 + at.minute * 60 + at.second
+
+
+def _starts(exclusions: Exclusions, now: datetime | None) -> list[int]:
+    """Say from which days on to look: from now, and from where no date is left out any more."""
+    last = max((_last_day(each) for each in exclusions), default=0)
+    beyond = [max(last + 1, _ANY_DAY)] if last < _LAST_START else []
+    if now is not None:
+        return [now.toordinal() - _FIRST_ORDINAL, *beyond]
+    return beyond or [0]
+
+
+def _last_day(exclusion: Exclusion) -> int:
+    match exclusion:
+        case Dates(dates):
+            return max(dates).toordinal() - _FIRST_ORDINAL
+        case DateRange(_, last):
+            return last.toordinal() - _FIRST_ORDINAL
+        case _:
+            return 0
+
+
+def _is_open_day(exclusions: Exclusions, number: int) -> bool:
+    day = date.fromordinal(number + _FIRST_ORDINAL)
+    return not any(_holds_day(each, day) for each in exclusions)
+
+
+def _holds_day(exclusion: Exclusion, day: date) -> bool:
+    match exclusion:
+        case Days(days):
+            return WEEK[day.weekday()] in days
+        case Dates(dates):
+            return day in dates
+        case DateRange(first, last):
+            return first <= day <= last
+        case _:
+            return False
