@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gandy.admin.manifest_manager.clock_repair import put_right_all
 from gandy.rules.hints import missing_look
 from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.service_state import recall, remember, take_turn
@@ -46,6 +47,7 @@ def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
     for view, look in wrong:
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
+    repaired += yield from put_right_all(found.views, now)
     is_end = len(found.views) < page
     yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
     return RepairResult(len(found.views), repaired)
