@@ -64,13 +64,14 @@ def clear_ahead(view: DispatchView, now: datetime) -> Operation[frozenset[dateti
 
 
 def bring_back() -> Operation[int]:
-    """Bring back to now what was written in the future: entries, leases and unfinished runs."""
+    """Bring back to now what was written in the future: entries, looks, leases and unfinished runs."""
     entries = yield statement("bring_entries_back", far_seconds=_FAR_SECONDS)
-    closed = yield statement("close_early_entries", far_seconds=_FAR_SECONDS)
+    closed = yield statement("close_early_entries")
+    looks = yield statement("bring_looks_back")
     leases = yield statement("end_far_leases", far_seconds=_FAR_SECONDS)
     runs = yield statement("bring_runs_back", far_seconds=_FAR_SECONDS)
     yield from announce_work({row.owner for row in entries})
-    return len(entries) + len(closed) + len(leases) + len(runs)
+    return len(entries) + len(closed) + len(looks) + len(leases) + len(runs)
 
 
 def _ahead(view: DispatchView, now: datetime) -> Operation[Rows]:

@@ -157,7 +157,10 @@ def step_back(views: Sequence[DispatchView]) -> Operation[int]:
         {"id": view.id, "cursor": view.next_scheduled_run, "parent_seen": view.parent_success_seen}
         for view in views
     ]
-    return len((yield batch("step_back", rows)))
+    stepped = len((yield batch("step_back", rows)))
+    if views:
+        yield statement("look_again", ids=[view.id for view in views])
+    return stepped
 
 
 def record_skips(skips: Sequence[SkipRow]) -> Operation[int]:

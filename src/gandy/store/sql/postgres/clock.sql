@@ -65,7 +65,7 @@ RETURNING id, owner;
 -- name: close_early_entries
 -- A gate that was opened before its instant.
 UPDATE gandy.work_queue SET gate = 'time'
-WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
+WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy.now()
 RETURNING id;
 
 -- name: end_far_leases
@@ -82,3 +82,17 @@ UPDATE gandy.metadata_live SET
 WHERE train_state IN ('pending', 'in_progress')
   AND start_time > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
 RETURNING id;
+
+-- name: bring_looks_back
+-- Looks that an event asked for in the future, or would bring when an instant is over that has not come yet.
+UPDATE gandy.manifest SET next_look_at = greatest(gandy.now(), next_scheduled_run)
+WHERE next_look_at > gandy.now() AND (next_scheduled_run IS NULL OR next_scheduled_run < next_look_at)
+   OR next_look_at IS NULL AND next_scheduled_run > gandy.now() AND is_enabled
+RETURNING id;
+
+-- name: look_again
+-- Its instant was decided before, and nothing waits or runs whose end would bring the look.
+UPDATE gandy.manifest m SET next_look_at = gandy.now()
+WHERE m.id = ANY(%(ids)s::bigint[]) AND m.next_look_at IS NULL AND m.active_run_id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued')
+RETURNING m.id;

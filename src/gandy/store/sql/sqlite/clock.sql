@@ -66,7 +66,7 @@ RETURNING id, owner;
 
 -- name: close_early_entries
 -- A gate that was opened before its instant.
-UPDATE work_queue SET gate = 'time' WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy_later(:far_seconds)
+UPDATE work_queue SET gate = 'time' WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy_now()
 RETURNING id;
 
 -- name: end_far_leases
@@ -80,4 +80,18 @@ RETURNING id;
 UPDATE metadata SET
     deadline_at = gandy_later(gandy_seconds(deadline_at) - gandy_seconds(start_time)), start_time = gandy_now()
 WHERE train_state IN ('pending', 'in_progress') AND start_time > gandy_later(:far_seconds)
+RETURNING id;
+
+-- name: bring_looks_back
+-- Looks that an event asked for in the future, or would bring when an instant is over that has not come yet.
+UPDATE manifest SET next_look_at = max(gandy_now(), coalesce(next_scheduled_run, gandy_now()))
+WHERE next_look_at > gandy_now() AND (next_scheduled_run IS NULL OR next_scheduled_run < next_look_at)
+   OR next_look_at IS NULL AND next_scheduled_run > gandy_now() AND is_enabled
+RETURNING id;
+
+-- name: look_again
+-- Its instant was decided before, and nothing waits or runs whose end would bring the look.
+UPDATE manifest SET next_look_at = gandy_now()
+WHERE id IN (SELECT value FROM json_each(:ids)) AND next_look_at IS NULL AND active_run_id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = manifest.id AND q.status = 'queued')
 RETURNING id;
