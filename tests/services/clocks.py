@@ -11,20 +11,23 @@ import pytest
 
 from gandy import Gandy, Run, cron, every
 from gandy.clock import ManualClock
+from gandy.model.schedule import MisfirePolicy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from gandy.model.schedule import Cron, Interval
 
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)
 HALF_HOUR = timedelta(minutes=30)
 MOST_CYCLES = 120
 #: Each runs every half hour, on the beat of the start.
-SCHEDULES = {
-    "interval": (every(minutes=30), {}),
-    "cron": (cron("*/30 * * * *"), {}),
-    "cron in a zone": (cron("0,30 * * * *", timezone="Europe/Berlin"), {}),
-    "do nothing": (cron("*/30 * * * *"), {"misfire": "do_nothing"}),
-    "catch up": (every(minutes=30), {"misfire": "catch_up"}),
+SCHEDULES: dict[str, tuple[Cron | Interval, MisfirePolicy]] = {
+    "interval": (every(minutes=30), MisfirePolicy.FIRE_ONCE_NOW),
+    "cron": (cron("*/30 * * * *"), MisfirePolicy.FIRE_ONCE_NOW),
+    "cron in a zone": (cron("0,30 * * * *", timezone="Europe/Berlin"), MisfirePolicy.FIRE_ONCE_NOW),
+    "do nothing": (cron("*/30 * * * *"), MisfirePolicy.DO_NOTHING),
+    "catch up": (every(minutes=30), MisfirePolicy.CATCH_UP),
 }
 
 
@@ -72,9 +75,9 @@ class Site:
 
     def _declared(self) -> Gandy:
         app = Gandy("shop", self.url)
-        for name, (schedule, options) in SCHEDULES.items():
+        for name, (schedule, misfire) in SCHEDULES.items():
             train = app.train(name=f"run {name}")(self._recorder(name))
-            app.schedule(name, train, schedule, **options)
+            app.schedule(name, train, schedule, misfire=misfire)
         return app
 
     def _recorder(self, name: str) -> Callable[[Run], None]:

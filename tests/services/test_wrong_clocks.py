@@ -102,7 +102,7 @@ async def explained(site: Site, name: str) -> Explanation:
 
 async def waiting_gates(site: Site) -> set[str | None]:
     assert site.app is not None
-    desk = QueueDesk(site.app.database, local_operator("test"), owners=SHOP)
+    desk = QueueDesk(site.app.database, local_operator("python"), owners=SHOP)
     return {entry.gate for entry in await desk.list(EntryFilter(status="queued"))}
 
 

@@ -71,16 +71,18 @@ def take_lease(session: Session, scheduler: str) -> Lease | None:
     return _take_over(session, scheduler) if found is None else _lease(session, scheduler, found)
 
 
-def newest_lease(session: Session, now: datetime) -> datetime | None:
-    """The newest instant that a sweep wrote here; one beyond now comes from a clock that was wrong."""
-    known = select(func.max(LEASE.c.expires_at)).where(LEASE.c.expires_at <= now + LEASE_FOR)
+def newest_lease(session: Session) -> tuple[datetime, datetime | None]:
+    """Now, and the newest instant that a sweep wrote here; what is beyond now comes from a wrong clock."""
+    is_past = LEASE.c.expires_at <= _in(session, LEASE_FOR)
+    known = select(_in(session, timedelta(0)), func.max(LEASE.c.expires_at).filter(is_past))
     try:
-        with session.reading() as connection:
-            return stored_instant(connection.execute(known).scalar())
+        with session.alone() as connection:
+            now, newest = connection.execute(known).one()
     except DBAPIError:
         if session.is_lost:
             raise
-        return None  # the tables are not there yet
+        return session.now(), None  # the tables are not there yet
+    return stored_instant(now) or session.now(), stored_instant(newest)
 
 
 def _take_over(session: Session, scheduler: str) -> Lease | None:

@@ -24,10 +24,10 @@ _lock = Lock()
 
 def doubted(session: Session, url: str, by: Attendance) -> str | None:
     """Say why the clock is not believed; None where it is, or where a person or the caller vouches for it."""
-    now = session.now()
+    now, newest = newest_lease(session)
     steadiness = _watch(url, by.clock).observe(now)
     is_vouched_for = by.is_clock_right or (by.believed is not None and abs(now - by.believed) <= MOST_DRIFT)
-    found = None if is_vouched_for else doubt(now, newest_lease(session, now), steadiness)
+    found = None if is_vouched_for else doubt(now, newest, steadiness)
     _tell(url, None if found is None else str(found))
     return None if found is None else str(found)
 
