@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol
 
 from gandy.errors import ClockReversedError, NaiveInstantError
+
+#: A clock that moved by this much more or less than time itself was set, or is wrong.
+MOST_DRIFT = timedelta(hours=1)
+#: A clock that went with time for this long is believed again.
+STEADY_FOR = timedelta(minutes=10)
 
 
 class Clock(Protocol):
@@ -17,13 +24,28 @@ class Clock(Protocol):
         """The instant, with its time zone."""
 
 
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """How a clock has moved beside the time that a process measured itself."""
+
+    steady_for: timedelta
+    has_jumped: bool  #: and has not been steady for long enough since
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the clock has gone with time for long enough to be believed, whatever it says."""
+        return self.steady_for >= STEADY_FOR
+
+
 class ManualClock:
-    """A clock that moves only when told, and only forward; safe to share between threads."""
+    """A clock that moves only when told; safe to share between threads."""
 
     def __init__(self, now: datetime) -> None:
         if now.tzinfo is None:
             raise NaiveInstantError(now)
         self._now = now
+        self._steady_for = self._elapsed = timedelta(0)
+        self._has_jumped = False
         self._lock = Lock()
 
     @property
@@ -32,10 +54,83 @@ class ManualClock:
         with self._lock:
             return self._now
 
+    @property
+    def steadiness(self) -> Steadiness:
+        """How long it was only advanced, and whether it was set to another instant before that."""
+        with self._lock:
+            return Steadiness(self._steady_for, self._has_jumped and self._steady_for < STEADY_FOR)
+
+    @property
+    def elapsed(self) -> timedelta:
+        """The time that has passed, however the clock was set meanwhile."""
+        with self._lock:
+            return self._elapsed
+
     def advance(self, span: timedelta) -> datetime:
-        """Move forward and give the new instant."""
+        """Let time pass and give the new instant."""
         if span < timedelta():
             raise ClockReversedError(span)
         with self._lock:
             self._now += span
+            self._steady_for += span
+            self._elapsed += span
             return self._now
+
+    def jump(self, span: timedelta) -> datetime:
+        """Set the clock forward or back while no time passes, as a clock that is wrong or is put right."""
+        with self._lock:
+            self._now += span
+            if abs(span) > MOST_DRIFT:
+                self._steady_for, self._has_jumped = timedelta(0), True
+            return self._now
+
+
+class ClockWatch:
+    """Compares the instants that a process is told with the time that it measures itself."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._manual = clock if isinstance(clock, ManualClock) else None
+        self._last: tuple[datetime, timedelta] | None = None
+        self._steady_since = _measured()
+        self._has_jumped = False
+        self._believed: tuple[datetime, timedelta] | None = None
+        self._lock = Lock()
+
+    @property
+    def believed(self) -> datetime | None:
+        """Which instant it should be now, by the last one that was believed and the time since."""
+        if self._believed is None:
+            return None
+        told, then = self._believed
+        return told + (self._elapsed() - then)
+
+    def believe(self, now: datetime) -> None:
+        """Take an instant as the right one."""
+        self._believed = now, self._elapsed()
+
+    def _elapsed(self) -> timedelta:
+        return _measured() if self._manual is None else self._manual.elapsed
+
+    def observe(self, now: datetime) -> Steadiness:
+        """Take in what the clock says now; a manual clock knows by itself how it was moved."""
+        if self._manual is not None:
+            return self._manual.steadiness
+        with self._lock:
+            return self._follow(now, _measured())
+
+    def _follow(self, now: datetime, measured: timedelta) -> Steadiness:
+        if self._last is not None:
+            told, then = self._last
+            if abs((now - told) - (measured - then)) > MOST_DRIFT:
+                self._steady_since, self._has_jumped = measured, True
+        self._last = now, measured
+        steady_for = measured - self._steady_since
+        self._has_jumped = self._has_jumped and steady_for < STEADY_FOR
+        return Steadiness(steady_for, self._has_jumped)
+
+
+def _measured() -> timedelta:
+    """Read the clock that only counts; one that goes on while the machine sleeps, where there is one."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return timedelta(seconds=time.clock_gettime(time.CLOCK_BOOTTIME))
+    return timedelta(seconds=time.monotonic())

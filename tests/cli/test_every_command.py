@@ -190,6 +190,8 @@ def operate_manifests(walk: Walk) -> None:
     walk("manifests", "delete", "made-here", "--yes")
     assert walk.json("manifests", "set", "nightly", "--priority", "7", "--exclude", '[{"days": ["sun"]}]')
     assert walk.json("manifests", "show", "nightly")["priority"] == 7
+    ahead = walk.json("manifests", "set", "nightly", "--next", "2090-01-02T03:04:05+01:00")
+    assert ahead["next_scheduled_run"] == ahead["overrides"]["next"] == "2090-01-02T02:04:05Z"
     assert walk.json("manifests", "reset", "nightly")["overrides"] == {}
     assert walk.json("manifests", "disable", "nightly", "--reason", "audit")["state"] == "disabled"
     assert walk.json("manifests", "explain", "nightly")["holding_back"]

@@ -234,6 +234,7 @@ async def test_a_manifest_is_triggered_paused_set_and_reset(client: httpx.AsyncC
         "/manifests/nightly/set",
         {"cron": "30 4 * * *", "priority": 7, "exclude": [{"days": ["sun"]}]},
     )
+    ahead = await post(client, "/manifests/nightly/set", {"next": "2090-01-02T04:30:00+00:00"})
     cancelled = await post(client, "/manifests/nightly/cancel")
     reset = await post(client, "/manifests/nightly/reset")
 
@@ -241,6 +242,7 @@ async def test_a_manifest_is_triggered_paused_set_and_reset(client: httpx.AsyncC
     assert paused["state"] == "disabled"
     assert (changed["priority"], "30 4" in changed["schedule"]) == (7, True)
     assert changed["exclusions"] == [{"days": ["sun"]}]
+    assert ahead["next_scheduled_run"] == ahead["overrides"]["next"] == "2090-01-02T04:30:00Z"
     assert cancelled["cancelled"] == [triggered["id"]]
     assert (reset["state"], reset["overrides"]) == ("enabled", {})
 

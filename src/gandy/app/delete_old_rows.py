@@ -90,7 +90,11 @@ def delete(old: OldRows, run: Run, app: HostApp) -> Deleted:
         old.bounded(),
         _target(old, app),
         limit=old.limit,
-        attendance=Attendance(is_stopping=lambda: run.cancel_requested, clock=app.clock),
+        attendance=Attendance(
+            is_stopping=lambda: run.cancel_requested,
+            clock=app.clock,
+            believed=None if app.trust is None else app.trust.believed,
+        ),
     )
     return Deleted(
         rows=done.deleted,

@@ -166,9 +166,13 @@ class Gandy(AsyncFace):
         await open_app.layouts.record(self.registry)
         return await seed_halved(open_app.database, open_app.declarations)
 
-    async def tick(self, service: str) -> Ticked:
-        """Run exactly one cycle of a service, and say what it did."""
-        return await tick(self._require("app.tick()"), service)
+    async def tick(self, service: str, *, is_clock_right: bool = False) -> Ticked:
+        """Run exactly one cycle of a service, and say what it did.
+
+        ClockDoubtedError: it would remove what is old, and the clock cannot be believed; `is_clock_right`
+        vouches for it.
+        """
+        return await tick(self._require("app.tick()"), service, is_clock_right=is_clock_right)
 
     async def run_delivered(self, run_id: int) -> bool:
         """Take up a run that a submitter brought here; False where it was taken up before."""

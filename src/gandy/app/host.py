@@ -12,6 +12,7 @@ from gandy.store.triggers import lock_manifest, trigger
 from gandy.train.provided import OfThisProcess
 
 if TYPE_CHECKING:
+    from gandy.admin.clock_trust import ClockTrust
     from gandy.clock import ManualClock
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
@@ -28,6 +29,7 @@ class HostApp(OfThisProcess):
     database: Database
     url: str
     clock: ManualClock | None = None
+    trust: ClockTrust | None = None  #: says which instant it is, by a clock that is believed
 
     async def queue_again(self, run: Run, value: object) -> int | None:
         """Queue the train of a run once more with this input; the id of the entry that now waits.

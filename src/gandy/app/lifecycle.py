@@ -38,9 +38,9 @@ def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:
     return _service(app)
 
 
-async def tick_lifecycle(app: OpenApp) -> dict[str, object]:
+async def tick_lifecycle(app: OpenApp, *, is_overruled: bool = False) -> dict[str, object]:
     """Run exactly one cycle of it, and say what was removed."""
-    tick = await _service(app).tick()
+    tick = await _service(app).tick(is_overruled=is_overruled)
     return {**ticked(tick.own), "contracts": [asdict(report) for report in tick.contracts]}
 
 

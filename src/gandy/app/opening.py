@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gandy.admin.clock_trust import ClockTrust
 from gandy.app.defaults import with_defaults
 from gandy.app.host import HostApp
 from gandy.app.local_runs import LocalRuns
@@ -48,6 +49,7 @@ class OpenApp:
     contracts: tuple[Contract, ...] = ()
     clock: ManualClock | None = None
     submitter: Submitter | None = None  #: None: workers take runs from the database
+    trust: ClockTrust
     layouts: LayoutRecord = field(init=False)
     runs: LocalRuns = field(init=False)
 
@@ -70,8 +72,14 @@ async def opened(
         database = open_database(settings.database, clock=clock)
         stack.push_async_callback(database.close)
         await database.open()
+        trust = ClockTrust(database, clock)
         host = HostApp(
-            owner=app.name, registry=app.registry, database=database, url=settings.database.url, clock=clock
+            owner=app.name,
+            registry=app.registry,
+            database=database,
+            url=settings.database.url,
+            clock=clock,
+            trust=trust,
         )
         values = {**await stack.enter_async_context(app.provided.opened()), HostApp: host}
         worker = settings.worker
@@ -93,6 +101,7 @@ async def opened(
             contracts=contracts,
             clock=clock,
             submitter=app.submitter,
+            trust=trust,
         )
         stack.push_async_callback(open_app.runs.close)
         yield open_app

@@ -76,6 +76,7 @@ def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerServ
             wakeups=wakeups,
             hooks=app.hooks,
             registry=app.registry,
+            trust=app.trust,
         )
     )
 
@@ -83,7 +84,13 @@ def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerServ
 def make_reaper(app: OpenApp, wakeups: Wakeups) -> ReaperService:
     """Make what recovers runs where a worker runs without a manifest manager."""
     return ReaperService(
-        ReaperParts(database=app.database, settings=app.settings, events=app.events, wakeups=wakeups)
+        ReaperParts(
+            database=app.database,
+            settings=app.settings,
+            events=app.events,
+            wakeups=wakeups,
+            trust=app.trust,
+        )
     )
 
 

@@ -34,9 +34,9 @@ def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
     return make
 
 
-async def tick_upkeep(app: OpenApp, name: str) -> dict[str, object]:
+async def tick_upkeep(app: OpenApp, name: str, *, is_overruled: bool = False) -> dict[str, object]:
     """Run exactly one cycle of one of these services, and say what it removed."""
-    return ticked(await UPKEEP_SERVICES[name](upkeep_parts(app)).tick())
+    return ticked(await UPKEEP_SERVICES[name](upkeep_parts(app)).tick(is_overruled=is_overruled))
 
 
 def ticked(result: UpkeepResult) -> dict[str, object]:
@@ -54,4 +54,6 @@ def ticked(result: UpkeepResult) -> dict[str, object]:
 
 def upkeep_parts(app: OpenApp) -> UpkeepParts:
     """Give what these services need of an application."""
-    return UpkeepParts(owner=app.name, database=app.database, settings=app.settings, events=app.events)
+    return UpkeepParts(
+        owner=app.name, database=app.database, settings=app.settings, events=app.events, trust=app.trust
+    )

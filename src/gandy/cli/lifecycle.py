@@ -171,6 +171,8 @@ def _must_name(contracts: Sequence[Contract], table: str | None) -> None:
 
 def _explain(reports: Sequence[ContractReport]) -> None:
     for report in reports:
+        if report.doubt is not None:
+            say(f"{report.scheduler}: nothing was removed: {report.doubt}; pass --yes if the clock is right")
         if report.is_skipped:
             say(f"{report.scheduler}: another process sweeps; nothing was done")
         for held in report.held:

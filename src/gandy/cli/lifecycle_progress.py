@@ -29,10 +29,10 @@ def attended(
     from gandy.lifecycle import Attendance  # noqa: PLC0415  # needs SQLAlchemy
 
     if not is_shown:
-        yield Attendance(confirm=_confirmer(yes=yes))
+        yield Attendance(confirm=_confirmer(yes=yes), is_clock_right=yes)
         return
     with _bars(contracts, target) as pruned:
-        yield Attendance(confirm=_confirmer(yes=yes), pruned=pruned)
+        yield Attendance(confirm=_confirmer(yes=yes), pruned=pruned, is_clock_right=yes)
 
 
 def would_remove(held: Held) -> str:

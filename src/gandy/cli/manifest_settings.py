@@ -42,6 +42,9 @@ _OPTIONS = (
         "--misfire-threshold", type=bounded("misfire_threshold"), metavar="D", help="How late is missed."
     ),
     click.option("--keep-for", type=bounded("keep_for"), metavar="D", help="How long its runs are kept."),
+    click.option(
+        "--next", "next_at", type=bounded("next_at"), metavar="T", help="Its next instant, with a time zone."
+    ),
     click.option("--keep-last", type=bounded("keep_last"), help="At most so many of its runs."),
 )
 
@@ -71,4 +74,5 @@ def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
         misfire_threshold=given["misfire_threshold"],
         keep_for=given["keep_for"],
         keep_last=given["keep_last"],
+        next_at=given["next_at"],
     )

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("gandy --app billing:app tick manifest-manager"))
 @click.argument("service")
+@click.option("--yes", is_flag=True, help="The clock is right, although it is far from what is on record.")
 @pass_call
-def tick(call: Call, service: str) -> None:
-    """Run exactly one cycle of SERVICE and print its result as JSON."""
-    emit_json(asyncio.run(_tick(call.load_app(), service)))
+def tick(call: Call, service: str, *, yes: bool) -> None:
+    """Run exactly one cycle of SERVICE and print its result as JSON.
+
+    While the clock cannot be believed, a service that removes what is old does nothing; the exit code is 1.
+    """
+    emit_json(asyncio.run(_tick(call.load_app(), service, is_clock_right=yes)))
 
 
-async def _tick(app: Gandy, service: str) -> Ticked:
+async def _tick(app: Gandy, service: str, *, is_clock_right: bool) -> Ticked:
     async with app:
-        return await app.tick(service)
+        return await app.tick(service, is_clock_right=is_clock_right)

@@ -15,7 +15,7 @@ from gandy.settings.bounds import BOUNDS, problems_of
 from gandy.store.declared import schedule_to_json, timeout_to_json
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from gandy.model.exclusion import Exclusion
     from gandy.model.schedule import Cron, Manual, MisfirePolicy
@@ -40,6 +40,7 @@ class ManifestChanges:
     misfire_threshold: timedelta | None = None
     keep_for: timedelta | None = None
     keep_last: int | None = None
+    next_at: datetime | None = None  #: the next instant, put right by hand
 
 
 def replaced_schedule(
@@ -85,7 +86,7 @@ def override_values(changes: ManifestChanges) -> dict[str, object]:
     given = {name: value for name, value in values.items() if value is not None}
     if changes.input_json is not None:  # null is an input, too
         given["input"] = json.loads(changes.input_json)
-    if not given:
+    if not given and changes.next_at is None:
         raise OverrideError("set", "nothing to set; name at least one value")
     return given
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from gandy.clock import Steadiness
 from gandy.desk import findings
 from gandy.desk.contract_checkup import CHECK as CONTRACTS
 from gandy.desk.contract_checkup import of_contracts
@@ -14,8 +15,12 @@ from gandy.desk.findings import Finding
 from gandy.desk.operators import local_operator
 from gandy.desk.workers import WorkerDesk
 from gandy.errors import CodeTooOldError, DatabaseFaultError, DatabaseUnreachableError, SchemaBehindError
+from gandy.rules.clock_trust import doubt
+from gandy.rules.impossible import is_impossible
 from gandy.rules.retention import days_ahead
 from gandy.store import checkup
+from gandy.store.clock_mark import find_newest, read_mark
+from gandy.store.clock_repair import FarPlace, load_far_cursors
 from gandy.store.drivers.migrate import verify
 from gandy.store.drivers.opening import open_database, schema_state
 from gandy.store.drivers.urls import database_file, dialect_of
@@ -27,9 +32,12 @@ if TYPE_CHECKING:
 
     from gandy.clock import ManualClock
     from gandy.lifecycle import Contract
+    from gandy.model.manifest import DispatchView
     from gandy.model.owners import Owners
+    from gandy.rules.clock_trust import Doubt
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
+    from gandy.store.statements import Operation
     from gandy.train.registry import Registry
 
 CHECKS: Final = (
@@ -48,6 +56,7 @@ CHECKS: Final = (
 )
 _GRACE: Final = timedelta(days=1)
 _LATELY: Final = timedelta(days=7)
+_FAR_CURSORS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,8 @@ class Doctor:
         read = database.read
         return [
             *findings.of_clock(await _skew(database, host_now)),
+            *findings.of_doubt(await read(_doubt())),
+            *findings.of_cursors(await read(_impossible(owners))),
             *findings.of_workers(workers, self._settings.worker.lease_for),
             *findings.of_unheld(await read(checkup.find_unheld_runs(owners))),
             *findings.of_indexes(await read(checkup.find_index_faults(database.dialect))),
@@ -141,6 +152,20 @@ class Doctor:
         ]
         brief += [name for name, span in cleanup.retention_by_train.items() if span < window]
         return await database.read(checkup.find_broken_references(self._owners, window=window, spared=brief))
+
+
+def _doubt() -> Operation[Doubt | None]:
+    """Judge the clock as a command would that has just begun."""
+    mark = yield from read_mark()
+    newest = yield from find_newest(mark)
+    return doubt(mark.now, newest, Steadiness(timedelta(0), has_jumped=False))
+
+
+def _impossible(owners: Owners) -> Operation[list[DispatchView]]:
+    """Look at the manifests whose next instant is furthest off."""
+    now = yield from read_now()
+    views = yield from load_far_cursors(FarPlace(), _FAR_CURSORS)
+    return [view for view in views if view.owner == (owners.bound or view.owner) and is_impossible(view, now)]
 
 
 async def _skew(database: Database, host_now: Callable[[], datetime]) -> timedelta:

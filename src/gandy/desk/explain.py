@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gandy.desk.manifests import describe_schedule, describe_state
 from gandy.rules.guards import guard_of
+from gandy.rules.impossible import is_impossible
 from gandy.store.views import picture_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
         )
     if row.active_run_id is not None:
         yield f"run {row.active_run_id} is going on", f"gandy runs show {row.active_run_id}"
+    yield from _clock_reasons(picture)
     if row.waiting_id is not None:
         yield f"entry {row.waiting_id} ({row.waiting_origin}) {_waits_for(row)}", None
     yield from _parent_reasons(row)
@@ -116,6 +118,21 @@ def _switches(row: Row) -> Iterator[tuple[str, str | None]]:
         yield f"its group {row.group_name} is disabled{why}", f"gandy groups set {row.group_name} --enable"
 
 
+def _clock_reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
+    """Name a next instant that no clock of today can have set, and one that a person set."""
+    view, row = picture.view, picture.row
+    if picture.problem is None and is_impossible(view, row.now):
+        yield (
+            f"its next instant, {_told(view.next_scheduled_run)}, was set by a clock that was wrong",
+            f"a manifest manager puts it right; or gandy manifests set {row.external_id} --next T",
+        )
+    if view.is_next_set:
+        yield (
+            f"an operator set its next instant to {_told(view.next_set_to)}",
+            f"gandy manifests reset {row.external_id} goes back to its schedule",
+        )
+
+
 def _parent_reasons(row: Row) -> Iterator[tuple[str, str | None]]:
     if row.schedule_type == "dormant_dependent":
         yield f"it runs only when a run of {row.parent} activates it", None
@@ -128,15 +145,21 @@ def _parent_reasons(row: Row) -> Iterator[tuple[str, str | None]]:
 
 
 def _waits_for(row: Row) -> str:
+    if row.waiting_gate == "open" and row.waiting_until_at > row.now:
+        return f"waits for {_told(row.waiting_until_at)}, which a clock that was wrong took for past"
     match row.waiting_gate:
         case "time":
-            return f"waits for {row.waiting_until_at:%Y-%m-%d %H:%M:%S}Z"
+            return f"waits for {_told(row.waiting_until_at)}"
         case "manifest":
             return "waits for the run before it, or for being enabled"
         case "train":
             return "waits for a worker that knows its train"
         case _:
             return "is ready for a worker"
+
+
+def _told(instant: datetime | None) -> str:
+    return "none" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S}Z"
 
 
 def _line(verdict: Row) -> VerdictLine:

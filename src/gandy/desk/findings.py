@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gandy.desk.workers import WorkerSummary
+    from gandy.model.manifest import DispatchView
+    from gandy.rules.clock_trust import Doubt
     from gandy.settings import CleanupSettings
     from gandy.store.checkup import BrokenReferences, IndexFaults
     from gandy.store.partitions import HistoryState
@@ -67,6 +69,29 @@ def of_named_trains(cleanup: CleanupSettings, known: Collection[str] | None) -> 
             check="trains",
             what=f"cleanup.retention names trains that this application does not have: {', '.join(unknown)}",
             to_do="correct the names, or take them out: gandy trains list",
+        )
+
+
+def of_doubt(found: Doubt | None) -> Iterator[Finding]:
+    """Judge whether the clock may be believed before anything is removed by age."""
+    if found is not None:
+        yield Finding(
+            level="warning",
+            check="clock",
+            what=f"{found}: nothing is removed by age",
+            to_do="set it right; if it is right, services go on after ten minutes, and commands take --yes",
+        )
+
+
+def of_cursors(impossible: Sequence[DispatchView]) -> Iterator[Finding]:
+    """Judge next instants that only a clock that was wrong can have set."""
+    if impossible:
+        names = [f"{view.external_id} ({view.next_scheduled_run:%Y-%m-%d %H:%M}Z)" for view in impossible]
+        yield Finding(
+            level="problem",
+            check="clock",
+            what=f"a clock was wrong and set next instants that are too far off: {_named(names)}",
+            to_do="a manifest manager puts them right: gandy tick manifest-manager, or gandy up",
         )
 
 

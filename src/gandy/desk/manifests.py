@@ -152,7 +152,9 @@ class ManifestDesk:
     async def set(self, external_id: str, changes: ManifestChanges) -> ManifestDetail:
         """Set values over the declared ones; they win until they are cleared."""
         values = override_values(changes)
-        await self._override("set manifest", external_id, values, input_json=changes.input_json)
+        await self._override(
+            "set manifest", external_id, values, input_json=changes.input_json, next_at=changes.next_at
+        )
         return await self.show(external_id)
 
     async def reset(self, external_id: str) -> ManifestDetail:
@@ -192,6 +194,7 @@ class ManifestDesk:
         *,
         reason: str | None = None,
         input_json: str | None = None,
+        next_at: datetime | None = None,
     ) -> None:
         def operation() -> Operation[None]:
             owner = yield from owner_of_manifest(self._owners, external_id)
@@ -201,9 +204,11 @@ class ManifestDesk:
                 kept = {"given": input_json, "stored": row.properties}
                 text = yield from edited_input(self._registry, owner, row.name, **kept)
                 edited = {**(values or {}), "input": json.loads(text)}
-            yield from override_manifest(external_id, edited, owner=owner, reason=reason)
+            yield from override_manifest(external_id, edited, owner=owner, reason=reason, next_at=next_at)
             # An input may hold a secret: that it was set is enough.
             shown = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
+            if next_at is not None:
+                shown["next"] = next_at.isoformat()
             detail = {**shown, **({"reason": reason} if reason else {})}
             deed = Deed(owner=owner, action=action, subject=external_id, detail=detail)
             yield from record_deed(self._operator, deed)
@@ -252,7 +257,7 @@ def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
         dependents=picture.dependents,
         disabled_reason=row.disabled_reason,
         orphaned_at=row.orphaned_at,
-        overrides=_shown_overrides(row, layouts),
+        overrides={**_shown_overrides(row, layouts), **_shown_next(picture)},
     )
 
 
@@ -262,6 +267,12 @@ def _shown_overrides(row: Row, layouts: Layouts) -> Json:
     if "input" not in overrides:
         return overrides
     return {**overrides, "input": layouts.shown(json.dumps(overrides["input"]))}
+
+
+def _shown_next(picture: ManifestPicture) -> Json:
+    """Show the next instant among what an operator set, for as long as it is the next."""
+    view = picture.view
+    return {"next": view.next_set_to} if view.is_next_set else {}
 
 
 def describe_schedule(row: Row, parent: str | None = None) -> str:

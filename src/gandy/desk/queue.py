@@ -13,6 +13,7 @@ from gandy.desk.requests import enqueue_request, input_left_out
 from gandy.model.layout import Layouts
 from gandy.store.audit import Deed, record_deed
 from gandy.store.entries import list_entries, queue_rerun
+from gandy.store.manifests import read_now
 from gandy.store.owners import single_owner
 from gandy.store.queueing import enqueue
 from gandy.store.runs import load_run
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.entries import EntryFilter, Rerun
+    from gandy.store.searching import Search
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 
@@ -72,7 +74,13 @@ class QueueDesk:
 
     async def list(self, wanted: EntryFilter) -> Listed[EntrySummary]:
         """List the newest entries first."""
-        return Listed.of(await self._database.read(list_entries(wanted, self._owners)), _summary)
+
+        def operation() -> Operation[tuple[Search, datetime]]:
+            found = yield from list_entries(wanted, self._owners)
+            return found, (yield from read_now())
+
+        found, now = await self._database.read(operation())
+        return Listed.of(found, lambda row: _summary(row, now))
 
     async def enqueue(
         self,
@@ -123,14 +131,14 @@ class QueueDesk:
         return await self._database.run(operation())
 
 
-def _summary(row: Row) -> EntrySummary:
+def _summary(row: Row, now: datetime) -> EntrySummary:
     return EntrySummary(
         id=row.id,
         train=row.train,
         manifest=row.manifest,
         group=row.group_name,
         status=row.status,
-        gate=row.gate if row.status == "queued" else None,
+        gate=_gate(row, now) if row.status == "queued" else None,
         reason=row.reason,
         origin=row.origin,
         priority=row.priority,
@@ -145,3 +153,8 @@ def _summary(row: Row) -> EntrySummary:
         error=row.error,
         owner=row.owner,
     )
+
+
+def _gate(row: Row, now: datetime) -> str:
+    """Name what an entry waits for; a gate that was opened under a wrong clock does not make it ready."""
+    return "time" if row.gate == "open" and row.scheduled_at > now else str(row.gate)

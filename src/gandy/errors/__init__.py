@@ -26,7 +26,7 @@ from gandy.errors.cli import (
     OwnerNotFoundError,
     OwnerNotGivenError,
 )
-from gandy.errors.clock import ClockReversedError, NaiveInstantError
+from gandy.errors.clock import ClockDoubtedError, ClockReversedError, NaiveInstantError
 from gandy.errors.database import (
     BorrowedConnectionError,
     CodeTooOldError,
@@ -147,6 +147,7 @@ __all__ = [
     "AppOpenElsewhereError",
     "AppReferenceError",
     "BorrowedConnectionError",
+    "ClockDoubtedError",
     "ClockReversedError",
     "CodeSpentError",
     "CodeTooOldError",

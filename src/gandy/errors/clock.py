@@ -24,3 +24,14 @@ class ClockReversedError(GandyError, ValueError):
     def __init__(self, span: timedelta) -> None:
         super().__init__(f"a clock does not go back; advance it by zero or more, not by {span}")
         self.span = span
+
+
+class ClockDoubtedError(GandyError):
+    """The clock cannot be believed, so that nothing is removed by age."""
+
+    def __init__(self, doubt: str) -> None:
+        super().__init__(
+            f"nothing is removed: {doubt}; set the clock right, leave a service running for ten minutes, "
+            "or vouch for the clock with --yes"
+        )
+        self.doubt = doubt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gandy.errors import RuleRefusedError
+from gandy.errors import ClockDoubtedError, RuleRefusedError
 from gandy.lifecycle.contract.tables import Contract, Table
 from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
 from gandy.sweep import Budget
@@ -38,6 +38,8 @@ def delete_old_rows(
     contract = Contract(f"delete_old_rows.{table.label}", [table], budget=Budget(rows=limit))
     by = replace(attendance or Attendance(), is_limited=True, is_strict=True)
     [report] = run_contracts([contract], target, attendance=by)
+    if report.doubt is not None:
+        raise ClockDoubtedError(report.doubt)
     for failure in report.failures:
         raise RuleRefusedError(failure.table, failure.rule, failure.error)
     return OldRowsDeleted(

@@ -59,11 +59,17 @@ class DispatchView(NamedTuple):
     max_retries: int = 3
     is_retried: bool = True
     version: str = ""  #: of the row that this was read from; a decision holds for that version only
+    next_set_to: datetime | None = None  #: by an operator, of a recurring schedule
 
     @property
     def timezone(self) -> str:
         """The zone in which schedule and exclusions are read."""
         return timezone_of(self.schedule)
+
+    @property
+    def is_next_set(self) -> bool:
+        """The cursor stands where an operator put it."""
+        return self.next_set_to is not None and self.next_set_to == self.next_scheduled_run
 
     @property
     def may_run(self) -> bool:

@@ -46,6 +46,7 @@ class SkipReason(StrEnum):
     ALREADY_QUEUED = "already_queued"
     DEAD_LETTER = "dead_letter"
     DISABLED = "disabled"
+    CLOCK = "clock"
     ERROR = "error"
 
 

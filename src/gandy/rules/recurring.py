@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from gandy.model.manifest import Decision, DispatchView
 from gandy.model.schedule import MisfirePolicy, SkipReason
 from gandy.rules.calendar.series import Plan, series_between, without_first
-from gandy.rules.calendar.timetable import timetable_of
+from gandy.rules.calendar.timetable import WithInstant, timetable_of
 from gandy.rules.guards import guard_of
+from gandy.rules.impossible import FAR
 from gandy.rules.misfire import Judged, judge_in_time, judge_late
 from gandy.rules.verdicts import Ledger, deferred, idle, scheduled
 
@@ -29,7 +30,10 @@ def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: date
     cursor = view.next_scheduled_run
     if cursor is None or cursor > now:
         return idle(view, next_look_at=cursor)
-    plan = Plan(timetable_of(schedule, cursor), view.exclusions, schedule.timezone)
+    timetable = timetable_of(schedule, cursor)
+    if view.is_next_set:
+        timetable = WithInstant(timetable, cursor)
+    plan = Plan(timetable, view.exclusions, schedule.timezone)
     judged = _judge(view, plan, cursor=cursor, now=now)
     if view.misfire_policy is MisfirePolicy.CATCH_UP:
         return _one_at_a_time(view, plan, judged, now=now)
@@ -68,7 +72,8 @@ def _judge_before_letter(
 def _judge(view: DispatchView, plan: Plan, *, cursor: datetime, now: datetime) -> list[Judged]:
     judged: list[Judged] = []
     since = cursor
-    if view.enabled_at is not None and cursor < view.enabled_at:
+    # one that is that far off was enabled under a clock that was wrong
+    if view.enabled_at is not None and cursor < view.enabled_at <= now + FAR:
         since = view.enabled_at
         judged = _judge_whole(plan, cursor, min(since - _MOMENT, now), reason=SkipReason.DISABLED)
     late_before = _seen_at(view, cursor, now) - view.misfire_threshold

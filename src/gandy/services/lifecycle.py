@@ -13,6 +13,7 @@ from gandy.admin.contract_sweep.cycle import ContractShift
 from gandy.admin.contract_sweep.running import sweep_contract
 from gandy.admin.contract_sweep.train import ContractSweepTrain
 from gandy.admin.running import Record
+from gandy.clock import STEADY_FOR
 from gandy.events import CycleEnded
 from gandy.lifecycle.supervisor.metrics import process_metrics
 from gandy.services.polling import Poller
@@ -59,10 +60,12 @@ class LifecycleService:
             group.create_task(self._own.run(stop))
             group.create_task(self._keeper.run(stop))
 
-    async def tick(self) -> LifecycleTick:
+    async def tick(self, *, is_overruled: bool = False) -> LifecycleTick:
         """Run exactly one cycle of Gandy's own tables, and keep each contract once."""
-        own = await self._own.tick()
-        reports = [await self._keeper.tick(contract) for contract in self._parts.contracts]
+        own = await self._own.tick(is_overruled=is_overruled)
+        reports = [
+            await self._keeper.tick(contract, is_overruled=is_overruled) for contract in self._parts.contracts
+        ]
         return LifecycleTick(own=own, contracts=tuple(reports))
 
 
@@ -85,7 +88,9 @@ class ContractKeeper:
         finally:
             self._is_told.set()  # also where the service is cut off: a thread cannot be cancelled
 
-    async def tick(self, contract: Contract, *, is_asked_for: bool = True) -> ContractReport:
+    async def tick(
+        self, contract: Contract, *, is_asked_for: bool = True, is_overruled: bool = False
+    ) -> ContractReport:
         """Keep one contract once."""
         upkeep = self._parts.upkeep
         shift = ContractShift(
@@ -94,6 +99,8 @@ class ContractKeeper:
             rest=self._rest,
             clock=self._parts.clock,
             beside=self._parts.contracts,
+            believed=None if upkeep.trust is None else upkeep.trust.believed,
+            is_clock_right=is_overruled,
         )
         record = Record(
             owner=upkeep.owner,
@@ -107,8 +114,11 @@ class ContractKeeper:
         return swept.report
 
     async def _poll(self, contract: Contract, stop: asyncio.Event) -> None:
-        async def cycle() -> None:
-            await self.tick(contract, is_asked_for=False)
+        async def cycle() -> timedelta | None:
+            if self._parts.upkeep.trust is not None:
+                await self._parts.upkeep.trust.examine()
+            report = await self.tick(contract, is_asked_for=False)
+            return None if report.doubt is None else STEADY_FOR
 
         name = f"{SERVICE} {contract.name}"
         await Poller(name, cycle, poll_every=contract.interval, wake=asyncio.Event()).run(stop)

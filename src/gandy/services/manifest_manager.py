@@ -8,6 +8,7 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal
 
+from gandy.admin.manifest_manager.clock_repair import repair_clock
 from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS, repair_hints
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
@@ -27,6 +28,7 @@ from gandy.train.hooks import HookEvent, Hooks
 if TYPE_CHECKING:
     import asyncio
 
+    from gandy.admin.clock_trust import ClockTrust
     from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.events import EventBus
     from gandy.model.declaration import Declarations
@@ -57,6 +59,7 @@ class ManifestManagerParts:
     wakeups: Wakeups
     hooks: Hooks | None = None
     registry: Registry | None = None  #: the trains whose secrets are recorded when it seeds
+    trust: ClockTrust | None = None  #: None: the clock is believed
 
 
 class ManifestManagerService:
@@ -71,6 +74,7 @@ class ManifestManagerService:
         self._seedings = 0
         self._was_refused = False
         self._repaired_at = monotonic()
+        self._clock_seen_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run cycles until told to stop."""
@@ -93,6 +97,7 @@ class ManifestManagerService:
 
     async def tick(self) -> CycleResult | None:
         """Run exactly one cycle because a person asks for it; silent workers are watched and read again."""
+        await self._put_clock_right(is_asked_for=True)
         result = await self._run(is_asked_for=True)
         if result is not None and result.silent_workers and await self._watch.confirm():
             result = await self._run(is_asked_for=True)
@@ -102,6 +107,8 @@ class ManifestManagerService:
     async def _cycle(self) -> timedelta | None:
         if not self._is_seeded:
             await self._seed_at_start()
+        if self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS:
+            await self._put_clock_right(is_asked_for=False)
         result = await self._run(is_asked_for=False)
         await self._repair()
         if result is None:
@@ -217,6 +224,17 @@ class ManifestManagerService:
                 error=error,
             )
         )
+
+    async def _put_clock_right(self, *, is_asked_for: bool) -> None:
+        """Find what a wrong clock left; one that is far behind now is waited out."""
+        parts, self._clock_seen_at = self._parts, monotonic()
+        found = None if parts.trust is None else await parts.trust.examine()
+        if found is not None and found.is_behind:
+            return
+        page = parts.settings.manifest_manager.repair_page
+        result = await repair_clock(parts.database, page=page, is_asked_for=is_asked_for)
+        if result.cursors:
+            parts.events.emit(HintRepaired(count=result.cursors))
 
     async def _repair(self) -> None:
         if monotonic() - self._repaired_at < REPAIR_EVERY_SECONDS:

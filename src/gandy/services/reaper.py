@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.recovery import recover_runs
+from gandy.admin.manifest_manager.repair import REPAIR_EVERY_SECONDS
 from gandy.events import RunsRecovered
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
+    from gandy.admin.clock_trust import ClockTrust
     from gandy.events import EventBus, RecoveryCause
     from gandy.services.wakeups import Wakeups
     from gandy.settings import Settings
@@ -32,6 +35,7 @@ class ReaperParts:
     settings: Settings
     events: EventBus
     wakeups: Wakeups
+    trust: ClockTrust | None = None  #: None: the clock is believed
 
 
 class ReaperService:
@@ -41,6 +45,7 @@ class ReaperService:
         self._parts = parts
         self._wake = asyncio.Event()
         self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
+        self._clock_seen_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run cycles until told to stop."""
@@ -52,6 +57,7 @@ class ReaperService:
 
     async def _cycle(self) -> timedelta | None:
         parts = self._parts
+        await self._see_clock()
         request = CycleRequest(
             settings=parts.settings.manifest_manager,
             retention=parts.settings.retention,
@@ -69,6 +75,13 @@ class ReaperService:
             self._wake.set, silent_workers=result.silent_workers, next_lease_end=result.next_lease_end
         )
         return self._watch.pause(result.next_lease_end)
+
+    async def _see_clock(self) -> None:
+        """Keep the mark of the clock where no manifest manager does so."""
+        is_due = self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS
+        if self._parts.trust is not None and is_due:
+            self._clock_seen_at = monotonic()
+            await self._parts.trust.examine()
 
 
 def tell_recovery(

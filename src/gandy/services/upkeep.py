@@ -12,10 +12,13 @@ from gandy.admin.running import Record
 from gandy.admin.upkeep.declaration import UpkeepRequest
 from gandy.admin.upkeep.pruning import Shift
 from gandy.admin.upkeep.running import declare_metrics, run_upkeep
+from gandy.clock import STEADY_FOR
+from gandy.errors import ClockDoubtedError
 from gandy.events import CycleEnded
 from gandy.services.polling import Poller
 
 if TYPE_CHECKING:
+    from gandy.admin.clock_trust import ClockTrust
     from gandy.admin.upkeep.cycle import UpkeepResult
     from gandy.events import EventBus
     from gandy.settings import Settings
@@ -31,6 +34,7 @@ class UpkeepParts:
     database: Database
     settings: Settings
     events: EventBus
+    trust: ClockTrust | None = None  #: None: the clock is believed
 
 
 class UpkeepService:
@@ -56,8 +60,18 @@ class UpkeepService:
         declare_metrics()
         await Poller(self._name, self._cycle, poll_every=self._every, wake=asyncio.Event()).run(stop)
 
-    async def tick(self, *, is_asked_for: bool = True) -> UpkeepResult:
-        """Run exactly one cycle."""
+    async def tick(self, *, is_overruled: bool = False) -> UpkeepResult:
+        """Run exactly one cycle because a person asks for it.
+
+        ClockDoubtedError: the clock cannot be believed, and the person does not vouch for it.
+        """
+        trust = self._parts.trust
+        found = None if trust is None else await trust.examine(is_overruled=is_overruled)
+        if found is not None:
+            raise ClockDoubtedError(str(found))
+        return await self._run(is_asked_for=True)
+
+    async def _run(self, *, is_asked_for: bool) -> UpkeepResult:
         parts, begun = self._parts, monotonic()
         request = UpkeepRequest(
             owner=parts.owner, retention=parts.settings.retention, cleanup=parts.settings.cleanup
@@ -77,12 +91,16 @@ class UpkeepService:
         return result
 
     async def _cycle(self) -> timedelta | None:
-        await self.tick(is_asked_for=False)
+        trust, begun = self._parts.trust, monotonic()
+        if trust is not None and await trust.examine() is not None:
+            self._tell("skipped", begun)
+            return min(self._every, STEADY_FOR)
+        await self._run(is_asked_for=False)
         return None
 
     def _tell(
         self,
-        verdict: Literal["worked", "idle", "failed"],
+        verdict: Literal["worked", "idle", "skipped", "failed"],
         begun: float,
         *,
         result: UpkeepResult | None = None,

@@ -212,7 +212,16 @@ def instant() -> Bound:
         return FIRST_INSTANT <= value <= LAST_INSTANT
 
     expected = f"a datetime with a time zone, from {FIRST_INSTANT:%Y} to the end of {LAST_INSTANT:%Y}"
-    return Bound(expected, holds, {"type": "string", "format": "date-time"})
+    schema = {"type": "string", "format": "date-time"}
+    return Bound(expected, holds, schema, read=_instant_or_text, from_json=_instant_or_text)
+
+
+def _instant_or_text(value: object) -> object:
+    """Read an instant as ISO 8601 writes it; what is none stays what it is, and is refused."""
+    try:
+        return datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _number_or_text(value: str) -> object:
@@ -268,6 +277,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "misfire_threshold": span(),
     "keep_for": span(maximum=LONGEST_RETENTION),
     "at": instant(),
+    "next_at": instant(),
     # numbers
     "id": count(1, HIGHEST_NUMBER),
     "priority": count(0, HIGHEST_PRIORITY),

@@ -103,6 +103,11 @@ def load_page(after_id: int, limit: int) -> Operation[DueManifests]:
     return _due((yield statement("load_page", after_id=after_id, limit=limit)))
 
 
+def load_far(limit: int, **place: object) -> Operation[tuple[DispatchView, ...]]:
+    """Load the next manifests that need no look for a while, the furthest first."""
+    return _due((yield statement("load_far_cursors", limit=limit, **place))).views
+
+
 def next_look() -> Operation[float | None]:
     """Say in how many seconds the next manifest needs a look."""
     rows = yield statement("next_look")
@@ -150,7 +155,10 @@ def step_back(views: Sequence[DispatchView]) -> Operation[int]:
         {"id": view.id, "cursor": view.next_scheduled_run, "parent_seen": view.parent_success_seen}
         for view in views
     ]
-    return len((yield batch("step_back", rows)))
+    stepped = len((yield batch("step_back", rows)))
+    if views:
+        yield statement("look_again", ids=[view.id for view in views])
+    return stepped
 
 
 def record_skips(skips: Sequence[SkipRow]) -> Operation[int]:
@@ -286,6 +294,7 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.max_retries,
         row.is_retried,
         row.version,
+        row.scheduled_at if isinstance(schedule, Cron | Interval) else None,  # of a once it is its instant
     )
 
 

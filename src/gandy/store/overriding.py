@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from gandy.errors import ManifestNotFoundError, OverrideError, ParentNotFoundError
@@ -11,10 +12,12 @@ from gandy.store.declared import from_stored, parent_of
 from gandy.store.groups import ensure_groups
 from gandy.store.manifest_rows import Change, RowMaker
 from gandy.store.manifests import read_now
+from gandy.store.next_instant import set_next, unset_next
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from gandy.model.declaration import ManifestDeclaration
     from gandy.store.statements import Operation, Row
@@ -26,8 +29,9 @@ def override_manifest(
     *,
     owner: str,
     reason: str | None = None,
+    next_at: datetime | None = None,
 ) -> Operation[None]:
-    """Set values over the declared ones, or clear them all with None."""
+    """Set values over the declared ones, and the next instant, or clear them all with None."""
     stored = yield from _lock(external_id, owner)
     overrides = _merged(stored, changes)
     effective = from_stored(external_id, stored.declared, overrides)
@@ -36,7 +40,12 @@ def override_manifest(
     groups = yield from ensure_groups(owner, [effective.group])
     maker = RowMaker((yield from read_now()), groups)
     change = Change(stored.declared, overrides, stored.origin, stored.is_orphaned, reason)
-    yield batch("update_manifests", [maker.changed_row(stored, change)], owner=owner)
+    row = maker.changed_row(stored, change)
+    if next_at is not None:
+        row |= yield from set_next(effective, stored, next_at.astimezone(UTC))
+    elif changes is None:
+        row |= yield from unset_next(stored)
+    yield batch("update_manifests", [row], owner=owner)
     yield statement("regate_entries", ids=[stored.id], owner=owner)
     yield statement("notify", payload=f"manager:{owner}")
     yield statement("notify", payload=f"work:{owner}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from gandy.clock import Clock
     from gandy.lifecycle import Contract
@@ -29,6 +29,8 @@ class ContractShift:
     is_stopping: Callable[[], bool]
     rest: Callable[[timedelta], None]
     clock: Clock | None = None
+    believed: datetime | None = None  # which instant it is, by a clock that is believed
+    is_clock_right: bool = False  # a person vouches for the clock
     beside: Sequence[Contract] = ()  # the application's other contracts, whose holds count too
 
 
@@ -50,7 +52,7 @@ class SweptContract:
             "failed": len(report.failures),
             "held": len(report.held),
             "overdue": len(report.overdue),
-            "skipped": int(report.is_skipped),
+            "skipped": int(report.is_skipped or report.doubt is not None),
         }
         return {word: count for word, count in done.items() if count or word == "deleted"}
 

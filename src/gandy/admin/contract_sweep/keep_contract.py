@@ -26,7 +26,12 @@ def keep_contract(request: ContractRequest, shift: ContractShift) -> SweptContra
 def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
     try:
         attendance = lifecycle.Attendance(
-            is_stopping=shift.is_stopping, rest=shift.rest, clock=shift.clock, beside=shift.beside
+            is_stopping=shift.is_stopping,
+            rest=shift.rest,
+            clock=shift.clock,
+            beside=shift.beside,
+            believed=shift.believed,
+            is_clock_right=shift.is_clock_right,
         )
         [report] = lifecycle.run_contracts([shift.contract], attendance=attendance)
     except GandyError as error:  # no database is named, or it cannot be what is named

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from gandy.admin.manifest_manager.clock_repair import put_right_all
 from gandy.rules.aftermath import is_spent
 from gandy.rules.hints import is_exhausted_view, missing_look
 from gandy.rules.retry import USUAL
@@ -59,6 +60,7 @@ def _repair(page: int, retry: RetrySettings, *, is_asked_for: bool) -> Operation
     for view, look in wrong:
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
+    repaired += yield from put_right_all(found.views, now)
     is_end = len(found.views) < page
     yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
     return RepairResult(len(found.views), repaired)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Update, literal, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Update, func, literal, or_, select, update
+from sqlalchemy.exc import DBAPIError
 
+from gandy.clock import MOST_DRIFT
 from gandy.errors import SweepLeaseLostError
-from gandy.lifecycle.state.tables import LEASE, Instant
+from gandy.lifecycle.state.tables import LEASE, Instant, stored_instant
 from gandy.lifecycle.state.upsert import insert_or_set_where
 
 if TYPE_CHECKING:
@@ -51,7 +53,11 @@ class Lease:
 
 def take_lease(session: Session, scheduler: str) -> Lease | None:
     """The lease, or None while another process holds it."""
-    is_free = or_(LEASE.c.session == "", LEASE.c.expires_at <= _in(session, timedelta(0)))
+    is_free = or_(
+        LEASE.c.session == "",
+        LEASE.c.expires_at <= _in(session, timedelta(0)),
+        LEASE.c.expires_at > _in(session, MOST_DRIFT),  # taken under a clock that was wrong
+    )
     mine = {"session": session.dialect.session(), "expires_at": _in(session, LEASE_FOR)}
     with session.alone() as connection:
         taken = insert_or_set_where(
@@ -63,6 +69,20 @@ def take_lease(session: Session, scheduler: str) -> Lease | None:
         )
         found = connection.execute(taken.returning(*_TOLD)).one_or_none()
     return _take_over(session, scheduler) if found is None else _lease(session, scheduler, found)
+
+
+def newest_lease(session: Session) -> tuple[datetime, datetime | None]:
+    """Now, and the newest instant that a sweep wrote here; what is beyond now comes from a wrong clock."""
+    is_past = LEASE.c.expires_at <= _in(session, LEASE_FOR)
+    known = select(_in(session, timedelta(0)), func.max(LEASE.c.expires_at).filter(is_past))
+    try:
+        with session.alone() as connection:
+            now, newest = connection.execute(known).one()
+    except DBAPIError:
+        if session.is_lost:
+            raise
+        return session.now(), None  # the tables are not there yet
+    return stored_instant(now) or session.now(), stored_instant(newest)
 
 
 def _take_over(session: Session, scheduler: str) -> Lease | None:

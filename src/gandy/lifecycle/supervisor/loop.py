@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gandy.clock import STEADY_FOR
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.supervisor.tick import Attendance, run_contracts
 
@@ -41,9 +42,11 @@ def keep_contracts(
         at, index = min(due)
         if stop.wait(max(0.0, at - time.monotonic())):
             return
+        every = contracts[index].interval.total_seconds()
         for report in run_contracts([contracts[index]], target, attendance=by):
             ticked(report)
-        every = contracts[index].interval.total_seconds()
+            if report.doubt is not None:
+                every = min(every, STEADY_FOR.total_seconds())
         due[due.index((at, index))] = (max(at + every, time.monotonic()), index)
 
 

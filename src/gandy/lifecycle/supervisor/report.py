@@ -82,6 +82,7 @@ class ContractReport:
     scheduler: str
     started_at: datetime | None = None
     is_skipped: bool = False
+    doubt: str | None = None  # why the clock is not believed, so that nothing was done
     counts: dict[str, int] = field(default_factory=dict)
     rules: list[RuleOutcome] = field(default_factory=list)
     failures: list[RuleFailure] = field(default_factory=list)
@@ -105,4 +106,4 @@ class ContractReport:
     @property
     def is_clean(self) -> bool:
         """Whether nothing failed and nothing waits for a person."""
-        return not (self.failures or self.held)
+        return not (self.failures or self.held or self.doubt)

@@ -30,6 +30,7 @@ from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
 from gandy.lifecycle.state.setup import ensure_tables, is_ready, open_state
 from gandy.lifecycle.supervisor import announce
+from gandy.lifecycle.supervisor.clock import doubted
 from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
 from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
 from gandy.lifecycle.supervisor.run import ContractRun
@@ -37,6 +38,7 @@ from gandy.lifecycle.supervisor.upkeep import Memory, Recalled, recall, tidied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
@@ -85,6 +87,8 @@ class Attendance:
     pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
     beside: Sequence[Contract] = ()  # contracts that are not kept now, but whose holds count
     is_strict: bool = False  # refuse a contract that does not fit before anything of it is deleted
+    believed: datetime | None = None  # which instant it is, by a clock that the caller believes
+    is_clock_right: bool = False  # a person vouches for the clock
     is_limited: bool = False  # a limit bounds one run: no question is asked, and no pace is measured
 
 
@@ -119,6 +123,9 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
     report = ContractReport(scheduler=contract.name)
     try:
         with open_state(url, clock=by.clock) as session:
+            report.doubt = doubted(session, url, by)
+            if report.doubt is not None:
+                return report
             lease = _wait_for_lease(session, contract.name, by)
             if lease is None:
                 report.is_skipped = True

@@ -45,6 +45,34 @@ class CronTimetable:
 
 
 @dataclass(frozen=True, slots=True)
+class WithInstant:
+    """A timetable with one more instant, that a person set and the schedule itself does not know."""
+
+    timetable: Timetable
+    set_to: datetime
+
+    def next_after(self, instant: datetime) -> datetime | None:
+        """Find the first instant after this one."""
+        found = self.timetable.next_after(instant)
+        if self.set_to <= instant:
+            return found
+        return self.set_to if found is None else min(found, self.set_to)
+
+    def last_between(self, since: datetime, until: datetime) -> datetime | None:
+        """Find the last instant of a span."""
+        found = self.timetable.last_between(since, until)
+        if not since <= self.set_to <= until:
+            return found
+        return self.set_to if found is None else max(found, self.set_to)
+
+    def count_between(self, since: datetime, until: datetime) -> int:
+        """Count the instants of a span; the set one is counted once."""
+        count = self.timetable.count_between(since, until)
+        is_known = self.timetable.last_between(self.set_to, self.set_to) is not None
+        return count + (since <= self.set_to <= until and not is_known)
+
+
+@dataclass(frozen=True, slots=True)
 class IntervalTimetable:
     """Every multiple of the interval after an anchor; nothing before it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, TypeAlias
 from urllib.parse import quote
 
@@ -48,6 +48,7 @@ class ChangesForm(BaseModel):
     misfire_threshold: Annotated[timedelta, Taken("misfire_threshold", is_typed=True)] | None = None
     keep_for: Annotated[timedelta, Taken("keep_for", is_typed=True)] | None = None
     keep_last: Annotated[int, Taken("keep_last", is_typed=True)] | None = None
+    next: Annotated[datetime, Taken("next_at", is_typed=True)] | None = None
     exclude: JsonText | None = None
     input: JsonText | None = None
 
@@ -79,6 +80,7 @@ class ChangesForm(BaseModel):
             misfire_threshold=self.misfire_threshold,
             keep_for=self.keep_for,
             keep_last=self.keep_last,
+            next_at=self.next,
         )
 
 

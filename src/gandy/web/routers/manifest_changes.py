@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
@@ -47,6 +47,9 @@ class ChangesBody(InputBody):
     misfire_threshold: Annotated[timedelta, Taken("misfire_threshold")] | None = None
     keep_for: Annotated[timedelta, Taken("keep_for")] | None = None
     keep_last: Annotated[int, Taken("keep_last")] | None = None
+    next: Annotated[datetime, Taken("next_at")] | None = Field(
+        None, description="Its next instant, put right by hand: ahead of now, with a time zone."
+    )
 
     def changes(self) -> ManifestChanges:
         """Give it to the desk."""
@@ -65,4 +68,5 @@ class ChangesBody(InputBody):
             misfire_threshold=self.misfire_threshold,
             keep_for=self.keep_for,
             keep_last=self.keep_last,
+            next_at=self.next,
         )

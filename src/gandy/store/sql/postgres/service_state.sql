@@ -16,4 +16,5 @@ DELETE FROM gandy.service_state WHERE owner = %(owner)s AND key = %(key)s;
 INSERT INTO gandy.service_state AS s (owner, key, value) VALUES (%(owner)s, %(key)s, 'null')
 ON CONFLICT (owner, key) DO UPDATE SET updated_at = gandy.now()
 WHERE s.updated_at <= gandy.now() - make_interval(secs => %(every_seconds)s::float8)
+   OR s.updated_at > gandy.now() + make_interval(secs => %(every_seconds)s::float8)  -- taken under a clock that was wrong
 RETURNING s.key;

@@ -16,4 +16,5 @@ DELETE FROM service_state WHERE owner = :owner AND key = :key;
 INSERT INTO service_state (owner, key, value, updated_at) VALUES (:owner, :key, 'null', gandy_now())
 ON CONFLICT (owner, key) DO UPDATE SET updated_at = gandy_now()
 WHERE service_state.updated_at <= gandy_later(-:every_seconds)
+   OR service_state.updated_at > gandy_later(:every_seconds)  -- taken under a clock that was wrong
 RETURNING key;

@@ -1,0 +1,121 @@
+"""Putting right what a clock that was wrong left behind."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from gandy.rules.impossible import FAR, true_cursor, true_timetable
+from gandy.store.manifests import announce_work, load_far
+from gandy.store.statements import statement
+
+if TYPE_CHECKING:
+    from gandy.model.manifest import DispatchView
+    from gandy.store.statements import Operation, Row, Rows
+
+_FAR_SECONDS: Final = FAR.total_seconds()
+#: Behind the last instant that a database holds.
+_END: Final = datetime(9999, 12, 31, tzinfo=UTC)
+_LARGEST: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FarPlace:
+    """Where a walk from the furthest look has come to, in the order of its index."""
+
+    look_at: datetime = _END
+    group_id: int = _LARGEST
+    priority: int = 32
+    id: int = _LARGEST
+
+    @classmethod
+    def of(cls, view: DispatchView) -> FarPlace:
+        """Stand at a manifest."""
+        return cls(view.next_look_at or _END, view.group_id, view.priority or 0, view.id)
+
+
+def load_far_cursors(place: FarPlace, limit: int) -> Operation[tuple[DispatchView, ...]]:
+    """Load the next manifests that nothing looks at within the hour, the furthest first."""
+    return (yield from load_far(limit, far_seconds=_FAR_SECONDS, **asdict(place)))
+
+
+def put_right(view: DispatchView, now: datetime) -> Operation[bool]:
+    """Move an impossible cursor to the first instant after now that does not run already, with its verdict.
+
+    False: another writer changed the manifest meanwhile.
+    """
+    ahead = yield from _ahead(view, now)
+    cursor = true_cursor(view, now, taken=_taken(ahead, now))
+    if not (yield from _move(view, cursor)):
+        return False
+    yield from _withdraw(view, ahead, now=now)
+    moved = f"from {_told(view.next_scheduled_run)} to {_told(cursor)}"
+    error = f"a clock was wrong: the next instant is moved {moved}"
+    yield statement("record_moved_cursor", id=view.id, now=now, error=error)
+    return True
+
+
+def clear_ahead(view: DispatchView, now: datetime) -> Operation[frozenset[datetime]]:
+    """Withdraw what was decided about instants that have not come; the result names those that run."""
+    ahead = yield from _ahead(view, now)
+    yield from _withdraw(view, ahead, now=now)
+    return _taken(ahead, now)
+
+
+def bring_back() -> Operation[int]:
+    """Bring back to now what was written in the future: entries, looks, leases and unfinished runs."""
+    entries = yield statement("bring_entries_back", far_seconds=_FAR_SECONDS)
+    closed = yield statement("close_early_entries")
+    looks = yield statement("bring_looks_back")
+    leases = yield statement("end_far_leases", far_seconds=_FAR_SECONDS)
+    runs = yield statement("bring_runs_back", far_seconds=_FAR_SECONDS)
+    yield from announce_work({row.owner for row in entries})
+    return len(entries) + len(closed) + len(looks) + len(leases) + len(runs)
+
+
+def _ahead(view: DispatchView, now: datetime) -> Operation[Rows]:
+    return (yield statement("find_verdicts_ahead", manifest_id=view.id, now=now))
+
+
+def _taken(ahead: Rows, now: datetime) -> frozenset[datetime]:
+    """Name the instants that run already or are about to; a waiting entry that is far off does neither."""
+    return frozenset(row.due_at for row in ahead if row.due_at > now and not _is_withdrawn(row, now))
+
+
+def _is_withdrawn(row: Row, now: datetime) -> bool:
+    if row.status == "skipped":
+        return bool(row.due_at > now)
+    return bool(row.status == "queued" and row.origin == "schedule" and row.due_at > now + FAR)
+
+
+def _move(view: DispatchView, cursor: datetime | None) -> Operation[bool]:
+    rows = yield statement(
+        "put_cursor_right",
+        id=view.id,
+        version=view.version,
+        cursor=view.next_scheduled_run,
+        next_cursor=cursor,
+    )
+    return bool(rows)
+
+
+def _withdraw(view: DispatchView, ahead: Rows, *, now: datetime) -> Operation[None]:
+    ids = [row.id for row in ahead if _is_withdrawn(row, now)]
+    if ids:
+        yield statement("withdraw_verdicts", ids=ids)
+    for row in ahead:
+        if row.due_at <= now and row.due_until is not None and row.due_until > now:
+            yield from _shorten(view, row, now)
+
+
+def _shorten(view: DispatchView, row: Row, now: datetime) -> Operation[None]:
+    """Let a verdict end at the last instant that has come."""
+    timetable = true_timetable(view, row.due_at - timedelta(microseconds=1))
+    until = timetable.last_between(row.due_at, now) or row.due_at
+    occurrences = max(timetable.count_between(row.due_at, until), 1)
+    yield statement("shorten_verdict", id=row.id, due_until=until, occurrences=occurrences)
+
+
+def _told(instant: datetime | None) -> str:
+    return "none" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S}Z"

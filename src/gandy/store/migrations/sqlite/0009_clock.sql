@@ -1,0 +1,87 @@
+-- compatible_from: 4
+-- An instant may be taken back because a clock was wrong. A constraint cannot be changed here, so the table is made again.
+CREATE TABLE work_queue_clock (
+    id                  INTEGER PRIMARY KEY AUTOINCREMENT,  -- becomes the run's id
+    owner               TEXT NOT NULL,
+    external_id         TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),
+    train_name          TEXT NOT NULL,
+    input               TEXT CHECK (input IS NULL OR json_valid(input)),
+    input_type_name     TEXT,
+    manifest_id         INTEGER,
+    manifest_group_id   INTEGER NOT NULL,
+    priority            INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 31),
+    status              TEXT NOT NULL DEFAULT 'queued'
+        CHECK (status IN ('queued', 'dispatched', 'cancelled', 'skipped')),
+    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train nobody knows
+    gate                TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'time', 'manifest', 'train')),
+    reason              TEXT CHECK (reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued',
+                                               'dead_letter', 'disabled', 'clock', 'error')),
+    error               TEXT,
+    origin              TEXT NOT NULL
+        CHECK (origin IN ('schedule', 'dependent', 'trigger', 'retry', 'ad_hoc', 'dormant', 'requeue')),
+    rank                INTEGER NOT NULL GENERATED ALWAYS AS
+        (min(31, priority + CASE WHEN origin = 'dependent' THEN 16 ELSE 0 END)) STORED,  -- the order of dispatch
+    due_at              TEXT NOT NULL CHECK (due_at LIKE '____-__-__T__:__:__.______Z'),
+    due_until           TEXT CHECK (due_until LIKE '____-__-__T__:__:__.______Z'),
+    occurrences         INTEGER NOT NULL DEFAULT 1,
+    attempt             INTEGER NOT NULL DEFAULT 1,
+    scheduled_at        TEXT NOT NULL CHECK (scheduled_at LIKE '____-__-__T__:__:__.______Z'),
+    created_at          TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
+    dispatched_at       TEXT CHECK (dispatched_at LIKE '____-__-__T__:__:__.______Z'),
+    settled_at          TEXT CHECK (settled_at LIKE '____-__-__T__:__:__.______Z'),  -- when it was skipped or cancelled
+    metadata_id         INTEGER,
+    dead_letter_id      INTEGER,
+    -- the policy of a job that has no manifest, and what its attempts left behind
+    max_retries         INTEGER CHECK (max_retries >= 0),
+    is_retried          INTEGER CHECK (is_retried IN (0, 1)),
+    retry_delay_seconds REAL CHECK (retry_delay_seconds >= 0),
+    timeout_seconds     REAL CHECK (timeout_seconds > 0),
+    failures            INTEGER NOT NULL DEFAULT 0,
+    losses              INTEGER NOT NULL DEFAULT 0,   -- times it was lost with its worker after it had begun
+    lone_losses         INTEGER NOT NULL DEFAULT 0,   -- the same, alone in a process of its own
+    unique_key          TEXT,
+    retry_of            INTEGER,                  -- the attempt before this one
+    parent_id           INTEGER,                  -- the run that this one repeats
+    CHECK (status <> 'skipped' OR reason IS NOT NULL)
+) STRICT;
+INSERT INTO work_queue_clock (
+    id, owner, external_id, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, status,
+    gate, reason, error, origin, due_at, due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at,
+    settled_at, metadata_id, dead_letter_id, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures,
+    losses, lone_losses, unique_key, retry_of, parent_id)
+SELECT
+    id, owner, external_id, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, status,
+    gate, reason, error, origin, due_at, due_until, occurrences, attempt, scheduled_at, created_at, dispatched_at,
+    settled_at, metadata_id, dead_letter_id, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures,
+    losses, lone_losses, unique_key, retry_of, parent_id
+FROM work_queue;
+-- An id is never given twice, also where the newest entries are gone.
+DELETE FROM sqlite_sequence WHERE name = 'work_queue_clock';
+INSERT INTO sqlite_sequence (name, seq) SELECT 'work_queue_clock', seq FROM sqlite_sequence WHERE name = 'work_queue';
+DROP TABLE work_queue;
+-- the view goes on reading what has this name
+PRAGMA legacy_alter_table = on;
+ALTER TABLE work_queue_clock RENAME TO work_queue;
+PRAGMA legacy_alter_table = off;
+
+CREATE UNIQUE INDEX ix_work_queue_unique_queued_manifest ON work_queue (manifest_id)
+    WHERE status = 'queued' AND manifest_id IS NOT NULL;
+CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON work_queue (manifest_id, due_at, attempt)
+    WHERE manifest_id IS NOT NULL;
+-- The claim reads this one: groups by loose scan, then the top of each.
+CREATE INDEX ix_work_queue_ready ON work_queue (owner, manifest_group_id, rank DESC, id)
+    WHERE status = 'queued' AND gate = 'open';
+-- An operator's own trigger runs although its group is disabled.
+CREATE INDEX ix_work_queue_triggered ON work_queue (owner, manifest_group_id, rank DESC, id)
+    WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
+CREATE INDEX ix_work_queue_future ON work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
+CREATE INDEX ix_work_queue_unknown_train ON work_queue (owner, train_name)
+    WHERE status = 'queued' AND gate = 'train';
+CREATE INDEX ix_work_queue_dispatched ON work_queue (dispatched_at) WHERE status = 'dispatched';
+CREATE INDEX ix_work_queue_settled ON work_queue (status, coalesce(settled_at, created_at), id)
+    WHERE status IN ('skipped', 'cancelled');
+CREATE INDEX ix_work_queue_retry_of ON work_queue (retry_of) WHERE retry_of IS NOT NULL;
+CREATE INDEX ix_work_queue_dead_letter ON work_queue (dead_letter_id)
+    WHERE dead_letter_id IS NOT NULL AND status = 'queued';
+CREATE INDEX ix_work_queue_ready_train ON work_queue (owner, manifest_group_id, train_name, rank DESC, id)
+    WHERE status = 'queued' AND gate = 'open';

@@ -1,0 +1,97 @@
+-- name: find_newest_instant
+-- What was written last, by whichever service; instants beyond now come from a clock that was wrong.
+SELECT max(newest_at) AS newest_at FROM (
+    SELECT max(updated_at) AS newest_at FROM service_state WHERE updated_at <= gandy_now()
+    UNION ALL SELECT max(last_seen_at) FROM worker WHERE last_seen_at <= gandy_now()
+    UNION ALL SELECT created_at FROM (SELECT created_at FROM work_queue ORDER BY id DESC LIMIT 1)
+              WHERE created_at <= gandy_now()
+    UNION ALL SELECT created_at FROM (SELECT created_at FROM manifest ORDER BY id DESC LIMIT 1)
+              WHERE created_at <= gandy_now()
+    UNION ALL SELECT created_at FROM (SELECT created_at FROM metadata ORDER BY id DESC LIMIT 1)
+              WHERE created_at <= gandy_now());
+
+-- name: load_far_cursors
+-- One page of the manifests whose next look is far off, the furthest first.
+SELECT v.* FROM manifest_dispatch v
+WHERE v.id IN (
+    SELECT id FROM manifest
+    WHERE next_look_at > gandy_later(:far_seconds)
+      AND (next_look_at, manifest_group_id, priority, id) < (:look_at, :group_id, :priority, :id)
+    ORDER BY next_look_at DESC, manifest_group_id DESC, priority DESC, id DESC LIMIT :limit)
+ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
+
+-- name: find_verdicts_ahead
+-- The verdicts of instants that have not come yet, and the last skip that may reach beyond now.
+SELECT id, status, origin, due_at, due_until FROM work_queue
+WHERE manifest_id = :manifest_id AND due_at > :now AND attempt = 1
+UNION ALL
+SELECT id, status, origin, due_at, due_until FROM (
+    SELECT id, status, origin, due_at, due_until FROM work_queue
+    WHERE manifest_id = :manifest_id AND due_at <= :now AND attempt = 1 AND status = 'skipped'
+    ORDER BY due_at DESC LIMIT 1);
+
+-- name: put_cursor_right
+-- Differs by necessity: the write lock stands for the version. What extends a verdict must not reach back over the move.
+UPDATE manifest SET next_scheduled_run = :next_cursor, next_look_at = CASE WHEN is_enabled THEN :next_cursor END,
+                    last_skip_id = NULL, last_skip_reason = NULL
+WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
+RETURNING id;
+
+-- name: withdraw_verdicts
+-- Verdicts of instants that have not come, none of which became a run.
+DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'skipped') RETURNING id;
+
+-- name: shorten_verdict
+-- A skip that reached beyond now covers what has really come.
+UPDATE work_queue SET due_until = :due_until, occurrences = :occurrences WHERE id = :id AND status = 'skipped';
+
+-- name: record_moved_cursor
+-- The verdict of the move itself: it is no attempt, and stands in the way of no instant.
+INSERT INTO work_queue (
+    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
+    attempt, scheduled_at, created_at, settled_at)
+SELECT owner, name, id, manifest_group_id, priority, 'skipped', 'clock', :error, 'schedule', :now, :now, 0, :now, gandy_now(),
+       gandy_now()
+FROM manifest WHERE id = :id
+ON CONFLICT DO NOTHING;
+
+-- name: bring_entries_back
+-- Entries that were written in the future wait as long as they were meant to, from now on.
+UPDATE work_queue SET
+    scheduled_at = gandy_later(max(0, gandy_seconds(scheduled_at) - gandy_seconds(created_at))), created_at = gandy_now(),
+    gate = CASE WHEN gate NOT IN ('open', 'time') THEN gate
+                WHEN gandy_seconds(scheduled_at) > gandy_seconds(created_at) THEN 'time' ELSE 'open' END
+WHERE status = 'queued' AND origin <> 'schedule' AND created_at > gandy_later(:far_seconds)
+RETURNING id, owner;
+
+-- name: close_early_entries
+-- A gate that was opened before its instant.
+UPDATE work_queue SET gate = 'time' WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy_now()
+RETURNING id;
+
+-- name: end_far_leases
+-- No lease lasts that long: who is alive renews it within seconds.
+UPDATE worker SET lease_expires_at = gandy_now(), last_seen_at = min(last_seen_at, gandy_now())
+WHERE lease_expires_at > gandy_later(:far_seconds) AND state IN ('running', 'draining')
+RETURNING id;
+
+-- name: bring_runs_back
+-- Runs that began in the future begin now, so that their time can be up.
+UPDATE metadata SET
+    deadline_at = gandy_later(gandy_seconds(deadline_at) - gandy_seconds(start_time)), start_time = gandy_now()
+WHERE train_state IN ('pending', 'in_progress') AND start_time > gandy_later(:far_seconds)
+RETURNING id;
+
+-- name: bring_looks_back
+-- Looks that an event asked for in the future, or would bring when an instant is over that has not come yet.
+UPDATE manifest SET next_look_at = max(gandy_now(), coalesce(next_scheduled_run, gandy_now()))
+WHERE next_look_at > gandy_now() AND (next_scheduled_run IS NULL OR next_scheduled_run < next_look_at)
+   OR next_look_at IS NULL AND next_scheduled_run > gandy_now() AND is_enabled
+RETURNING id;
+
+-- name: look_again
+-- Its instant was decided before, and nothing waits or runs whose end would bring the look.
+UPDATE manifest SET next_look_at = gandy_now()
+WHERE id IN (SELECT value FROM json_each(:ids)) AND next_look_at IS NULL AND active_run_id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = manifest.id AND q.status = 'queued')
+RETURNING id;

@@ -1,0 +1,113 @@
+"""Clocks that are wrong for a while: nothing runs twice, and nothing is silent afterwards."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gandy.desk.doctor import Doctor
+from gandy.desk.explain import explain_manifest
+from gandy.desk.operators import local_operator
+from gandy.desk.queue import QueueDesk
+from gandy.model.owners import OneOwner
+from gandy.settings import DatabaseSettings, Settings
+from gandy.store.entries import EntryFilter
+from tests.services.clocks import HALF_HOUR, SCHEDULES, START, instants, opened
+
+if TYPE_CHECKING:
+    from gandy.desk.explain import Explanation
+    from tests.services.clocks import Site
+
+SHOP = OneOwner("shop")
+JUMPS = {
+    "two hours ahead": timedelta(hours=2),
+    "a day less an hour ahead": timedelta(hours=23),
+    "two days ahead": timedelta(days=2),
+    "four hundred days ahead": timedelta(days=400),
+    "two hours back": timedelta(hours=-2),
+    "two days back": timedelta(days=-2),
+    "four hundred days back": timedelta(days=-400),
+}
+site_on = asynccontextmanager(opened)
+
+
+@pytest.mark.parametrize("is_odd", [True, False], ids=["odd", "even"])
+@pytest.mark.parametrize("number", range(len(JUMPS)), ids=JUMPS.keys())
+async def test_a_clock_that_was_wrong_repeats_nothing_and_silences_nothing(
+    migrated_url: str, number: int, *, is_odd: bool
+) -> None:
+    jump = list(JUMPS.values())[number]
+    # Every jump meets a process that lives on and one that is started again, with and without work done.
+    restarts, works = is_odd, (number % 2 == 0) == is_odd
+    async with site_on(migrated_url) as site:
+        await site.jump(jump, restarts=restarts)
+        await site.step(works=works)
+        await site.jump(-jump, restarts=restarts)
+        right = site.clock.now
+        await site.step()
+        for _ in range(3):
+            await site.step(HALF_HOUR)
+
+        for name in SCHEDULES:
+            ran = site.ran[name]
+            assert len(ran) == len(set(ran)), f"{name} ran an instant twice: {sorted(ran)}"
+            missing = set(instants(right, site.clock.now)) - set(ran)
+            assert not missing, f"{name} did not run {sorted(missing)}; it ran {sorted(ran)}"
+
+
+async def test_explain_says_what_the_clock_did_until_it_is_put_right(migrated_url: str) -> None:
+    async with site_on(migrated_url) as site:
+        await site.jump(timedelta(days=400), restarts=True)
+        await site.step(works=False)
+        await site.jump(timedelta(days=-400), restarts=True)
+        before = [await explained(site, name) for name in SCHEDULES]
+        gates = await waiting_gates(site)
+        await site.step()
+        after = [await explained(site, name) for name in SCHEDULES]
+
+    for why in before:
+        assert any("a clock that was wrong" in reason for reason in why.holding_back), why.external_id
+        assert not any("ready" in reason for reason in why.holding_back), why.external_id
+    assert gates == {"time"}, "an entry of the year after next is not ready"
+    for why in after:
+        assert why.holding_back == (), why.external_id
+        assert "skipped: clock" in {verdict.verdict for verdict in why.verdicts}, why.external_id
+        assert why.next_instant == START + 3 * HALF_HOUR
+
+
+async def test_doctor_names_the_cursors_and_doubts_the_clock(migrated_url: str) -> None:
+    async with site_on(migrated_url) as site:
+        assert await clock_findings(site) == []
+        await site.jump(timedelta(days=400), restarts=True)
+        [doubt] = await clock_findings(site)
+        await site.step()
+        await site.jump(timedelta(days=-400), restarts=True)
+        [cursors] = await clock_findings(site)
+        await site.step()
+        after = await clock_findings(site)
+
+    assert "more than a day beyond 2026-03-02 13:00Z" in doubt
+    assert "interval (2027-04-06 13:30Z)" in cursors
+    assert after == []
+
+
+async def explained(site: Site, name: str) -> Explanation:
+    assert site.app is not None
+    return await explain_manifest(site.app.database, name, SHOP)
+
+
+async def waiting_gates(site: Site) -> set[str | None]:
+    assert site.app is not None
+    desk = QueueDesk(site.app.database, local_operator("python"), owners=SHOP)
+    return {entry.gate for entry in await desk.list(EntryFilter(status="queued"))}
+
+
+async def clock_findings(site: Site) -> list[str]:
+    settings = replace(Settings(), database=DatabaseSettings(url=site.url))
+    doctor = Doctor(settings, owners=SHOP)
+    report = await doctor.examine(clock=site.clock, host_now=lambda: site.clock.now)
+    return [finding.what for finding in report.findings if finding.check == "clock"]
