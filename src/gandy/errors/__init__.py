@@ -43,7 +43,7 @@ from gandy.errors.database import (
     SchemaBehindError,
     SetRefusedError,
 )
-from gandy.errors.dead_letters import DeadLetterNotFoundError, RequeueInputConflictError
+from gandy.errors.dead_letters import DeadLetterNotFoundError
 from gandy.errors.jobs import (
     CycleStoppedError,
     EnqueueError,
@@ -104,6 +104,7 @@ from gandy.errors.settings import (
     ValueBoundsError,
 )
 from gandy.errors.train import (
+    ActivationError,
     DuplicateTrainError,
     JunctionSignatureError,
     MissingCargoError,
@@ -139,6 +140,7 @@ from gandy.errors.web import (
 )
 
 __all__ = [
+    "ActivationError",
     "AppLoadError",
     "AppNotGivenError",
     "AppNotOpenError",
@@ -216,7 +218,6 @@ __all__ = [
     "ProvideError",
     "ReadOnlyTokenError",
     "RemoteJunctionError",
-    "RequeueInputConflictError",
     "ResolutionNoteMissingError",
     "RouteError",
     "RowBusyError",

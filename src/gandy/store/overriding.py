@@ -12,6 +12,7 @@ from gandy.store.groups import ensure_groups
 from gandy.store.manifest_rows import Change, RowMaker
 from gandy.store.manifests import read_now
 from gandy.store.statements import batch, statement
+from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ def override_manifest(
     change = Change(stored.declared, overrides, stored.origin, stored.is_orphaned, reason)
     yield batch("update_manifests", [maker.changed_row(stored, change)], owner=owner)
     yield statement("regate_entries", ids=[stored.id], owner=owner)
+    yield from promote_and_announce([stored.id])
     yield statement("notify", payload=f"manager:{owner}")
     yield statement("notify", payload=f"work:{owner}")
 

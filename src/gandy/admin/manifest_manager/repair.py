@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from gandy.rules.hints import missing_look
 from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.service_state import recall, remember, take_turn
+from gandy.store.waiting import heal_waiting
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gandy.manifest_manager")
 _TURN: Final = "manifest_manager.repair_turn"
 _PLACE: Final = "manifest_manager.repair_place"
+_WAITING_PLACE: Final = "manifest_manager.waiting_place"
 REPAIR_EVERY_SECONDS: Final = 60.0
 
 
@@ -46,9 +48,24 @@ def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
     for view, look in wrong:
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
+    yield from _heal_waiting(page)
     is_end = len(found.views) < page
     yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
     return RepairResult(len(found.views), repaired)
+
+
+def _heal_waiting(page: int) -> Operation[None]:
+    """Promote entries that no other path did, such as behind runs that older code ended."""
+    place = yield from recall(_WAITING_PLACE)
+    healed = yield from heal_waiting(place or 0, page)
+    if healed.promoted or healed.cancelled:
+        _log.error(
+            "%d waiting entries had been left behind, %d of them without their manifest",
+            healed.promoted + healed.cancelled,
+            healed.cancelled,
+        )
+    if place or healed.last_id:
+        yield from remember(_WAITING_PLACE, healed.last_id or 0)
 
 
 def _missing_look(view: DispatchView, now: datetime) -> datetime | None:

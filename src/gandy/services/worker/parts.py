@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.admin.job_runner.runner import RunnerParts
+from gandy.admin.job_runner.runner import RunnerParts, input_problems
 from gandy.model.run import RetentionSpans
 from gandy.store.dispatching import DispatchRequest
 from gandy.store.finishing import FinishRules
@@ -85,4 +85,5 @@ def finish_rules(parts: WorkerParts) -> FinishRules:
         retention=RetentionSpans(retention.completed, retention.failed, retention.cancelled),
         max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
         is_capped=isinstance(parts.settings.dispatcher.max_active_jobs, int),
+        problem_of_input=input_problems(parts.registry),
     )
