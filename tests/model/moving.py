@@ -30,9 +30,7 @@ class Step:
     cancelled: frozenset[int] = frozenset()
     trusts_leases: bool = False
     cap: int | None = None
-    activated: tuple[
-        tuple[str, str], ...
-    ] = ()  #: external id and input, of runs that the model lets complete
+    activated: tuple[tuple[str, str], ...] = ()  #: external id and input, of runs that completed
 
 
 def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:

@@ -27,10 +27,11 @@ REPAIR_EVERY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """How many manifests were looked at, and how many hints were wrong."""
+    """How many manifests were looked at, how many hints were wrong, and which entries were left behind."""
 
     looked_at: int = 0
     repaired: int = 0
+    healed: int = 0  #: waiting entries that no other path had promoted, or whose manifest was gone
 
 
 async def repair_hints(database: Runner, *, page: int, is_asked_for: bool = False) -> RepairResult:
@@ -48,13 +49,13 @@ def _repair(page: int, *, is_asked_for: bool) -> Operation[RepairResult]:
     for view, look in wrong:
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
-    yield from _heal_waiting(page)
+    healed = yield from _heal_waiting(page)
     is_end = len(found.views) < page
     yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
-    return RepairResult(len(found.views), repaired)
+    return RepairResult(len(found.views), repaired, healed)
 
 
-def _heal_waiting(page: int) -> Operation[None]:
+def _heal_waiting(page: int) -> Operation[int]:
     """Promote entries that no other path did, such as behind runs that older code ended."""
     place = yield from recall(_WAITING_PLACE)
     healed = yield from heal_waiting(place or 0, page)
@@ -66,6 +67,7 @@ def _heal_waiting(page: int) -> Operation[None]:
         )
     if place or healed.last_id:
         yield from remember(_WAITING_PLACE, healed.last_id or 0)
+    return healed.promoted + healed.cancelled
 
 
 def _missing_look(view: DispatchView, now: datetime) -> datetime | None:
