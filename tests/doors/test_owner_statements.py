@@ -40,8 +40,6 @@ EXCEPTIONS: Mapping[str, str] = {
     "record_manifest_ends": _BY_ID,
     "release_entries": _BY_ID,
     "find_children": _BY_ID,
-    "load_children": _BY_ID,
-    "find_equal_waiting": _BY_ID,
     "keep_activations": _BY_ID,
     "promote_waiting": _BY_ID,
     "find_queued_beside": _BY_ID,
