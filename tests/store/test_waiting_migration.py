@@ -25,8 +25,8 @@ WAITING = next(
 )
 GROUP = """INSERT INTO manifest_group (owner, name, created_at, updated_at)
     VALUES ('old', 'default', 'INSTANT', 'INSTANT')"""
-ENTRY = """INSERT INTO work_queue (owner, train_name, input, manifest_group_id, status, reason, origin, due_at,
-                                   scheduled_at, created_at)
+ENTRY = """INSERT INTO work_queue (owner, train_name, input, manifest_group_id, status, reason, origin,
+                                   due_at, scheduled_at, created_at)
     SELECT 'old', 'Sell', '{"n": 1}', id, 'STATUS', 'misfired', 'ad_hoc', 'INSTANT', 'INSTANT', 'INSTANT'
     FROM manifest_group"""
 STATUSES = ("queued", "dispatched", "cancelled", "skipped")

@@ -4,11 +4,12 @@
 ALTER TABLE gandy.work_queue DROP CONSTRAINT work_queue_status_check;
 ALTER TABLE gandy.work_queue ADD CONSTRAINT work_queue_status_check
     CHECK (status IN ('queued', 'waiting', 'dispatched', 'cancelled', 'skipped'));
-ALTER TABLE gandy.work_queue ADD COLUMN input_digest text;  -- of a waiting entry: finds the one with an equal input
+ALTER TABLE gandy.work_queue ADD COLUMN input_digest text;  -- of a waiting entry, with its manifest: finds an equal one
 
--- Promotion reads the first entry of a manifest here, and the repair pass each manifest once.
+-- Promotion reads the first entry of a manifest here, or the first that an operator triggered; the repair pass each manifest once.
 CREATE INDEX ix_work_queue_waiting ON gandy.work_queue (manifest_id, id) WHERE status = 'waiting';
-CREATE INDEX ix_work_queue_waiting_input ON gandy.work_queue (manifest_id, input_digest, id) WHERE status = 'waiting';
+CREATE INDEX ix_work_queue_waiting_trigger ON gandy.work_queue (manifest_id, id) WHERE status = 'waiting' AND origin = 'trigger';
+CREATE INDEX ix_work_queue_waiting_input ON gandy.work_queue (input_digest) WHERE status = 'waiting';
 
 -- A resolved letter is kept while its requeued entry is queued or waits.
 DROP INDEX gandy.ix_work_queue_dead_letter;

@@ -45,7 +45,7 @@ CREATE TABLE work_queue_with_waiting (
     unique_key          TEXT,
     retry_of            INTEGER,                  -- the attempt before this one
     parent_id           INTEGER,                  -- the run that this one repeats
-    input_digest        TEXT,                     -- of a waiting entry: finds the one with an equal input
+    input_digest        TEXT,                     -- of a waiting entry, with its manifest: finds an equal one
     CHECK (status <> 'skipped' OR reason IS NOT NULL)
 ) STRICT;
 
@@ -89,9 +89,10 @@ CREATE INDEX ix_work_queue_dead_letter ON work_queue (dead_letter_id)
 -- A claim finds the groups and trains that have ready work by loose scan.
 CREATE INDEX ix_work_queue_ready_train ON work_queue (owner, manifest_group_id, train_name, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
--- Promotion reads the first entry of a manifest here, and the repair pass each manifest once.
+-- Promotion reads the first entry of a manifest here, or the first that an operator triggered; the repair pass each manifest once.
 CREATE INDEX ix_work_queue_waiting ON work_queue (manifest_id, id) WHERE status = 'waiting';
-CREATE INDEX ix_work_queue_waiting_input ON work_queue (manifest_id, input_digest, id) WHERE status = 'waiting';
+CREATE INDEX ix_work_queue_waiting_trigger ON work_queue (manifest_id, id) WHERE status = 'waiting' AND origin = 'trigger';
+CREATE INDEX ix_work_queue_waiting_input ON work_queue (input_digest) WHERE status = 'waiting';
 
 -- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
 CREATE VIEW manifest_dispatch AS

@@ -16,13 +16,14 @@ FROM gandy.manifest m LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q
 WHERE m.id = ANY(%(ids)s::bigint[]);
 
 -- name: find_equal_waiting
--- The first entry that waits with this input; one that waits for a later instant does not stand for an activation of now.
-SELECT w.manifest_id, w.input_digest, w.id
+-- An entry that waits with this input; one that waits for a later instant does not stand for an activation of now.
+-- The digest begins with the manifest, so that no other index can serve: it would lead through all that waits for the manifest.
+SELECT a.manifest_id, a.digest AS input_digest, w.id
 FROM unnest(%(manifest_id)s::bigint[], %(digest)s::text[]) AS a(manifest_id, digest)
 CROSS JOIN LATERAL (
-    SELECT manifest_id, input_digest, id FROM gandy.work_queue
-    WHERE manifest_id = a.manifest_id AND input_digest = a.digest AND status = 'waiting' AND scheduled_at <= gandy.now()
-    ORDER BY id LIMIT 1) w;
+    SELECT id FROM gandy.work_queue
+    WHERE input_digest = a.manifest_id || ':' || a.digest AND status = 'waiting' AND scheduled_at <= gandy.now()
+    LIMIT 1) w;
 
 -- name: keep_activations
 -- In the order in which the run asked. Each has an instant of its own: two of one microsecond are two occurrences.
@@ -36,13 +37,13 @@ WITH child AS MATERIALIZED (
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, input_digest, manifest_id, manifest_group_id, priority, status, origin,
     due_at, scheduled_at, created_at)
-SELECT c.owner, c.name, a.input::json, c.property_type_name, a.digest, c.id, c.manifest_group_id, c.priority, 'waiting', 'dormant',
+SELECT c.owner, c.name, a.input::json, c.property_type_name, c.id || ':' || a.digest, c.id, c.manifest_group_id, c.priority, 'waiting', 'dormant',
        c.since + (row_number() OVER (PARTITION BY c.id ORDER BY a.place) - 1) * interval '1 microsecond', c.now, c.now
 FROM unnest(%(manifest_id)s::bigint[], %(input)s::text[], %(digest)s::text[])
      WITH ORDINALITY AS a(manifest_id, input, digest, place)
 JOIN child c ON c.id = a.manifest_id
 ORDER BY a.place
-RETURNING id, manifest_id, input_digest;
+RETURNING id, manifest_id, split_part(input_digest, ':', 2) AS input_digest;
 
 -- name: promote_waiting
 -- The first waiting entry of each manifest takes the free place in the queue, unless a guard holds: active, parked or about
@@ -56,12 +57,13 @@ WITH turn AS MATERIALIZED (
                AND NOT (m.is_retried AND m.failure_count >= greatest(1, m.max_retries))
                AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l
                                WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS is_open) guard
-    CROSS JOIN LATERAL (
-        SELECT id FROM gandy.work_queue
-        WHERE manifest_id = m.id AND status = 'waiting' AND (guard.is_open OR origin = 'trigger')
-        ORDER BY manifest_id, id LIMIT 1) w
+    -- apart, so that each is the first entry of an index: a filter that says both would be read for all that wait
+    CROSS JOIN LATERAL (SELECT CASE WHEN guard.is_open THEN (
+        SELECT id FROM gandy.work_queue WHERE manifest_id = m.id AND status = 'waiting' ORDER BY id LIMIT 1) ELSE (
+        SELECT id FROM gandy.work_queue WHERE manifest_id = m.id AND status = 'waiting' AND origin = 'trigger'
+        ORDER BY id LIMIT 1) END AS id) w
     WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
-      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued')
+      AND (SELECT q.id FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued') IS NULL
 )
 UPDATE gandy.work_queue q SET
     status = 'queued', gate = CASE WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END, input_digest = NULL,
@@ -77,7 +79,7 @@ WHERE e.id = ANY(%(ids)s::bigint[]) AND e.status = 'dispatched';
 
 -- name: step_back_entries
 -- Its id keeps its place in the order: older than what was asked for after it.
-UPDATE gandy.work_queue q SET status = 'waiting', gate = 'open', input_digest = s.digest
+UPDATE gandy.work_queue q SET status = 'waiting', gate = 'open', input_digest = q.manifest_id || ':' || s.digest
 FROM unnest(%(id)s::bigint[], %(digest)s::text[]) AS s(id, digest)
 WHERE q.id = s.id AND q.status = 'queued'
 RETURNING q.id;

@@ -14,23 +14,23 @@ FROM manifest m LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'q
 WHERE m.id IN (SELECT value FROM json_each(:ids));
 
 -- name: find_equal_waiting
--- The first entry that waits with this input; one that waits for a later instant does not stand for an activation of now.
-SELECT manifest_id, input_digest, id FROM work_queue
-WHERE manifest_id = :manifest_id AND input_digest = :digest AND status = 'waiting' AND scheduled_at <= gandy_now()
-ORDER BY id LIMIT 1;
+-- An entry that waits with this input; one that waits for a later instant does not stand for an activation of now.
+SELECT manifest_id, :digest AS input_digest, id FROM work_queue
+WHERE input_digest = :manifest_id || ':' || :digest AND status = 'waiting' AND scheduled_at <= gandy_now()
+LIMIT 1;
 
 -- name: keep_activations
 -- In the order in which the run asked. Each has an instant of its own: two of one microsecond are two occurrences.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, input_digest, manifest_id, manifest_group_id, priority, status, origin,
     due_at, scheduled_at, created_at)
-SELECT m.owner, m.name, :input, m.property_type_name, :digest, m.id, m.manifest_group_id, m.priority, 'waiting', 'dormant',
+SELECT m.owner, m.name, :input, m.property_type_name, m.id || ':' || :digest, m.id, m.manifest_group_id, m.priority, 'waiting', 'dormant',
        coalesce(gandy_later(gandy_seconds((
            SELECT max(q.due_at) FROM work_queue q
            WHERE q.manifest_id = m.id AND q.due_at >= gandy_now() AND q.due_at < gandy_later(1))) + 0.000001), gandy_now()),
        gandy_now(), gandy_now()
 FROM manifest m WHERE m.id = :manifest_id
-RETURNING id, manifest_id, input_digest;
+RETURNING id, manifest_id, :digest AS input_digest;
 
 -- name: promote_waiting
 -- The first waiting entry of each manifest takes the free place in the queue, unless a guard holds: active, parked or about
@@ -39,13 +39,13 @@ UPDATE work_queue SET
     status = 'queued', gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END, input_digest = NULL,
     (manifest_group_id, priority) = (SELECT m.manifest_group_id, m.priority FROM manifest m WHERE m.id = work_queue.manifest_id)
 WHERE id IN (
-    SELECT (SELECT w.id FROM work_queue w
-            WHERE w.manifest_id = m.id AND w.status = 'waiting'
-              AND (w.origin = 'trigger' OR m.is_enabled AND g.is_enabled AND m.orphaned_at IS NULL
-                   AND NOT (m.is_retried AND m.failure_count >= max(1, m.max_retries))
-                   AND NOT EXISTS (SELECT 1 FROM dead_letter l
-                                   WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention'))
-            ORDER BY w.id LIMIT 1)
+    SELECT CASE WHEN m.is_enabled AND g.is_enabled AND m.orphaned_at IS NULL
+                     AND NOT (m.is_retried AND m.failure_count >= max(1, m.max_retries))
+                     AND NOT EXISTS (SELECT 1 FROM dead_letter l
+                                     WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
+           THEN (SELECT min(w.id) FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting')
+           ELSE (SELECT min(w.id) FROM work_queue w
+                 WHERE w.manifest_id = m.id AND w.status = 'waiting' AND w.origin = 'trigger') END
     FROM json_each(:ids) e CROSS JOIN manifest m ON m.id = e.value CROSS JOIN manifest_group g ON g.id = m.manifest_group_id
     WHERE m.active_run_id IS NULL
       AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'))
@@ -59,7 +59,7 @@ WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.status = 'dispatched';
 
 -- name: step_back_entries
 -- Its id keeps its place in the order: older than what was asked for after it.
-UPDATE work_queue SET status = 'waiting', gate = 'open', input_digest = :digest WHERE id = :id AND status = 'queued'
+UPDATE work_queue SET status = 'waiting', gate = 'open', input_digest = manifest_id || ':' || :digest WHERE id = :id AND status = 'queued'
 RETURNING id;
 
 -- name: find_waiting_of_groups
