@@ -63,6 +63,9 @@ options = st.fixed_dictionaries(
         "keep_last": st.sampled_from([None, 2]),
     }
 )
+given_inputs = st.lists(
+    st.sampled_from([None, '{"n": 1}', '{"n":1}', '{"n": 2}', '{"n": true}']), max_size=4
+).map(tuple)
 endings = st.sampled_from(
     [
         (TrainState.COMPLETED, EndedBy.ITSELF),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
+from gandy.model.run import Activation, TrainState
 from gandy.model.schedule import DormantDependent
 from tests.model.draws import REMEMBERED
 from tests.model.ledger import Ledger
@@ -15,7 +16,7 @@ from tests.model.standing import standing_faults
 
 if TYPE_CHECKING:
     from gandy.model.declaration import ManifestDeclaration
-    from gandy.model.run import EndedBy, TrainState
+    from gandy.model.run import EndedBy
     from tests.model.site import Claim, Site
     from tests.model.snapshot import Row, Snapshot
 
@@ -43,6 +44,9 @@ class Keeping(RuleBasedStateMachine):
             if entry["scheduled_at"] <= seen.now and not _is_orphaned(seen, entry)
         ]
 
+    def _turns(self) -> list[Row]:
+        return [entry for entry in self.before.waiting.values() if not _is_orphaned(self.before, entry)]
+
     def _name(self, pick: int) -> str:
         return list(self.declared)[pick % len(self.declared)]
 
@@ -52,17 +56,34 @@ class Keeping(RuleBasedStateMachine):
         self._done(Step("claim"))
 
     def _finish(
-        self, claims: list[Claim], ending: tuple[TrainState, EndedBy], *, activates: bool = False
+        self,
+        claims: list[Claim],
+        ending: tuple[TrainState, EndedBy],
+        *,
+        inputs: tuple[str | None, ...] = (),
     ) -> None:
+        """End runs; those that complete activate each of their dormant dependents with these inputs."""
         ends = {claim.run.id: ending for claim in claims if self.ledger.holds(claim)}
-        sleepers = tuple(
-            (name, None)
-            for name, each in self.declared.items()
-            if isinstance(each.schedule, DormantDependent)
-        )
-        result = self.site.finish(claims, *ending, activations=sleepers if activates else ())
+        asked = {
+            claim.run.id: tuple(
+                Activation(name, text) for name in self._sleepers(claim.run.manifest) for text in inputs
+            )
+            for claim in claims
+        }
+        result = self.site.finish(claims, *ending, activations=asked)
         assert set(result.finished) == set(ends), "whose claim still owns the run ends it, and nobody else"
-        self._done(Step("finish", ends=ends))
+        assert not result.refused_activations, result.refused_activations
+        is_done = ending[0] is TrainState.COMPLETED
+        kept = [each for run_id, some in asked.items() if is_done and run_id in ends for each in some]
+        activated = tuple((each.external_id, each.input_json or "{}") for each in kept)
+        self._done(Step("finish", ends=ends, activated=activated))
+
+    def _sleepers(self, parent: str | None) -> list[str]:
+        return [
+            name
+            for name, each in self.declared.items()
+            if isinstance(each.schedule, DormantDependent) and each.schedule.parent == parent
+        ]
 
     def _done(self, step: Step) -> None:
         after = self.site.snapshot()

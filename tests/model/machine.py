@@ -20,7 +20,19 @@ from gandy.store.overriding import override_manifest
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
 from gandy.store.returning import put_back
 from gandy.store.triggers import trigger
-from tests.model.draws import GROUPS, NAMES, ROUNDS, WORKERS, endings, names, options, picks, spans, timed
+from tests.model.draws import (
+    GROUPS,
+    NAMES,
+    ROUNDS,
+    WORKERS,
+    endings,
+    given_inputs,
+    names,
+    options,
+    picks,
+    spans,
+    timed,
+)
 from tests.model.keeping import Keeping
 from tests.model.moving import Step
 from tests.model.site import SOMEBODY, TRAINS
@@ -109,7 +121,7 @@ class Life(Keeping):
 
     @rule(pick=picks)
     def cancel(self, pick: int) -> None:
-        ids = sorted({*self.before.queued, *self.before.live})
+        ids = sorted({*self.before.queued, *self.before.waiting, *self.before.live})
         if ids:
             job = ids[pick % len(ids)]
             self.site.do(cancel_jobs([job], SPANS, owners=OWNERS))
@@ -211,11 +223,25 @@ class Life(Keeping):
             self._taken(claims)
             self._finish(claims, ending)
 
-    @rule(pick=picks, ending=endings, activates=st.booleans())
+    @rule(pick=picks, ending=endings, inputs=given_inputs)
     @precondition(lambda self: self.claims)
-    def finish(self, pick: int, ending: tuple[TrainState, EndedBy], activates: bool) -> None:
+    def finish(self, pick: int, ending: tuple[TrainState, EndedBy], inputs: tuple[str | None, ...]) -> None:
         """End a run, or try to: the claim may be long lost."""
-        self._finish([self.claims[pick % len(self.claims)]], ending, activates=activates)
+        self._finish([self.claims[pick % len(self.claims)]], ending, inputs=inputs)
+
+    @rule(name=names, parent=names, inputs=given_inputs, ending=endings)
+    def activate(
+        self, name: str, parent: str, inputs: tuple[str | None, ...], ending: tuple[TrainState, EndedBy]
+    ) -> None:
+        """A run of a parent activates; a run of the dependent ends before all of it has had its turn."""
+        self.declare_dependent(name, parent, is_dormant=True, given={})
+        schedules = [each.schedule for each in self.declared.values()]
+        for sleeper in [each for each in schedules if isinstance(each, DormantDependent)][:1]:
+            self.trigger(list(self.declared).index(sleeper.parent), timedelta(0), None)
+            self.claim(len(self.workers) - 1, 10, is_pending=False, renews=True)
+            mine = [claim for claim in self.claims if claim.run.manifest == sleeper.parent]
+            self._finish(mine[:1], (TrainState.COMPLETED, EndedBy.ITSELF), inputs=inputs)
+            self.claim_and_finish(ending, 10)
 
     @rule(pick=picks)
     @precondition(lambda self: self.claims)
@@ -312,12 +338,13 @@ class Life(Keeping):
         self._taken(claims)
         self._finish(claims, (TrainState.COMPLETED, EndedBy.ITSELF))
         self.cycle(True, None)
-        return bool(claims or self._due())
+        return bool(claims or self._due() or self._turns())
 
     def _expect_rest(self) -> None:
         """Nothing that is due waits, nothing runs, and every success of a parent was followed."""
         seen = self.before
         assert not self._due(), f"what is due gets its turn: {self._due()}"
+        assert not self._turns(), f"what waits gets its turn: {self._turns()}"
         assert not seen.live, f"what runs comes to an end: {seen.live}"
         for manifest in seen.manifests.values():
             parent = seen.manifests.get(manifest["depends_on_manifest_id"])

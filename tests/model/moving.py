@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gandy.model.run import EndedBy, TrainState
 from tests.model.snapshot import LIVE
+from tests.model.turns import moving_turns, same_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +30,7 @@ class Step:
     cancelled: frozenset[int] = frozenset()
     trusts_leases: bool = False
     cap: int | None = None
+    activated: tuple[tuple[str, str], ...] = ()  #: external id and input, of runs that completed
 
 
 def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
@@ -39,6 +41,7 @@ def moving_faults(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str
     yield from _parked(before, after)
     yield from _caps(before, after, step)
     yield from _starts(before, after)
+    yield from moving_turns(before, after, step)
     for run in newly_ended(before, after):
         yield from _end(before, run, step)
         yield from _sequel(after, run)
@@ -84,7 +87,7 @@ def _may_go(before: Snapshot, run: Row, now: datetime) -> bool:
 def _entries(before: Snapshot, after: Snapshot, step: Step) -> Iterator[str]:
     for entry_id, entry in before.entries.items():
         now = after.entries.get(entry_id)
-        if now is None and (entry["status"] == "queued" or step.kind != "cleanup"):
+        if now is None and (entry["status"] in {"queued", "waiting"} or step.kind != "cleanup"):
             yield f"entry {entry_id} was {entry['status']} and is gone"
         if now is None or now["status"] == entry["status"]:
             continue
@@ -201,7 +204,11 @@ def _sequel(after: Snapshot, run: Row) -> Iterator[str]:
     else:
         is_retried = bool(manifest["is_retried"])
         is_spent = manifest["failure_count"] >= max(1, manifest["max_retries"])
-        is_followed = bool(after.waiting_of(manifest["id"])) or is_spent or _comes_again(manifest)
+        is_followed = (
+            is_spent
+            or _comes_again(manifest)
+            or any(entry is None or same_input(each, entry) for each in after.waiting_of(manifest["id"]))
+        )
     is_parked = any(letter["metadata_id"] == run["id"] for letter in after.letters.values())
     if is_retried and not (is_followed or is_parked):
         yield f"run {run['id']} failed, and neither another attempt nor a letter follows"

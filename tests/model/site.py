@@ -25,12 +25,12 @@ from tests.support.history import Past
 from tests.support.world import OWNER, PUNCTUAL, SPANS, open_world
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from gandy.admin.job_dispatcher.cycle import CycleResult as Dispatched
     from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
-    from gandy.model.run import ClaimedRun, EndedBy
+    from gandy.model.run import Activation, ClaimedRun, EndedBy
     from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation
     from tests.model.snapshot import Snapshot
@@ -147,12 +147,14 @@ class Site:
         state: TrainState,
         ended_by: EndedBy,
         *,
-        activations: tuple[tuple[str, str | None], ...] = (),
+        activations: Mapping[int, tuple[Activation, ...]] | None = None,
         was_alone: bool = False,
     ) -> FinishResult:
         """Say how runs ended."""
         ends = [
-            _end(claim, state, ended_by)._replace(activations=activations, was_alone=was_alone)
+            _end(claim, state, ended_by)._replace(
+                activations=(activations or {}).get(claim.run.id, ()), was_alone=was_alone
+            )
             for claim in claims
         ]
         return self.do(finish_runs(ends, RULES))

@@ -24,7 +24,8 @@ _QUERIES: Mapping[str, str] = {
     "groups": "SELECT id, name, max_active_jobs, is_enabled FROM manifest_group WHERE owner = '{owner}'",
     "manifests": "SELECT * FROM manifest WHERE owner = '{owner}'",
     "entries": "SELECT id, manifest_id, manifest_group_id, status, gate, reason, origin, due_at, due_until, "
-    "occurrences, attempt, scheduled_at, retry_of, unique_key, dead_letter_id, is_retried, error "
+    "occurrences, attempt, scheduled_at, retry_of, unique_key, dead_letter_id, is_retried, error, "
+    "CAST(input AS text) AS input "
     "FROM work_queue WHERE owner = '{owner}'",
     # what has no origin is a cycle of Gandy's own
     "runs": "SELECT id, train_state, manifest_id, manifest_group_id, due_at, attempt, created_at, "
@@ -58,6 +59,11 @@ class Snapshot:
     def queued(self) -> dict[int, Row]:
         """Entries that wait."""
         return {entry_id: entry for entry_id, entry in self.entries.items() if entry["status"] == "queued"}
+
+    @property
+    def waiting(self) -> dict[int, Row]:
+        """Entries whose turn has not come."""
+        return {entry_id: entry for entry_id, entry in self.entries.items() if entry["status"] == "waiting"}
 
     def waiting_of(self, manifest_id: int) -> list[Row]:
         """The entries of a manifest that wait: never more than one."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tests.model.turns import standing_turns
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,6 +20,7 @@ def standing_faults(seen: Snapshot) -> Iterator[str]:
     yield from _gates(seen)
     yield from _keys(seen)
     yield from _claims(seen)
+    yield from standing_turns(seen)
 
 
 def _occurrences(seen: Snapshot) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.errors import RequeueInputConflictError, RunNotFoundError, RunNotOverError
+from gandy.errors import RunNotFoundError, RunNotOverError
 from gandy.model.operator import Operator
 from gandy.model.owners import OneOwner
 from gandy.model.run import TrainState
@@ -144,15 +144,19 @@ async def test_an_entry_that_already_waits_serves_and_is_linked(world: World) ->
     assert letter(world, parked)["retry_metadata_id"] == run.id == waiting.id
 
 
-async def test_an_edited_input_is_not_lost_to_an_entry_that_waits_with_another(world: World) -> None:
+async def test_a_queued_entry_steps_back_for_a_letter_with_another_input(world: World) -> None:
     parked = await park_manifest(world)
-    waiting = await world.database.run(trigger("report", owner=OWNER))
+    queued = await world.database.run(trigger("report", owner=OWNER))
 
-    with pytest.raises(RequeueInputConflictError) as caught:
-        await world.database.run(requeue_letters([parked], ADA, input_json='{"month":2}', owners=OWNERS))
+    edited = requeue_letters([parked], ADA, input_json='{"month":2}', owners=OWNERS)
+    (done,) = (await world.database.run(edited)).requeued
 
-    assert caught.value.entry_id == waiting.id
-    assert letter(world, parked)["status"] == "awaiting_intervention"
+    assert (done.was_waiting, entry(world, queued.id)["status"]) == (False, "waiting")
+    (run,) = await world.claim()
+    assert (run.id, run.input_json) == (done.entry_id, '{"month":2}')
+    await world.finish(run)
+    (run,) = await world.claim()
+    assert run.id == queued.id, "what stepped back has its turn"
 
 
 async def test_the_letter_of_a_manifest_that_is_switched_off_waits_until_it_is_on(world: World) -> None:

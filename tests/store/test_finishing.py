@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.model.run import EndedBy, TrainState
+from gandy.model.run import Activation, EndedBy, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Once
 from gandy.store.dispatching import claim_pending, dispatch
 from gandy.store.finishing import finish_runs
@@ -341,7 +341,7 @@ async def test_a_dormant_dependent_is_queued_with_the_input_its_parent_gave(worl
     add_entry(world, origin="schedule")
     (run,) = await world.claim()
 
-    activations = (("child", '{"month":2}'), ("nobody", None))
+    activations = (Activation("child", '{"month":2}'),)
     await world.database.run(finish_runs([ended(run, activations=activations)], RULES))
 
     (activated,) = await world.claim()
@@ -353,7 +353,7 @@ async def test_a_failed_run_activates_nothing(world: World) -> None:
     add_entry(world, origin="schedule")
     (run,) = await world.claim()
 
-    await world.database.run(finish_runs([failed(run, activations=(("child", None),))], RULES))
+    await world.database.run(finish_runs([failed(run, activations=(Activation("child"),))], RULES))
 
     assert world.entries("child") == []
 

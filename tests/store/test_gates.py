@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.model.run import Activation
 from gandy.model.schedule import DormantDependent
 from gandy.store.dispatching import dispatch
 from gandy.store.finishing import finish_runs
@@ -257,7 +258,7 @@ async def test_an_activation_and_the_end_of_the_dependents_run_at_once_leave_it_
     world: World, is_parent_first: bool
 ) -> None:
     parent, child = await _family_active(world)
-    ends = [ended(parent, activations=(("child", None),)), ended(child)]
+    ends = [ended(parent, activations=(Activation("child"),)), ended(child)]
     first, second = ends if is_parent_first else reversed(ends)
     if world.database.dialect == "sqlite":
         await world.database.run(finish_runs([first], RULES))

@@ -124,9 +124,10 @@ def add_entry(
     """Queue a manifest's entry past Gandy, due now."""
     now = world.clock.now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     world.rows(
-        """INSERT INTO work_queue (owner, train_name, manifest_id, manifest_group_id, origin, gate,
+        """INSERT INTO work_queue (owner, train_name, input, manifest_id, manifest_group_id, origin, gate,
                                    due_at, scheduled_at, created_at)
-           SELECT owner, name, id, manifest_group_id, ?, ?, ?, ?, ? FROM manifest WHERE external_id = ?""",
+           SELECT owner, name, properties, id, manifest_group_id, ?, ?, ?, ?, ?
+           FROM manifest WHERE external_id = ?""",
         *(origin, gate, now, now, now, external_id),
     )
     found: int = world.rows("SELECT max(id) AS id FROM work_queue")[0]["id"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.model.declaration import BatchDeclaration, GroupDeclaration
-    from gandy.model.run import ClaimedRun
+    from gandy.model.run import Activation, ClaimedRun
     from gandy.store.drivers.database import Database
     from gandy.store.finishing import FinishResult
     from gandy.store.seeding import SeedResult
@@ -119,7 +119,7 @@ class World:
         *runs: ClaimedRun,
         state: TrainState = TrainState.COMPLETED,
         ended_by: EndedBy = EndedBy.ITSELF,
-        activations: tuple[tuple[str, str | None], ...] = (),
+        activations: tuple[Activation, ...] = (),
     ) -> FinishResult:
         failure = Failure("work", "ValueError", "no") if state is TrainState.FAILED else None
         ends = [

@@ -9,6 +9,7 @@ from gandy.app.manifests import ScheduleOptions, declare, refuse_bad_id
 from gandy.app.scheduled import Scheduled
 from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError
 from gandy.model.declaration import Declarations
+from gandy.model.schedule import DormantDependent
 from gandy.settings.bounds import problems_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Declared:
         self._manifests[external_id] = declare(
             external_id, definition, schedule, input=input, options=options
         )
+        if isinstance(schedule, DormantDependent):
+            self._registry.dormant[external_id] = definition
         return Scheduled(self, external_id)
 
     def schedule_batch(

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
 from gandy.admin.job_runner.reports import RunReports
-from gandy.admin.job_runner.runner import STORED, JobRunner, RunnerParts, Unattended, as_recorded
+from gandy.admin.job_runner.runner import (
+    STORED,
+    JobRunner,
+    RunnerParts,
+    Unattended,
+    as_recorded,
+    input_problems,
+)
 from gandy.app.local_lease import LocalLease
 from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
@@ -242,6 +249,7 @@ def _finish_rules(app: OpenApp) -> FinishRules:
         retention=spans_of(kept, app.settings.cleanup),
         max_awaiting_letters_per_train=kept.max_awaiting_letters_per_train,
         retry=app.settings.retry,
+        problem_of_input=input_problems(app.registry),
     )
 
 

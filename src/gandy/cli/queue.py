@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
@@ -16,11 +16,12 @@ from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
-from gandy.store.entries import EntryFilter, EntryStatus, Gate
+from gandy.store.entries import EntryFilter, EntryStatus, Gate, WantedStatus
 
 if TYPE_CHECKING:
     from gandy.desk.queue import QueuedJob
 
+_STATUSES: Final[tuple[WantedStatus, ...]] = (*get_args(EntryStatus), "undispatched")
 _COLUMNS = (
     "id",
     "train",
@@ -43,10 +44,10 @@ def queue() -> None:
 @queue.command("list", epilog=example("gandy queue list --status skipped --train CloseMonth"))
 @click.option(
     "--status",
-    type=click.Choice([*get_args(EntryStatus), "all"]),
-    default="queued",
+    type=click.Choice([*_STATUSES, "all"]),
+    default="undispatched",
     show_default=True,
-    help="Only entries in this state.",
+    help="Only entries in this state; undispatched: queued, or waiting for their turn.",
 )
 @click.option(
     "--gate",
@@ -64,7 +65,7 @@ def queue() -> None:
 def list_queue(
     call: Call,
     *,
-    status: EntryStatus | str,
+    status: str,
     gate: Gate | None,
     train: str | None,
     group: str | None,
@@ -73,7 +74,7 @@ def list_queue(
     as_json: bool,
 ) -> None:
     """List entries, the newest first."""
-    wanted_status = next((word for word in get_args(EntryStatus) if word == status), None)
+    wanted_status = next((word for word in _STATUSES if word == status), None)
     found = with_session(
         call,
         lambda session: _desk(session).list(

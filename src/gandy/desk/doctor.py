@@ -49,6 +49,7 @@ CHECKS: Final = (
     "indexes",
     "retention",
     "trains",
+    "turns",
     "dead letters",
     "references",
     "file",
@@ -127,6 +128,7 @@ class Doctor:
             *findings.of_overdue(*(await read(checkup.count_overdue_runs(_GRACE)))),
             *findings.of_history(await read(read_history()), days_ahead(spans)),
             *findings.of_queue(await read(checkup.count_held_trains(owners))),
+            *findings.of_turns(await read(checkup.find_stalled_turns(owners))),
             *findings.of_letters(
                 await read(checkup.count_letters_by_train(owners)),
                 await read(checkup.list_lost_letters(owners, window=_LATELY)),

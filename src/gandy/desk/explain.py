@@ -10,6 +10,7 @@ from gandy.desk.manifests import describe_schedule, describe_state
 from gandy.rules.guards import guard_of
 from gandy.rules.impossible import is_impossible
 from gandy.store.views import picture_of
+from gandy.store.waiting import MOST_WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +101,8 @@ def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
     yield from _clock_reasons(picture)
     if row.waiting_id is not None:
         yield f"entry {row.waiting_id} ({row.waiting_origin}) {_waits_for(row)}", None
+    if row.turns:
+        yield _turns(row), "gandy queue list --status waiting"
     yield from _parent_reasons(row)
     if row.completed_at is not None:
         yield f"it ran once and was finished at {row.completed_at:%Y-%m-%d %H:%M}Z", None
@@ -160,6 +163,13 @@ def _waits_for(row: Row) -> str:
 
 def _told(instant: datetime | None) -> str:
     return "none" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S}Z"
+
+
+def _turns(row: Row) -> str:
+    if row.turns == 1:
+        return f"entry {row.next_turn_id} waits for its turn"
+    number = f"more than {MOST_WAITING}" if row.turns > MOST_WAITING else row.turns
+    return f"{number} entries wait for their turn, entry {row.next_turn_id} first"
 
 
 def _line(verdict: Row) -> VerdictLine:

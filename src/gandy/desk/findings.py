@@ -214,6 +214,28 @@ def of_queue(held: Rows) -> Iterator[Finding]:
         )
 
 
+_CANCEL: Final = "or cancel them: gandy queue list --status waiting"
+_STALLED: Final = {
+    "gone": ("their manifest is gone", "run a manifest-manager, which cancels them"),
+    "nothing": ("nothing holds them back", "run a manifest-manager, which queues them"),
+    "orphaned": ("it is no longer declared", f"declare it again, {_CANCEL}"),
+    "disabled": ("it is disabled", f"enable it or its group, {_CANCEL}"),
+}
+
+
+def of_turns(stalled: Rows) -> Iterator[Finding]:
+    """Judge waiting entries whose turn does not come by itself."""
+    for row in stalled:
+        why, to_do = _STALLED[row.held_by]
+        name = row.manifest or f"manifest {row.manifest_id}"
+        yield Finding(
+            level="problem" if row.held_by in {"gone", "nothing"} else "warning",
+            check="turns",
+            what=f"{_amount(row.entries, 'waiting entry', 'waiting entries')} of {name} ({row.owner}): {why}",
+            to_do=to_do,
+        )
+
+
 def of_letters(awaiting: Rows, lost: Rows) -> Iterator[Finding]:
     """Judge what waits for a person, and what no longer can."""
     for row in awaiting:

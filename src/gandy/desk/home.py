@@ -74,6 +74,7 @@ class Overview:
     later: Count
     held: Count
     unknown: Count
+    turns: Count  #: entries that wait until the one before them has ended
     awaiting_letters: Count
     workers: int
     slots: int
@@ -89,7 +90,7 @@ class Glance:
 
     running: Count
     ready: Count
-    waiting: Count  #: for their time, their manifest or a worker
+    waiting: Count  #: for their time, their manifest, a worker or their turn
     awaiting_letters: Count
 
 
@@ -137,6 +138,7 @@ class Home:
             later=waiting["time"],
             held=waiting["manifest"],
             unknown=waiting["train"],
+            turns=waiting["turn"],
             awaiting_letters=letters,
             workers=len(at_work),
             slots=sum(row.slots for row in at_work),

@@ -85,6 +85,7 @@ class ManifestDetail:
     active_run_id: int | None
     last_run_id: int | None
     waiting_entry_id: int | None
+    waiting_entries: int  #: behind that one, each until its turn comes; counted up to 10,001
     dead_letter_id: int | None
     parent: str | None
     dependents: tuple[str, ...]
@@ -252,6 +253,7 @@ def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
         active_run_id=row.active_run_id,
         last_run_id=row.last_run_id,
         waiting_entry_id=row.waiting_id,
+        waiting_entries=row.turns,
         dead_letter_id=row.letter_id,
         parent=row.parent,
         dependents=picture.dependents,

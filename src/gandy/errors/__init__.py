@@ -43,7 +43,7 @@ from gandy.errors.database import (
     SchemaBehindError,
     SetRefusedError,
 )
-from gandy.errors.dead_letters import DeadLetterNotFoundError, RequeueInputConflictError
+from gandy.errors.dead_letters import DeadLetterNotFoundError
 from gandy.errors.jobs import (
     CycleStoppedError,
     EnqueueError,
@@ -105,6 +105,7 @@ from gandy.errors.settings import (
     ValueBoundsError,
 )
 from gandy.errors.train import (
+    ActivationError,
     DuplicateTrainError,
     JunctionSignatureError,
     MissingCargoError,
@@ -141,6 +142,7 @@ from gandy.errors.web import (
 )
 
 __all__ = [
+    "ActivationError",
     "AppLoadError",
     "AppNotGivenError",
     "AppNotOpenError",
@@ -219,7 +221,6 @@ __all__ = [
     "ProvideError",
     "ReadOnlyTokenError",
     "RemoteJunctionError",
-    "RequeueInputConflictError",
     "ResolutionNoteMissingError",
     "RouteError",
     "RowBusyError",

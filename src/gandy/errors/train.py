@@ -122,6 +122,14 @@ class PayloadTooLargeError(PayloadError):
         super().__init__(train=train, part=part, problems=(problem,))
 
 
+class ActivationError(GandyError):
+    """A run activates something that cannot be kept."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
 class MissingProvidedError(GandyError):
     """Trains ask for values that nobody provided."""
 

@@ -71,6 +71,14 @@ class Failure:
     stack_trace: str | None = None
 
 
+class Activation(NamedTuple):
+    """A dormant dependent that a run activates; `input_json` None keeps the declared input."""
+
+    external_id: str
+    input_json: str | None = None
+    checked_by: str | None = None  #: the train by whose type the input was checked where the run asked
+
+
 class RunEnd(NamedTuple):
     """How a run ended, guarded by the claim that owned it, with what its job allows next.
 
@@ -100,7 +108,7 @@ class RunEnd(NamedTuple):
     progress_done: int | None = None
     progress_total: int | None = None
     gives_up: bool = False  #: it failed in a way that its train does not try again
-    activations: tuple[tuple[str, str | None], ...] = ()  #: dormant dependents to queue, with their input
+    activations: tuple[Activation, ...] = ()  #: in the order in which the run asked
 
     @property
     def is_counted(self) -> bool:

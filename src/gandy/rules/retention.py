@@ -61,8 +61,22 @@ def is_orphan_removable(
     has_unfinished_run: bool,
     keep_for: timedelta = KEEP_ORPHANED_FOR,
 ) -> bool:
-    """Tell whether a manifest that nobody declares any more may go; never under an unfinished run."""
+    """Tell whether a manifest that is no longer declared may go; never under an unfinished run."""
     return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > keep_for
+
+
+def is_spent_once_forgettable(
+    completed_at: datetime | None,
+    orphaned_at: datetime,
+    now: datetime,
+    *,
+    keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
+) -> bool:
+    """Tell whether a one-off job whose instant is used up may go: a rollback must not run it again.
+
+    One that never completed (cancelled, or failed for the last time) is remembered from when it was orphaned.
+    """
+    return now - (orphaned_at if completed_at is None else completed_at) > keep_for
 
 
 def days_ahead(spans: Iterable[timedelta]) -> int:

@@ -12,6 +12,7 @@ from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.statements import statement
 from gandy.store.triggers import lock_manifest
+from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,10 +60,12 @@ def cancel_jobs(ids: Sequence[int], retention: RetentionSpans, *, owners: Owners
     if manifests:
         yield statement("lock_manifests", ids=manifests)
     entries = {row.id: row for row in (yield statement("lock_entries", ids=wanted, owner=owner))}
-    dropped = yield from _drop([row.id for row in entries.values() if row.status == "queued"], owners)
+    to_come = [row.id for row in entries.values() if row.status in {"queued", "waiting"}]
+    dropped = yield from _drop(to_come, owners)
     rest = [job_id for job_id in wanted if job_id not in dropped]
     live = (yield statement("lock_live_runs", ids=rest, owner=owner)) if rest else []
     stopped, asked = yield from _stop(live, retention, owners)
+    yield from promote_and_announce(manifests)
     yield from _wake_managers(manifests, owners)
     gone = [job_id for job_id in rest if job_id not in {*stopped, *asked}]
     over = {*entries, *(yield from _kept([job_id for job_id in gone if job_id not in entries], owners))}
@@ -76,11 +79,11 @@ def cancel_jobs(ids: Sequence[int], retention: RetentionSpans, *, owners: Owners
 
 
 def find_manifest_jobs(external_id: str, *, owner: str) -> Operation[list[int]]:
-    """Hold a manifest and name its run and its waiting entry: no third can come meanwhile."""
+    """Hold a manifest and name its run and its queued entry; what waits behind them is left alone."""
     manifest = yield from lock_manifest(external_id, owner=owner)
-    waiting = yield statement("find_waiting", manifest_id=manifest.id, owner=owner)
+    queued = yield statement("find_waiting", manifest_id=manifest.id, owner=owner)
     running = [] if manifest.active_run_id is None else [manifest.active_run_id]
-    return [*running, *(row.id for row in waiting)]
+    return [*running, *(row.id for row in queued)]
 
 
 def begin_group_walk(owner: str, name: str) -> Operation[GroupWalk]:

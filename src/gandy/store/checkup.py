@@ -76,6 +76,11 @@ def count_held_trains(owners: Owners) -> Operation[Rows]:
     return (yield statement("count_held_trains", owner=owners.bound, limit=COUNTED))
 
 
+def find_stalled_turns(owners: Owners) -> Operation[Rows]:
+    """Find the manifests whose waiting entries would wait without end."""
+    return (yield statement("find_stalled_turns", owner=owners.bound, counted=COUNTED, limit=_NAMED))
+
+
 def find_unheld_runs(owners: Owners) -> Operation[Rows]:
     """Find the runs in progress that no living process holds."""
     return (yield statement("find_unheld_runs", owner=owners.bound, limit=COUNTED))

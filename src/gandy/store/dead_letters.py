@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from gandy.errors import RequeueInputConflictError
 from gandy.store.audit import Deed, record_deed
 from gandy.store.letter_settling import settle_letters
 from gandy.store.statements import batch, statement
+from gandy.store.waiting import input_digest, promote_and_announce, step_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -108,9 +107,8 @@ def requeue_letters(
 ) -> Operation[RequeueResult]:
     """Run the jobs once more, with a clean record and their own input or another."""
     known = yield from _hold(ids, owners)
-    if input_json is not None:
-        yield from _refuse_other_input(ids, input_json, owners)
     won = yield from _resolve(ids, operator, _Resolution("retried", None, owners))
+    yield from _make_way([row.id for row in won], input_json, owners)
     rows = [{"id": row.id, "input": input_json} for row in won]
     made = yield batch("queue_letters", rows, owner=owners.bound)
     queued = {row.letter_id: _requeued(row, was_waiting=False) for row in made}
@@ -131,9 +129,10 @@ def requeue_letters(
 def acknowledge_letters(
     ids: Sequence[int], operator: Operator, note: str, *, owners: Owners
 ) -> Operation[AcknowledgeResult]:
-    """Close letters without another run; the next occurrences of their manifests come as usual."""
+    """Close letters without another run; what waited behind them and the next occurrences come as usual."""
     known = yield from _hold(ids, owners)
     won = yield from _resolve(ids, operator, _Resolution("acknowledged", note, owners))
+    yield from promote_and_announce([row.manifest_id for row in won if row.manifest_id is not None])
     yield from _keep_trail(operator, won, action="acknowledge dead letter", detail=lambda _: {"note": note})
     return AcknowledgeResult(tuple(row.id for row in won), *_left(ids, known, won))
 
@@ -155,11 +154,17 @@ def _hold(ids: Sequence[int], owners: Owners) -> Operation[set[int]]:
     return {row.id for row in letters}
 
 
-def _refuse_other_input(ids: Sequence[int], input_json: str, owners: Owners) -> Operation[None]:
-    """An edited input would be lost where an entry with another one already waits."""
-    for row in (yield statement("find_waiting_for_letters", ids=list(ids), owner=owners.bound)):
-        if json.loads("null" if row.input is None else row.input) != json.loads(input_json):
-            raise RequeueInputConflictError(row.letter_id, row.manifest, entry_id=row.id)
+def _make_way(ids: Sequence[int], input_json: str | None, owners: Owners) -> Operation[None]:
+    """Step queued entries back whose input differs from what the letters are to run with."""
+    if not ids:
+        return
+    found = yield statement("find_queued_for_letters", ids=list(ids), owner=owners.bound)
+    others = [
+        (row.id, row.input)
+        for row in found
+        if input_digest(row.input) != input_digest(row.letter_input if input_json is None else input_json)
+    ]
+    yield from step_back(others)
 
 
 def _resolve(ids: Sequence[int], operator: Operator, wanted: _Resolution) -> Operation[Rows]:

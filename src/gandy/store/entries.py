@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gandy.store.searching import Search
     from gandy.store.statements import Operation
 
-EntryStatus: TypeAlias = Literal["queued", "dispatched", "cancelled", "skipped"]
+EntryStatus: TypeAlias = Literal["queued", "waiting", "dispatched", "cancelled", "skipped"]
+WantedStatus: TypeAlias = EntryStatus | Literal["undispatched"]
+"""A status, or what is still to be done: queued and waiting."""
 Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
 
 
@@ -25,7 +27,7 @@ Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
 class EntryFilter:
     """Which entries to list; None does not filter."""
 
-    status: EntryStatus | None = None
+    status: WantedStatus | None = None
     gate: Gate | None = None
     train: str | None = None
     group: str | None = None
@@ -58,9 +60,14 @@ def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
 
 def _gather(wanted: EntryFilter) -> str | None:
     """Name the statement that finds what is wanted together, unless it is among what became runs."""
-    if wanted.status == "queued" or (wanted.gate is not None and wanted.status is None):
-        return "gather_queued_entries"
-    return "gather_settled_entries" if wanted.status in {"cancelled", "skipped"} else None
+    match wanted.status:
+        case "queued" | "waiting" | "undispatched":
+            return "gather_queued_entries"
+        case "cancelled" | "skipped":
+            return "gather_settled_entries"
+        case _:
+            is_queued = wanted.status is None and wanted.gate is not None
+            return "gather_queued_entries" if is_queued else None
 
 
 def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -> Operation[Rerun]:

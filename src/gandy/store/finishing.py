@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
@@ -11,16 +11,20 @@ from gandy.model.run import EndedBy, TrainState
 from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
 from gandy.rules.retry import USUAL
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
+from gandy.store.activating import find_children, judge, keep_activations, refused_end
 from gandy.store.failing import read_policies
 from gandy.store.statements import batch, batch_of, statement
+from gandy.store.waiting import announce_promoted, make_way, promote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import timedelta
 
+    from gandy.errors import ActivationError
     from gandy.model.run import RetentionSpans, RunEnd
     from gandy.settings import RetrySettings
-    from gandy.store.statements import Operation, Row
+    from gandy.store.activating import Activations, InputProblem
+    from gandy.store.statements import Operation, Row, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class FinishRules:
     is_capped: bool = False  #: a cap over all groups holds: each end makes room under it
     tells_room: bool = True  #: whichever server can use a place under a cap is told that it is free
     retry: RetrySettings = USUAL
+    #: what is wrong with an input of a train, by its type; None: inputs of activations are not checked here
+    problem_of_input: InputProblem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,8 @@ class FinishResult:
     exhausted_manifests: tuple[int, ...]
     overruled: frozenset[int] = frozenset()  #: runs that an operator had cancelled, however they ended
     makes_room: bool = False  #: under a cap, which is to be filled at once
+    #: runs that failed because what they activate cannot be kept
+    refused_activations: Mapping[int, ActivationError] = field(default_factory=dict)
 
 
 _ID = attrgetter("id")
@@ -53,7 +61,11 @@ _ID = attrgetter("id")
 
 def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishResult]:
     """Record the ends that their claims still own; each is terminal from here on, whoever comes late."""
-    manifests = yield from _lock_manifests(ends)
+    children = yield from find_children(ends)
+    manifests = yield from _lock_manifests(ends, children)
+    activations = yield from judge(ends, children, problem_of=rules.problem_of_input)
+    if activations.refused:
+        ends = [_judged(end, activations) for end in ends]
     by_id = sorted(ends, key=_ID)  # two that end the same runs take them in the same order
     rows = yield batch_of(
         "end_runs", _ENDED_FIELDS, [_ended(end, manifests, rules.retention) for end in by_id]
@@ -62,13 +74,14 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     overruled = frozenset(row.id for row in rows if row.is_overruled)
     settled = [overruled_end(end) if end.id in overruled else end for end in ends if end.id in finished]
     retries, parks = yield from _decide(settled, rules.retry)
-    yield from _record_on_manifests(settled, parks)
+    waiting = yield from _record_on_manifests(settled, parks)
     retried = yield from _queue_retries(retries, manifests)
     parked = yield from _park(parks, rules)
     yield from _settle_keys(settled, retried)
-    yield from _activate(settled)
+    waiting |= yield from keep_activations(activations, finished)
+    promoted = yield from promote(waiting)
     makes_room = bool(rows) and (rules.is_capped or any(row.is_freed for row in rows))
-    yield from _wake(rules, settled, retries, tells_room=makes_room and rules.tells_room)
+    yield from _wake(rules, retries, promoted, tells_room=makes_room and rules.tells_room)
     return FinishResult(
         finished=finished,
         refused=tuple(end.id for end in ends if end.id not in finished),
@@ -77,7 +90,15 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
         overruled=overruled,
         makes_room=makes_room,
+        refused_activations={
+            run_id: error for run_id, error in activations.refused.items() if run_id in finished
+        },
     )
+
+
+def _judged(end: RunEnd, activations: Activations) -> RunEnd:
+    error = activations.refused.get(end.id)
+    return end if error is None else refused_end(end, error)
 
 
 def announce_work(owner: str) -> Operation[None]:
@@ -90,10 +111,9 @@ def overruled_end(end: RunEnd) -> RunEnd:
     return end._replace(state=TrainState.CANCELLED, ended_by=EndedBy.OPERATOR)
 
 
-def _lock_manifests(ends: Sequence[RunEnd]) -> Operation[dict[int, Row]]:
+def _lock_manifests(ends: Sequence[RunEnd], children: Sequence[int]) -> Operation[dict[int, Row]]:
     """Lock the manifests of the runs, and those that the runs activate, all in one order."""
-    found = yield batch("find_dormant", _activations(ends))
-    ids = {end.manifest_id for end in ends if end.manifest_id is not None}.union(row.id for row in found)
+    ids = {end.manifest_id for end in ends if end.manifest_id is not None}.union(children)
     rows = (yield statement("lock_manifests", ids=sorted(ids))) if ids else []
     return {row.id: row for row in rows}
 
@@ -198,7 +218,10 @@ def _decide(
     return retries, parks
 
 
-def _record_on_manifests(settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]) -> Operation[None]:
+def _record_on_manifests(
+    settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]
+) -> Operation[set[int]]:
+    """Record ends on their manifests; return those for which entries wait."""
     exhausted = {end.id for end, _ in parks}
     rows = [
         {
@@ -212,19 +235,36 @@ def _record_on_manifests(settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd
         if end.manifest_id is not None
     ]
     if not rows:
-        return
+        return set()
     recorded = yield batch("record_manifest_ends", rows)
     released = yield statement("release_entries", manifest_ids=[row["manifest_id"] for row in rows])
     for owner in {row.owner for row in released if row.is_ready}:
         yield statement("notify", payload=f"work:{owner}")
     for owner in {row.owner for row in recorded if row.is_due}:
         yield statement("notify", payload=f"manager:{owner}")
+    return {row.id for row in recorded if row.has_waiting}
 
 
 def _queue_retries(
     retries: Sequence[tuple[RunEnd, Retry]], manifests: Mapping[int, Row]
 ) -> Operation[dict[int, int]]:
-    """Write the next attempts; the result pairs a failed run with the entry that follows it."""
+    """Write the next attempts; the result pairs a failed run with the entry that follows it.
+
+    A queued entry of the manifest serves if its input is equal; else it steps back for the retry.
+    """
+    retried = yield from _write_retries(retries, manifests)
+    met = [each for each in retries if each[0].id not in retried]
+    beside = [end.id for end, _ in met if end.manifest_id is not None]
+    if beside:
+        placed = yield from make_way(beside)
+        retried |= yield from _write_retries([each for each in met if each[0].id in placed], manifests)
+    yield from _carry_losses([each for each in met if each[0].id not in retried])
+    return retried
+
+
+def _write_retries(
+    retries: Sequence[tuple[RunEnd, Retry]], manifests: Mapping[int, Row]
+) -> Operation[dict[int, int]]:
     rows = yield batch(
         "queue_retries",
         [
@@ -239,9 +279,7 @@ def _queue_retries(
             for end, retry in retries
         ],
     )
-    retried = {row.retry_of: row.id for row in rows}
-    yield from _carry_losses([each for each in retries if each[0].id not in retried])
-    return retried
+    return {row.retry_of: row.id for row in rows}
 
 
 def _carry_losses(served: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
@@ -322,29 +360,13 @@ def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Opera
         yield statement("release_keys", holder_ids=over)
 
 
-def _activate(settled: Iterable[RunEnd]) -> Operation[None]:
-    yield batch("queue_dormant", _activations(settled))
-
-
-def _activations(ends: Iterable[RunEnd]) -> list[dict[str, object]]:
-    return [
-        {"parent_id": end.manifest_id, "external_id": external_id, "input": input_json}
-        for end in ends
-        if end.state is TrainState.COMPLETED and end.manifest_id is not None
-        for external_id, input_json in end.activations
-    ]
-
-
 def _wake(
-    rules: FinishRules,
-    settled: Sequence[RunEnd],
-    retries: Sequence[tuple[RunEnd, Retry]],
-    *,
-    tells_room: bool,
+    rules: FinishRules, retries: Sequence[tuple[RunEnd, Retry]], promoted: Rows, *, tells_room: bool
 ) -> Operation[None]:
     """Say once that there is something to claim, or when there will be."""
-    is_ready = any(not retry.delay for _, retry in retries) or any(end.activations for end in settled)
+    is_ready = any(not retry.delay for _, retry in retries)
     if is_ready or tells_room:
         yield from announce_work(rules.owner)
     elif retries:
         yield statement("notify", payload=f"later:{rules.owner}")
+    yield from announce_promoted(promoted)

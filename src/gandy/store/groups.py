@@ -10,6 +10,7 @@ from gandy.model.declaration import DEFAULT_GROUP, GroupDeclaration
 from gandy.store.declared import group_from_stored, group_text
 from gandy.store.manifest_rows import GroupKey
 from gandy.store.statements import batch, statement
+from gandy.store.waiting import promote_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,6 +73,7 @@ def write_groups(owner: str, changes: Sequence[tuple[Row, str, str, str | None]]
     woken = [row.id for row, *_ in changes if after[row.id].is_enabled and not row.is_enabled]
     if woken:
         yield statement("wake_groups", ids=woken, owner=owner)
+        yield from promote_of_groups(owner, woken)
 
 
 def _group_row(group: GroupDeclaration, stored: Row, texts: Sequence[str | None]) -> GroupRow:

@@ -14,6 +14,7 @@ from gandy.store.manifest_rows import Change, RowMaker
 from gandy.store.manifests import read_now
 from gandy.store.next_instant import set_next, unset_next
 from gandy.store.statements import batch, statement
+from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ def override_manifest(
         row |= yield from unset_next(stored)
     yield batch("update_manifests", [row], owner=owner)
     yield statement("regate_entries", ids=[stored.id], owner=owner)
+    yield from promote_and_announce([stored.id])
     yield statement("notify", payload=f"manager:{owner}")
     yield statement("notify", payload=f"work:{owner}")
 

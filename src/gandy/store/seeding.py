@@ -20,6 +20,7 @@ from gandy.store.groups import ensure_groups, seed_groups
 from gandy.store.halving import HalvedResult, write_halved
 from gandy.store.manifest_rows import Change, RowMaker
 from gandy.store.statements import batch, statement
+from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -275,7 +276,9 @@ def _update(
     stored = yield statement("lock_declared", external_ids=list(texts), owner=owner)
     rows = [maker.changed_row(row, Change(texts[row.external_id], row.overrides, origin)) for row in stored]
     updated = yield batch("update_manifests", rows, owner=owner)
-    yield statement("regate_entries", ids=[row.id for row in updated], owner=owner)
+    ids = [row.id for row in updated]
+    yield statement("regate_entries", ids=ids, owner=owner)
+    yield from promote_and_announce(ids)  # what waited for a manifest to be declared or switched on again
 
 
 def _mark_orphans(declarations: Declarations) -> Operation[int]:

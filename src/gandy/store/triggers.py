@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from gandy.errors import (
     TriggerInputConflictError,
 )
 from gandy.store.statements import statement
+from gandy.store.waiting import input_digest
 
 if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row
@@ -43,7 +43,7 @@ def trigger(
     is_new = bool(rows)
     if not rows:
         waiting = yield statement("find_waiting", **of)
-        if input_json is not None and not _same_json(waiting[0].input, input_json):
+        if input_json is not None and input_digest(waiting[0].input) != input_digest(input_json):
             raise TriggerInputConflictError(external_id, waiting[0].id)
         is_off = not (manifest.is_enabled and manifest.is_group_enabled)
         rows = yield statement(
@@ -90,7 +90,3 @@ def lock_manifest(external_id: str, *, owner: str) -> Operation[Row]:
     if not rows:
         raise ManifestNotFoundError(external_id)
     return rows[0]
-
-
-def _same_json(stored: str | None, given: str) -> bool:
-    return bool(json.loads("null" if stored is None else stored) == json.loads(given))

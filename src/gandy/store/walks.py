@@ -6,7 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gandy.rules.retention import is_finished_once_removable, is_orphan_removable
+from gandy.rules.retention import (
+    is_finished_once_removable,
+    is_orphan_removable,
+    is_spent_once_forgettable,
+)
 from gandy.store.cleanup import Deletion, Found, RowWalk, behind, found_in, place_of
 from gandy.store.statements import counted, statement
 
@@ -54,6 +58,7 @@ class ManifestWalk:
     finding: Literal["find_orphaned_manifests", "find_completed_manifests"]
     is_removable: Callable[[Row], bool]
     before: datetime
+    once_before: datetime  #: a once that has run since is remembered
     table: str = "manifest"
 
     def find(self, after: Place | None, limit: int) -> Operation[Found]:
@@ -64,7 +69,8 @@ class ManifestWalk:
     def delete(self, found: Found) -> Operation[Counter[str]]:
         """Remove those that the rules let go and nobody holds; their waiting entries are cancelled."""
         ids = sorted(row.id for row in found.rows if self.is_removable(row))
-        locked = (yield statement("lock_removable_manifests", ids=ids, before=self.before)) if ids else []
+        bounds = {"before": self.before, "once_before": self.once_before}
+        locked = (yield statement("lock_removable_manifests", ids=ids, **bounds)) if ids else []
         ids = [row.id for row in locked]
         if not ids:
             return Counter()
@@ -154,15 +160,24 @@ def resolved_letters(before: datetime) -> RowWalk:
     return _walk("dead_letter", "find_resolved_letters", "delete_resolved_letters", before=before)
 
 
-def orphaned_manifests(now: datetime, keep_for: timedelta) -> ManifestWalk:
-    """Walk the manifests that are no longer declared."""
+def orphaned_manifests(now: datetime, keep_for: timedelta, *, keep_once_for: timedelta) -> ManifestWalk:
+    """Walk the manifests that are no longer declared; a once that has run is remembered for longer."""
 
     def is_removable(row: Row) -> bool:
-        return is_orphan_removable(
+        is_over = is_orphan_removable(
             row.orphaned_at, now, has_unfinished_run=row.has_unfinished_run, keep_for=keep_for
         )
+        return is_over and (
+            not row.is_spent_once
+            or is_spent_once_forgettable(row.completed_at, row.orphaned_at, now, keep_for=keep_once_for)
+        )
 
-    return ManifestWalk(finding="find_orphaned_manifests", is_removable=is_removable, before=now - keep_for)
+    return ManifestWalk(
+        finding="find_orphaned_manifests",
+        is_removable=is_removable,
+        before=now - keep_for,
+        once_before=now - keep_once_for,
+    )
 
 
 def completed_manifests(now: datetime, keep_for: timedelta) -> ManifestWalk:
@@ -174,7 +189,10 @@ def completed_manifests(now: datetime, keep_for: timedelta) -> ManifestWalk:
         )
         return is_over and not row.has_unfinished_run
 
-    return ManifestWalk(finding="find_completed_manifests", is_removable=is_removable, before=now - keep_for)
+    before = now - keep_for
+    return ManifestWalk(
+        finding="find_completed_manifests", is_removable=is_removable, before=before, once_before=before
+    )
 
 
 def _walk(table: str, finding: str, deletion: str, **given: object) -> RowWalk:

@@ -22,6 +22,7 @@ class Registry:
     def __init__(self) -> None:
         self._by_name: dict[str, AnyTrain] = {}
         self._by_source: dict[object, AnyTrain] = {}
+        self.dormant: dict[str, AnyTrain] = {}  #: the trains of declared dormant dependents, by external id
 
     def add(self, definition: AnyTrain) -> None:
         """Register a train; its input and output must have a JSON form, its name must be new."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gandy.model.run import TrainState
+from gandy.model.run import Activation, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.store.triggers import trigger
 from tests.support.world import OWNER, manifest
@@ -126,7 +126,7 @@ async def test_a_dormant_dependent_runs_only_when_the_parents_run_activates_it(w
     assert (await world.cycle()).queued == 0
     await world.database.run(trigger("parent", owner=OWNER))
     (run,) = await world.claim()
-    await world.finish(run, activations=(("child", '{"delta": 7}'),))
+    await world.finish(run, activations=(Activation("child", '{"delta": 7}'),))
 
     (entry,) = world.entries("child")
     assert entry["origin"] == "dormant"

@@ -14,10 +14,11 @@ from pydantic import SecretStr
 
 from gandy.errors import RemoteJunctionError, TrainProcessError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed, Outcome, RetryRequest
+from gandy.model.run import Activation
 from gandy.train.base import Train
 from gandy.train.engine import Engine
 from gandy.train.inside.run import Run
-from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress
+from gandy.train.inside.sink import LogLine, MemorySink, Progress
 from gandy.train.process.runner import ProcessRunner, RunSet
 from tests.support.waiting import eventually
 from tests.unit.train import process_trains as trains

@@ -9,11 +9,12 @@ import pytest
 from pydantic import SecretStr
 
 from gandy.errors import NoCurrentRunError
+from gandy.model.run import Activation
 from gandy.train.base import Train
 from gandy.train.execution import execute
 from gandy.train.inside.log import RunLogHandler
 from gandy.train.inside.run import Run, RunLimits, current_run, running_now
-from gandy.train.inside.sink import Activation, MemorySink, Progress
+from gandy.train.inside.sink import MemorySink, Progress
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def tell_ends(
         parked = set(result.parked)
         for finished in taken:
             if finished.claimed.id in parked:
-                _tell_parked(finished, events=events, hooks=hooks)
+                _tell_parked(as_recorded(finished, result), events=events, hooks=hooks)
 
 
 def _tell_end(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:

@@ -65,7 +65,7 @@ def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
     return end._replace(
         progress_done=progress.done if progress else None,
         progress_total=progress.total if progress else None,
-        activations=tuple((each.external_id, each.input_json) for each in report.activations),
+        activations=tuple(report.activations),
     )
 
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from gandy.model.run import Activation
     from gandy.store.statements import Operation
     from gandy.train.inside.run import Run
-    from gandy.train.inside.sink import Activation, LogLine, Progress
+    from gandy.train.inside.sink import LogLine, Progress
 
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gandy.admin.job_runner.endings import describe, without_secrets
 from gandy.admin.job_runner.record import judged, record
+from gandy.errors import GandyError
 from gandy.events import RunStarted
 from gandy.model.layout import Layouts
-from gandy.model.outcome import Cancelled, CancelledBy
+from gandy.model.outcome import Cancelled, CancelledBy, Failed
 from gandy.model.run import TrainState
 from gandy.settings import format_duration
+from gandy.store.activating import refused_end
 from gandy.store.finishing import overruled_end
-from gandy.train.failure import failure
+from gandy.train.failure import failure, type_path
 from gandy.train.hooks import HookEvent
 from gandy.train.inside.run import Run
 from gandy.train.route.junction import Required
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from gandy.events import EventBus
     from gandy.model.outcome import Outcome
     from gandy.model.run import ClaimedRun, RunEnd
+    from gandy.store.activating import InputProblem
     from gandy.store.finishing import FinishResult
     from gandy.train.engine import Engine
     from gandy.train.execution import ProvidedValues
@@ -168,6 +171,7 @@ class JobRunner:
             sink=self._parts.reports,
             limits=self._parts.limits,
             timeout_seconds=claimed.timeout_seconds,
+            dormant=self._parts.registry.dormant,
         )
         self.running[claimed.id] = run
         self._parts.reports.open(run, claimed.started_at)
@@ -203,6 +207,19 @@ def check_input(train: AnyTrain, input_json: str | None) -> object:
     return None if isinstance(train.default_input, Required) else train.default_input
 
 
+def input_problems(registry: Registry) -> InputProblem:
+    """Give what says whether a stored input fits its train: the types of activations made at run time."""
+
+    def problem_of(train: str, input_json: str) -> str | None:
+        try:
+            registry.get(train).input.decode(input_json)
+        except GandyError as error:  # a train that is not known here cannot judge its input
+            return str(error)
+        return None
+
+    return problem_of
+
+
 def _hide_secrets(train: AnyTrain, input_json: str | None, run: Run) -> None:
     """Mask the secrets of a stored input before anything is said about it: it may not fit its type."""
     if input_json is not None and train.input.has_secrets:
@@ -210,10 +227,16 @@ def _hide_secrets(train: AnyTrain, input_json: str | None, run: Run) -> None:
 
 
 def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
-    """Give the run as it stands on record: where an operator had cancelled it, that stands."""
-    if finished.claimed.id not in result.overruled:
+    """Give the run as it stands on record: an operator's cancellation, or what it could not activate."""
+    if finished.claimed.id in result.overruled:
+        return finished._replace(end=overruled_end(finished.end))
+    error = result.refused_activations.get(finished.claimed.id)
+    if error is None:
         return finished
-    return finished._replace(end=overruled_end(finished.end))
+    end = refused_end(finished.end, error)
+    path, reason = type_path(type(error)), str(error)
+    outcome = Failed(error, None, path, reason, stack_trace=reason, timings=finished.outcome.timings)
+    return finished._replace(end=end, outcome=outcome)
 
 
 class _Alarm:

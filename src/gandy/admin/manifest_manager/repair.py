@@ -14,6 +14,7 @@ from gandy.rules.retry import USUAL
 from gandy.store.failing import read_policies
 from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.service_state import recall, remember, take_turn
+from gandy.store.waiting import heal_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gandy.manifest_manager")
 _TURN: Final = "manifest_manager.repair_turn"
 _PLACE: Final = "manifest_manager.repair_place"
+_WAITING_PLACE: Final = "manifest_manager.waiting_place"
 REPAIR_EVERY_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """How many manifests were looked at, and how many hints were wrong."""
+    """How many manifests were looked at, how many hints were wrong, and which entries were left behind."""
 
     looked_at: int = 0
     repaired: int = 0
+    healed: int = 0  #: waiting entries that no other path had promoted, or whose manifest was gone
 
 
 async def repair_hints(
@@ -61,9 +64,25 @@ def _repair(page: int, retry: RetrySettings, *, is_asked_for: bool) -> Operation
         _log.error("the next look at %s was %s, not %s", view.external_id, view.next_look_at, look)
     repaired = yield from set_looks(wrong)
     repaired += yield from put_right_all(found.views, now)
+    healed = yield from _heal_waiting(page)
     is_end = len(found.views) < page
     yield from remember(_PLACE, 0 if is_end else found.views[-1].id)
-    return RepairResult(len(found.views), repaired)
+    return RepairResult(len(found.views), repaired, healed)
+
+
+def _heal_waiting(page: int) -> Operation[int]:
+    """Promote entries that no other path did, such as behind runs that older code ended."""
+    place = yield from recall(_WAITING_PLACE)
+    healed = yield from heal_waiting(place or 0, page)
+    if healed.promoted or healed.cancelled:
+        _log.error(
+            "%d waiting entries had been left behind, %d of them without their manifest",
+            healed.promoted + healed.cancelled,
+            healed.cancelled,
+        )
+    if place or healed.last_id:
+        yield from remember(_WAITING_PLACE, healed.last_id or 0)
+    return healed.promoted + healed.cancelled
 
 
 def find_spent(views: Sequence[DispatchView], retry: RetrySettings = USUAL) -> Operation[frozenset[int]]:

@@ -164,8 +164,13 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="manifest",
-        bound="no longer declared: {retention.orphaned}",
-        means=ByRow(lambda request, now: walks.orphaned_manifests(now, request.retention.orphaned)),
+        bound="no longer declared: {retention.orphaned}; a once that has run: {retention.once_completed} "
+        "from its completion",
+        means=ByRow(
+            lambda request, now: walks.orphaned_manifests(
+                now, request.retention.orphaned, keep_once_for=request.retention.once_completed
+            )
+        ),
         safety="Never one made at run time, with an unfinished run, with a letter that awaits a person, or "
         "with a dependent. Entries that still wait are cancelled.",
     ),

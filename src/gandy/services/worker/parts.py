@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.admin.job_runner.runner import RunnerParts
+from gandy.admin.job_runner.runner import RunnerParts, input_problems
 from gandy.rules.retention import spans_of
 from gandy.store.dispatching import DispatchRequest
 from gandy.store.finishing import FinishRules
@@ -86,4 +86,5 @@ def finish_rules(parts: WorkerParts) -> FinishRules:
         max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
         retry=parts.settings.retry,
         is_capped=isinstance(parts.settings.dispatcher.max_active_jobs, int),
+        problem_of_input=input_problems(parts.registry),
     )

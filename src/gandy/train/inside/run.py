@@ -10,20 +10,23 @@ from math import inf
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from gandy.errors import NoCurrentRunError
+from gandy.errors import ActivationError, NoCurrentRunError, PayloadError
 from gandy.model.layout import MASK, SHORTEST_SECRET
+from gandy.model.run import Activation
 from gandy.settings.bounds import HIGHEST_NUMBER, LONGEST_NAME, check
 from gandy.train.codec import encode_any
 from gandy.train.inside.hidden import hidden_texts
 from gandy.train.inside.log import RunLog
-from gandy.train.inside.sink import Activation, LogLine, MemorySink, Progress, RunSink
+from gandy.train.inside.sink import LogLine, MemorySink, Progress, RunSink
 from gandy.train.signals import CancelRun
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Mapping
     from datetime import datetime
 
     from gandy.model.outcome import CancelledBy
+    from gandy.train.registry import AnyTrain
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Run:
     sink: RunSink = field(default_factory=MemorySink, repr=False)
     limits: RunLimits = field(default=DEFAULT_LIMITS, repr=False)
     timeout_seconds: float = field(default=inf, repr=False)
+    dormant: Mapping[str, AnyTrain] = field(default_factory=dict, repr=False)  # declared, by external id
     junction: str | None = None  # the one that runs now
     started_ns: int = field(default_factory=perf_counter_ns, repr=False)
     is_waiting: bool = field(
@@ -111,8 +115,19 @@ class Run:
     def activate(self, external_id: str, input: object = DECLARED_INPUT) -> None:
         """Queue a dormant dependent of this run's manifest once the run has completed."""
         check("external_id", external_id, called="activate(external_id=...)")
-        input_json = None if isinstance(input, DeclaredInput) else encode_any(input)
-        self.sink.activate(self, Activation(external_id, input_json))
+        self.sink.activate(self, self._activation(external_id, input))
+
+    def _activation(self, external_id: str, value: object) -> Activation:
+        """Check the input by the dependent's own type where that is declared here; else when the run ends."""
+        if isinstance(value, DeclaredInput):
+            return Activation(external_id)
+        train = self.dormant.get(external_id)
+        if train is None:
+            return Activation(external_id, encode_any(value))
+        try:
+            return Activation(external_id, train.input.encode(value), train.name)
+        except PayloadError as error:
+            raise ActivationError(f"activate({external_id!r}): {error}") from error
 
     def keep_line(self, level: str, logger: str, message: str) -> None:
         """Keep a log line, within the limits and without secrets."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from gandy.model.run import Activation
     from gandy.train.inside.run import Run
 
 
@@ -25,14 +26,6 @@ class Progress:
 
     done: int
     total: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Activation:
-    """A dormant dependent to be queued; `input_json` None keeps the input that it was declared with."""
-
-    external_id: str
-    input_json: str | None
 
 
 class RunSink(Protocol):

@@ -42,7 +42,8 @@ from gandy.train.route.plan import step_calling
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gandy.train.inside.sink import Activation, LogLine, Progress
+    from gandy.model.run import Activation
+    from gandy.train.inside.sink import LogLine, Progress
     from gandy.train.process.host import TrainHost
     from gandy.train.route.plan import Cargo, Plan, Step
 
@@ -105,6 +106,7 @@ class _Child:
             async with self._preparing:
                 host = self._host = self._host or load_host(self._place)
                 definition = host.registry.get(start.train)
+                run.dormant = host.registry.dormant
                 value = definition.input.decode(start.input_json)
                 run.hide(definition.input.secrets(value))
                 provided = await self._provided_values(stack) if definition.plan.needs else NOTHING_PROVIDED
@@ -210,7 +212,10 @@ class _ParentSink:
     def activate(self, run: Run, activation: Activation) -> None:  # noqa: ARG002 - one run only
         self._parent.send(
             Activated(
-                ticket=self._ticket, external_id=activation.external_id, input_json=activation.input_json
+                ticket=self._ticket,
+                external_id=activation.external_id,
+                input_json=activation.input_json,
+                checked_by=activation.checked_by,
             )
         )
 

@@ -95,6 +95,7 @@ class Activated:
     ticket: int
     external_id: str
     input_json: str | None
+    checked_by: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from gandy.train.inside.sink import Activation
+from gandy.model.run import Activation
 from gandy.train.process.messages import (
     PIPE_LOST,
     Activated,
@@ -178,7 +178,7 @@ def _report(message: Report, run: Run) -> None:
         case Progressed():
             run.progress(message.done, message.total)
         case Activated():
-            run.sink.activate(run, Activation(message.external_id, message.input_json))
+            run.sink.activate(run, Activation(message.external_id, message.input_json, message.checked_by))
         case _:
             assert_never(message)
 

@@ -11,7 +11,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import JobNotFoundError
-from gandy.store.entries import EntryFilter, EntryStatus, Gate
+from gandy.store.entries import EntryFilter, Gate, WantedStatus
 from gandy.web.access.routes import Routes
 from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
@@ -20,14 +20,21 @@ from gandy.web.routers.shapes import HIGHEST_ID, Word
 
 router = Routes("/queue")
 
-_STATUSES = ("queued", "dispatched", "skipped", "cancelled")
+_STATUSES = {
+    "undispatched": "to be done",
+    "queued": "queued",
+    "waiting": "waiting",
+    "dispatched": "dispatched",
+    "skipped": "skipped",
+    "cancelled": "cancelled",
+}
 _GATES = {"open": "ready", "time": "its time", "manifest": "its manifest", "train": "a worker"}
 
 
 class QueuePageQuery(PageQuery):
     """Which entries."""
 
-    status: EntryStatus | None = None
+    status: WantedStatus | None = None
     gate: Gate | None = None
     train: Word | None = None
     group: Word | None = None
@@ -39,7 +46,7 @@ async def list_entries(
 ) -> Response:
     """List entries, the newest first; those that wait where nothing else is asked for."""
     wanted = EntryFilter(
-        status=query.status or "queued",
+        status=query.status or "undispatched",
         gate=query.gate,
         train=query.train,
         group=query.group,

@@ -51,6 +51,7 @@ def _measured(now: Overview) -> Measured:
             "time": now.later.value,
             "manifest": now.held.value,
             "train": now.unknown.value,
+            "turn": now.turns.value,
         },
         live_runs={"pending": now.pending.value, "in_progress": now.running.value},
         longest_wait=0.0 if now.longest_wait is None else now.longest_wait.total_seconds(),

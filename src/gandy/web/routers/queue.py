@@ -14,7 +14,7 @@ from gandy.desk.requests import EnqueueOptions
 from gandy.errors import JobNotFoundError
 from gandy.settings.bounds import Timeout
 from gandy.store.drivers.database import ReadingRunner
-from gandy.store.entries import EntryFilter, EntryStatus, Gate
+from gandy.store.entries import EntryFilter, Gate, WantedStatus
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, Taken, input_text
@@ -27,7 +27,9 @@ router = Routes("/api/v1/queue", tag="queue")
 class EntryQuery(Paged):
     """Which entries."""
 
-    status: EntryStatus | None = None
+    status: WantedStatus | None = Field(
+        None, description="A state; `undispatched` stands for queued and waiting."
+    )
     gate: Gate | None = None
     train: Word | None = None
     group: Word | None = None

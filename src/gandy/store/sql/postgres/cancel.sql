@@ -43,7 +43,7 @@ SELECT coalesce(greatest((SELECT max(id) FROM gandy.work_queue), (SELECT max(id)
 -- The next jobs of a group that wait or run.
 SELECT j.id FROM (
     (SELECT q.id FROM gandy.work_queue q
-     WHERE q.id > %(after)s AND q.id <= %(until)s AND q.status = 'queued' AND q.manifest_group_id = %(group_id)s
+     WHERE q.id > %(after)s AND q.id <= %(until)s AND q.status IN ('queued', 'waiting') AND q.manifest_group_id = %(group_id)s
        AND q.owner = %(owner)s
      ORDER BY q.id LIMIT %(limit)s)
     UNION

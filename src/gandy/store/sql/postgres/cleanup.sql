@@ -236,19 +236,20 @@ FROM (
     SELECT l.resolved_at AS at, l.id FROM gandy.dead_letter l
     WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
       AND (l.resolved_at, l.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
+      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status IN ('queued', 'waiting'))
     ORDER BY l.resolved_at, l.id LIMIT %(limit)s) dead;
 
 -- name: delete_resolved_letters
 -- The conditions again: who requeued it meanwhile keeps it.
 DELETE FROM gandy.dead_letter l WHERE l.id = ANY(%(ids)s::bigint[])
   AND l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
-  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued');
+  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status IN ('queued', 'waiting'));
 
 -- name: find_orphaned_manifests
 -- No longer declared; whether they may go is for the rules to say.
 SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at, m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared,
-       m.active_run_id IS NOT NULL AS has_unfinished_run
+       m.active_run_id IS NOT NULL AS has_unfinished_run,
+       m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL AS is_spent_once
 FROM gandy.manifest m
 WHERE m.orphaned_at < %(before)s
   AND (m.orphaned_at, m.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
@@ -267,7 +268,9 @@ ORDER BY m.completed_at, m.id LIMIT %(limit)s;
 -- What somebody holds, works for, depends on or waits for a person stays.
 SELECT m.id FROM gandy.manifest m
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
-  AND (m.orphaned_at < %(before)s OR m.origin = 'runtime' AND m.completed_at < %(before)s)
+  AND (m.orphaned_at < %(before)s AND NOT (m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL
+                                     AND coalesce(m.completed_at, m.orphaned_at) >= %(once_before)s)
+       OR m.origin = 'runtime' AND m.completed_at < %(once_before)s)
   AND NOT EXISTS (SELECT 1 FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id)
   AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
 ORDER BY m.id FOR UPDATE OF m SKIP LOCKED;
@@ -276,7 +279,7 @@ ORDER BY m.id FOR UPDATE OF m SKIP LOCKED;
 -- An entry cannot run without its manifest.
 WITH gone AS (
     UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
-    WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status = 'queued' RETURNING id
+    WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status IN ('queued', 'waiting') RETURNING id
 )
 DELETE FROM gandy.unique_key k USING gone WHERE k.holder_id = gone.id;
 

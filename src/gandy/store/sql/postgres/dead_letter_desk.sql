@@ -64,11 +64,10 @@ ORDER BY l.id
 ON CONFLICT DO NOTHING
 RETURNING id, dead_letter_id AS letter_id, gate;
 
--- name: find_waiting_for_letters
--- Entries that already wait for the manifests of letters, and would serve in their place.
-SELECT l.id AS letter_id, m.external_id AS manifest, q.id, q.input
-FROM gandy.dead_letter l JOIN gandy.manifest m ON m.id = l.manifest_id
-JOIN gandy.work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
+-- name: find_queued_for_letters
+-- What is queued for the manifests of letters, with both inputs: equal ones serve in the place of the letters.
+SELECT l.id AS letter_id, l.input AS letter_input, q.id, q.input
+FROM gandy.dead_letter l JOIN gandy.work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
 WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s);
 
 -- name: link_letters

@@ -37,7 +37,9 @@ UPDATE gandy.manifest m SET
 FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(state)s::text[], %(is_counted)s::bool[], %(needs_look)s::bool[])
      AS e(manifest_id, run_id, state, is_counted, needs_look)
 WHERE m.id = e.manifest_id AND m.active_run_id = e.run_id
-RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due;
+RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due,
+    -- asked after the lock: whoever queued for the manifest meanwhile has committed
+    EXISTS (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS has_waiting;
 
 -- name: count_awaiting_letters
 -- Bounded by the limit, not by what is kept.
@@ -64,25 +66,3 @@ INSERT INTO gandy.service_state AS s (owner, key, value)
 VALUES (%(owner)s, 'letters_not_written:' || %(train_name)s, to_json(%(count)s::bigint))
 ON CONFLICT (owner, key) DO UPDATE
 SET value = to_json((s.value::text)::bigint + %(count)s), updated_at = gandy.now();
-
--- name: find_dormant
--- The dormant dependents that runs activate: they are locked with their parents before anything is written.
-SELECT m.id FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[], %(input)s::text[]) AS a(parent_id, external_id, input)
-JOIN gandy.manifest p ON p.id = a.parent_id
-JOIN gandy.manifest m ON m.owner = p.owner AND m.external_id = a.external_id AND m.depends_on_manifest_id = p.id;
-
--- name: queue_dormant
--- A dormant dependent that the parent's run activated; one that already waits serves.
-INSERT INTO gandy.work_queue (
-    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
-    scheduled_at, created_at)
-SELECT m.owner, m.name, coalesce(a.input::json, m.properties), m.property_type_name, m.id, m.manifest_group_id,
-       m.priority, 'dormant',
-       CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled THEN 'manifest' ELSE 'open' END,
-       gandy.now(), gandy.now(), gandy.now()
-FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[], %(input)s::text[]) AS a(parent_id, external_id, input)
-JOIN gandy.manifest p ON p.id = a.parent_id
-JOIN gandy.manifest m ON m.owner = p.owner AND m.external_id = a.external_id AND m.depends_on_manifest_id = p.id
-     AND m.schedule_type = 'dormant_dependent' AND m.orphaned_at IS NULL
-ON CONFLICT DO NOTHING
-RETURNING id;

@@ -10,7 +10,10 @@ SELECT 'manifest', count(*) FILTER (WHERE q.owner = %(owner)s AND q.gate = 'mani
     SELECT owner, gate FROM gandy.work_queue WHERE status = 'queued' AND manifest_id IS NOT NULL LIMIT %(limit)s) q
 UNION ALL
 SELECT 'train', count(*), count(*) FROM (
-    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q;
+    SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q
+UNION ALL
+SELECT 'turn', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
+    SELECT owner FROM gandy.work_queue WHERE status = 'waiting' ORDER BY manifest_id, id LIMIT %(limit)s) q;
 
 -- name: list_unknown_trains
 -- Work that no live worker knows how to do.

@@ -5,7 +5,7 @@ SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name A
        r.dispatched_at, r.dead_letter_id, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(status)s::text IS NULL OR w.status = %(status)s)
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(status)s::text IS NULL OR w.status = %(status)s OR %(status)s = 'undispatched' AND w.status IN ('queued', 'waiting'))
            AND (%(gate)s::text IS NULL OR w.gate = %(gate)s AND w.status = 'queued')
            AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(group)s::text IS NULL
@@ -20,7 +20,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
 
 -- name: gather_queued_entries
--- All that waits, by the indexes of the gates, where that is little; else it says so in the first row.
+-- All that is queued or waits for its turn, by the indexes, where that is little; else it says so in the first row.
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id, s.place, s.is_match
@@ -33,25 +33,30 @@ FROM (
     FROM (
         SELECT o.*, row_number() OVER () AS place FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM gandy.work_queue
-            WHERE status = 'queued' AND gate = 'open' AND coalesce(%(gate)s::text, 'open') = 'open'
+            WHERE coalesce(%(status)s::text, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'open' AND coalesce(%(gate)s::text, 'open') = 'open'
             ORDER BY owner, manifest_group_id, rank DESC, id LIMIT %(searched)s) o
         UNION ALL
         SELECT t.*, row_number() OVER () FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM gandy.work_queue
-            WHERE status = 'queued' AND gate = 'time' AND coalesce(%(gate)s::text, 'time') = 'time'
+            WHERE coalesce(%(status)s::text, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'time' AND coalesce(%(gate)s::text, 'time') = 'time'
             ORDER BY scheduled_at LIMIT %(searched)s) t
         UNION ALL
         SELECT u.*, row_number() OVER () FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM gandy.work_queue
-            WHERE status = 'queued' AND gate = 'train' AND coalesce(%(gate)s::text, 'train') = 'train'
+            WHERE coalesce(%(status)s::text, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'train' AND coalesce(%(gate)s::text, 'train') = 'train'
             ORDER BY owner, train_name LIMIT %(searched)s) u
         UNION ALL
         SELECT h.* FROM (
             SELECT b.*, row_number() OVER () AS place FROM (
                 SELECT id, owner, gate, train_name, manifest_group_id FROM gandy.work_queue
-                WHERE status = 'queued' AND manifest_id IS NOT NULL AND coalesce(%(gate)s::text, 'manifest') = 'manifest'
+                WHERE coalesce(%(status)s::text, 'queued') <> 'waiting' AND status = 'queued' AND manifest_id IS NOT NULL AND coalesce(%(gate)s::text, 'manifest') = 'manifest'
                 ORDER BY manifest_id LIMIT %(searched)s) b) h
-        WHERE h.gate = 'manifest' OR h.place = %(searched)s) w
+        WHERE h.gate = 'manifest' OR h.place = %(searched)s
+        UNION ALL
+        SELECT v.*, row_number() OVER () FROM (
+            SELECT id, owner, gate, train_name, manifest_group_id FROM gandy.work_queue
+            WHERE status = 'waiting' AND %(status)s IN ('waiting', 'undispatched') AND %(gate)s::text IS NULL
+            ORDER BY manifest_id, id LIMIT %(searched)s) v) w
     ORDER BY place = %(searched)s DESC, id DESC) s
 JOIN gandy.work_queue r ON r.id = s.id
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id

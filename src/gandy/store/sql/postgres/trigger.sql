@@ -63,9 +63,9 @@ UPDATE gandy.dead_letter SET manifest_id = NULL
 WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status <> 'awaiting_intervention';
 
 -- name: cancel_waiting
--- What waits for a manifest goes with it.
+-- What is queued or waits for a manifest goes with it.
 UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
-WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status = 'queued' RETURNING id;
+WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status IN ('queued', 'waiting') RETURNING id;
 
 -- name: delete_manifest
 -- The last step: nothing refers to it any more.

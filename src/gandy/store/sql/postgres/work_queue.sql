@@ -151,7 +151,7 @@ SELECT DISTINCT manifest_id AS id FROM gandy.work_queue
 WHERE id = ANY(%(ids)s::bigint[]) AND manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: put_back_entries
--- What was claimed and not begun goes back untouched, its key too; where another entry of its manifest waits, that serves.
+-- What was claimed and not begun goes back untouched, its key too; where an entry of its manifest is queued, that serves.
 -- What an operator cancelled meanwhile does not come back.
 WITH undone AS (
     DELETE FROM gandy.metadata_live r
@@ -174,7 +174,8 @@ FROM undone u WHERE q.id = u.id AND q.status = 'dispatched'
 RETURNING q.id, q.owner, u.is_cancelled;
 
 -- name: queue_retries
--- The next attempt of failed runs: the run's own input, the same instant; an entry that already waits serves instead.
+-- The next attempt of failed runs: the run's own input, the same instant. Nothing is written where an entry of the manifest
+-- is queued: whether it serves or steps back is for the caller to say.
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
@@ -200,7 +201,7 @@ WHERE q.manifest_id = c.manifest_id AND q.status = 'queued';
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
 UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
-WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND status = 'queued'
+WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND status IN ('queued', 'waiting')
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains

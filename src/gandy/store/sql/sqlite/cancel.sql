@@ -45,7 +45,7 @@ SELECT seq AS id FROM sqlite_sequence WHERE name = 'work_queue';
 -- The next jobs of a group that wait or run.
 SELECT id FROM (
     SELECT id FROM work_queue
-    WHERE id > :after AND id <= :until AND status = 'queued' AND manifest_group_id = :group_id AND owner = :owner
+    WHERE id > :after AND id <= :until AND status IN ('queued', 'waiting') AND manifest_group_id = :group_id AND owner = :owner
     UNION
     SELECT id FROM metadata
     WHERE manifest_group_id = :group_id AND train_state IN ('pending', 'in_progress') AND id > :after AND id <= :until

@@ -205,7 +205,7 @@ FROM (
     SELECT l.resolved_at AS at, l.id FROM dead_letter l
     WHERE l.status <> 'awaiting_intervention' AND l.resolved_at < :before
       AND (l.resolved_at, l.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-      AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.dead_letter_id = l.id AND q.status = 'queued')
+      AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.dead_letter_id = l.id AND q.status IN ('queued', 'waiting'))
     ORDER BY l.resolved_at, l.id LIMIT :limit) dead;
 
 -- name: delete_resolved_letters
@@ -216,7 +216,8 @@ DELETE FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids))
 -- name: find_orphaned_manifests
 -- No longer declared; whether they may go is for the rules to say.
 SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at,
-       m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared, m.active_run_id IS NOT NULL AS has_unfinished_run
+       m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared, m.active_run_id IS NOT NULL AS has_unfinished_run,
+       m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL AS is_spent_once
 FROM manifest m
 WHERE m.orphaned_at < :before AND (m.orphaned_at, m.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
 ORDER BY m.orphaned_at, m.id LIMIT :limit;
@@ -234,7 +235,9 @@ ORDER BY m.completed_at, m.id LIMIT :limit;
 -- Differs by necessity: the transaction already holds the file's write lock.
 SELECT m.id FROM manifest m
 WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.active_run_id IS NULL
-  AND (m.orphaned_at < :before OR m.origin = 'runtime' AND m.completed_at < :before)
+  AND (m.orphaned_at < :before AND NOT (m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL
+                                     AND coalesce(m.completed_at, m.orphaned_at) >= :once_before)
+       OR m.origin = 'runtime' AND m.completed_at < :once_before)
   AND NOT EXISTS (SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = m.id)
   AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
 ORDER BY m.id;
@@ -242,9 +245,9 @@ ORDER BY m.id;
 -- name: cancel_entries_of_manifests
 -- An entry cannot run without its manifest.
 DELETE FROM unique_key WHERE holder_id IN (
-    SELECT q.id FROM work_queue q WHERE q.manifest_id IN (SELECT value FROM json_each(:ids)) AND q.status = 'queued');
+    SELECT q.id FROM work_queue q WHERE q.manifest_id IN (SELECT value FROM json_each(:ids)) AND q.status IN ('queued', 'waiting'));
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
-WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
+WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'waiting');
 
 -- name: release_letters_of_manifests
 -- A resolved letter holds its own train and input; it lives on by itself.

@@ -54,11 +54,10 @@ FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id WHERE l.id = :id
 ON CONFLICT DO NOTHING
 RETURNING id, dead_letter_id AS letter_id, gate;
 
--- name: find_waiting_for_letters
--- Entries that already wait for the manifests of letters, and would serve in their place.
-SELECT l.id AS letter_id, m.external_id AS manifest, q.id, q.input
-FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
-JOIN work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
+-- name: find_queued_for_letters
+-- What is queued for the manifests of letters, with both inputs: equal ones serve in the place of the letters.
+SELECT l.id AS letter_id, l.input AS letter_input, q.id, q.input
+FROM dead_letter l JOIN work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
 WHERE l.id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR l.owner = :owner);
 
 -- name: link_letters

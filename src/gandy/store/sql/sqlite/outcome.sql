@@ -35,7 +35,8 @@ UPDATE manifest SET
     next_look_at = CASE WHEN :needs_look OR schedule_type = 'dependent' OR next_scheduled_run <= gandy_now()
                         THEN min(coalesce(next_look_at, gandy_now()), gandy_now()) ELSE next_look_at END
 WHERE id = :manifest_id AND active_run_id = :run_id
-RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due;
+RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due,
+    EXISTS (SELECT 1 FROM work_queue w WHERE w.manifest_id = manifest.id AND w.status = 'waiting') AS has_waiting;
 
 -- name: count_awaiting_letters
 -- Bounded by the limit, not by what is kept.
@@ -61,23 +62,3 @@ INSERT INTO service_state (owner, key, value, updated_at)
 VALUES (:owner, 'letters_not_written:' || :train_name, CAST(:count AS TEXT), gandy_now())
 ON CONFLICT (owner, key) DO UPDATE
 SET value = CAST(CAST(service_state.value AS INTEGER) + :count AS TEXT), updated_at = excluded.updated_at;
-
--- name: find_dormant
--- The dormant dependents that runs activate.
-SELECT m.id, :input AS input FROM manifest p JOIN manifest m ON m.owner = p.owner
-WHERE p.id = :parent_id AND m.external_id = :external_id AND m.depends_on_manifest_id = p.id;
-
--- name: queue_dormant
--- A dormant dependent that the parent's run activated; one that already waits serves.
-INSERT INTO work_queue (
-    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
-    scheduled_at, created_at)
-SELECT m.owner, m.name, coalesce(:input, m.properties), m.property_type_name, m.id, m.manifest_group_id,
-       m.priority, 'dormant',
-       CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled THEN 'manifest' ELSE 'open' END,
-       gandy_now(), gandy_now(), gandy_now()
-FROM manifest p JOIN manifest m ON m.owner = p.owner
-WHERE p.id = :parent_id AND m.external_id = :external_id AND m.depends_on_manifest_id = p.id
-  AND m.schedule_type = 'dormant_dependent' AND m.orphaned_at IS NULL
-ON CONFLICT DO NOTHING
-RETURNING id;

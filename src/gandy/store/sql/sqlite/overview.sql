@@ -10,7 +10,10 @@ SELECT 'manifest', coalesce(sum(q.owner = :owner AND q.gate = 'manifest'), 0), c
     SELECT owner, gate FROM work_queue WHERE status = 'queued' AND manifest_id > 0 LIMIT :limit) q
 UNION ALL
 SELECT 'train', count(*), count(*) FROM (
-    SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q;
+    SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q
+UNION ALL
+SELECT 'turn', count(*) FILTER (WHERE q.owner = :owner), count(*) FROM (
+    SELECT owner FROM work_queue WHERE status = 'waiting' ORDER BY manifest_id, id LIMIT :limit) q;
 
 -- name: list_unknown_trains
 -- Work that no live worker knows how to do.

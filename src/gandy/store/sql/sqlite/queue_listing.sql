@@ -5,7 +5,7 @@ SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name A
        r.dispatched_at, r.dead_letter_id, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status)
+           (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status OR :status = 'undispatched' AND w.status IN ('queued', 'waiting'))
            AND (:gate IS NULL OR w.gate = :gate AND w.status = 'queued')
            AND (:train IS NULL OR w.train_name = :train)
            AND (:group IS NULL
@@ -20,7 +20,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: gather_queued_entries
--- All that waits, by the indexes of the gates, where that is little; else it says so in the first row.
+-- All that is queued or waits for its turn, by the indexes, where that is little; else it says so in the first row.
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id, s.place, s.is_match
@@ -33,25 +33,30 @@ FROM (
     FROM (
         SELECT o.*, row_number() OVER () AS place FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
-            WHERE status = 'queued' AND gate = 'open' AND coalesce(:gate, 'open') = 'open'
+            WHERE coalesce(:status, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'open' AND coalesce(:gate, 'open') = 'open'
             ORDER BY owner, manifest_group_id, rank DESC, id LIMIT :searched) o
         UNION ALL
         SELECT t.*, row_number() OVER () FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
-            WHERE status = 'queued' AND gate = 'time' AND coalesce(:gate, 'time') = 'time'
+            WHERE coalesce(:status, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'time' AND coalesce(:gate, 'time') = 'time'
             ORDER BY scheduled_at LIMIT :searched) t
         UNION ALL
         SELECT u.*, row_number() OVER () FROM (
             SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
-            WHERE status = 'queued' AND gate = 'train' AND coalesce(:gate, 'train') = 'train'
+            WHERE coalesce(:status, 'queued') <> 'waiting' AND status = 'queued' AND gate = 'train' AND coalesce(:gate, 'train') = 'train'
             ORDER BY owner, train_name LIMIT :searched) u
         UNION ALL
         SELECT h.* FROM (
             SELECT b.*, row_number() OVER () AS place FROM (
                 SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
-                WHERE status = 'queued' AND manifest_id IS NOT NULL AND coalesce(:gate, 'manifest') = 'manifest'
+                WHERE coalesce(:status, 'queued') <> 'waiting' AND status = 'queued' AND manifest_id IS NOT NULL AND coalesce(:gate, 'manifest') = 'manifest'
                 ORDER BY manifest_id LIMIT :searched) b) h
-        WHERE h.gate = 'manifest' OR h.place = :searched) w
+        WHERE h.gate = 'manifest' OR h.place = :searched
+        UNION ALL
+        SELECT v.*, row_number() OVER () FROM (
+            SELECT id, owner, gate, train_name, manifest_group_id FROM work_queue
+            WHERE status = 'waiting' AND :status IN ('waiting', 'undispatched') AND :gate IS NULL
+            ORDER BY manifest_id, id LIMIT :searched) v) w
     ORDER BY place = :searched DESC, id DESC) s
 JOIN work_queue r ON r.id = s.id
 LEFT JOIN manifest m ON m.id = r.manifest_id

@@ -61,9 +61,9 @@ UPDATE dead_letter SET manifest_id = NULL
 WHERE manifest_id = :manifest_id AND owner = :owner AND status <> 'awaiting_intervention';
 
 -- name: cancel_waiting
--- What waits for a manifest goes with it.
+-- What is queued or waits for a manifest goes with it.
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
-WHERE manifest_id = :manifest_id AND owner = :owner AND status = 'queued' RETURNING id;
+WHERE manifest_id = :manifest_id AND owner = :owner AND status IN ('queued', 'waiting') RETURNING id;
 
 -- name: delete_manifest
 -- The last step: nothing refers to it any more.

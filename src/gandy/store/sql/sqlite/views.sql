@@ -97,6 +97,9 @@ SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority A
        p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
        l.id AS letter_id, l.reason AS letter_reason, l.dead_lettered_at,
        q.id AS waiting_id, q.origin AS waiting_origin, q.scheduled_at AS waiting_until_at, q.gate AS waiting_gate,
+       (SELECT count(*) FROM (SELECT 1 FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
+                              LIMIT 10001) n) AS turns,
+       (SELECT min(w.id) FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS next_turn_id,
        gandy_now() AS now
 FROM manifest m
 JOIN manifest_group g ON g.id = m.manifest_group_id

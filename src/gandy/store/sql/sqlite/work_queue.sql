@@ -109,7 +109,7 @@ SELECT DISTINCT manifest_id AS id FROM work_queue
 WHERE id IN (SELECT value FROM json_each(:ids)) AND manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: put_back_entries
--- What was claimed and not begun goes back untouched, its key too; where another entry of its manifest waits, that serves.
+-- What was claimed and not begun goes back untouched, its key too; where an entry of its manifest is queued, that serves.
 -- What an operator cancelled meanwhile does not come back.
 INSERT INTO unique_key (owner, key, holder_id, held_until)
 SELECT q.owner, q.unique_key, q.id, 'start' FROM metadata r JOIN work_queue q ON q.id = r.id
@@ -136,7 +136,8 @@ DELETE FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
 RETURNING id, owner, coalesce(cancellation_reason, '') = 'operator' AS is_cancelled;
 
 -- name: queue_retries
--- The next attempt of failed runs: the run's own input, the same instant; an entry that already waits serves instead.
+-- The next attempt of failed runs: the run's own input, the same instant. Nothing is written where an entry of the manifest
+-- is queued: whether it serves or steps back is for the caller to say.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
@@ -158,7 +159,7 @@ WHERE manifest_id = :manifest_id AND status = 'queued';
 -- name: cancel_entries
 -- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
-WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status = 'queued'
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status IN ('queued', 'waiting')
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains
