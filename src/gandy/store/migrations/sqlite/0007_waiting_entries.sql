@@ -18,7 +18,7 @@ CREATE TABLE work_queue_with_waiting (
     -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train nobody knows
     gate                TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'time', 'manifest', 'train')),
     reason              TEXT CHECK (reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued',
-                                               'dead_letter', 'disabled', 'error')),
+                                               'dead_letter', 'disabled', 'clock', 'error')),
     error               TEXT,
     origin              TEXT NOT NULL
         CHECK (origin IN ('schedule', 'dependent', 'trigger', 'retry', 'ad_hoc', 'dormant', 'requeue')),
