@@ -4,6 +4,9 @@
 ALTER TABLE gandy.work_queue DROP CONSTRAINT work_queue_status_check;
 ALTER TABLE gandy.work_queue ADD CONSTRAINT work_queue_status_check
     CHECK (status IN ('queued', 'waiting', 'dispatched', 'cancelled', 'skipped'));
+ALTER TABLE gandy.work_queue DROP CONSTRAINT work_queue_reason_check;
+ALTER TABLE gandy.work_queue ADD CONSTRAINT work_queue_reason_check
+    CHECK (reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued', 'dead_letter', 'disabled', 'clock', 'error'));
 ALTER TABLE gandy.work_queue ADD COLUMN input_digest text;  -- of a waiting entry, with its manifest: finds an equal one
 
 -- Promotion reads the first entry of a manifest here, or the first that an operator triggered; the repair pass each manifest once.
