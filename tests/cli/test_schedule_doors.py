@@ -1,4 +1,4 @@
-"""What a schedule may be is one thing, whoever gives it: the command line here, Python and TOML beside it."""
+"""What a schedule may be is one thing at every door: the command line here, Python and TOML beside it."""
 
 from __future__ import annotations
 

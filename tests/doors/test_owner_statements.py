@@ -37,6 +37,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "lock_manifests": _BY_ID,
     "release_keys": _BY_ID,
     "end_runs": _BY_ID,
+    "read_failing": _BY_ID,
     "record_manifest_ends": _BY_ID,
     "release_entries": _BY_ID,
     "find_children": _BY_ID,

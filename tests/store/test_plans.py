@@ -228,6 +228,7 @@ def test_the_end_of_manifests_runs_looks_at_these_manifests_only(connection: Lin
 
     plans = [
         explain(connection, "lock_manifests", kind, ids=ids),
+        explain(connection, "read_failing", kind, ids=ids),
         explain(connection, "record_manifest_ends", kind, **recorded),
         explain(connection, "release_entries", kind, manifest_ids=ids),
     ]

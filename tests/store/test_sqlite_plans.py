@@ -30,6 +30,7 @@ HOT = [
     "end_runs",
     "queue_retries",
     "release_entries",
+    "read_failing",
     "record_manifest_ends",
     "release_keys",
     "pass_keys",

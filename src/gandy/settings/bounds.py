@@ -203,6 +203,18 @@ def choice(*words: str) -> Bound:
     )
 
 
+def exceptions() -> Bound:
+    """Take classes of exceptions, in a tuple."""
+
+    def holds(value: object) -> bool:
+        return isinstance(value, tuple) and all(
+            isinstance(kind, type) and issubclass(kind, Exception) for kind in value
+        )
+
+    schema = {"type": "array", "items": {"type": "string"}}
+    return Bound("a tuple of classes of exceptions", holds, schema)
+
+
 def instant() -> Bound:
     """Take an aware datetime that every database and every time zone can hold."""
 
@@ -292,6 +304,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "process": switch(),
     "dormant": switch(),
     "prune_empty": switch(),
+    "give_up_on": exceptions(),
     "misfire": choice("fire_once_now", "do_nothing", "catch_up"),
     "misfire_policy": choice("fire_once_now", "do_nothing", "catch_up"),
     "unique_until": choice("start", "success"),

@@ -88,10 +88,10 @@ def test_any_rate_is_judged_by_where_its_instants_can_ever_come(
 
 WHOLE_DAY = (TimeWindow(time(6), time(18)), TimeWindow(time(17), time(7)))
 WHOLE_WEEK = (Days.on("mon", "tue", "wed", "thu"), Days.on("fri", "sat", "sun"))
-FOR_EVER = (DateRange(date(1970, 1, 1), date.max),)
+ALL_TIME = (DateRange(date(1970, 1, 1), date.max),)
 
 
-@pytest.mark.parametrize("exclusions", [WHOLE_DAY, WHOLE_WEEK, FOR_EVER], ids=["day", "week", "for ever"])
+@pytest.mark.parametrize("exclusions", [WHOLE_DAY, WHOLE_WEEK, ALL_TIME], ids=["day", "week", "all time"])
 @pytest.mark.parametrize("schedule", [Cron("* * * * *"), Cron("0 3 29 2 *"), Interval(HOUR)], ids=str)
 @pytest.mark.parametrize("now", [None, NOW], ids=["declared", "seeded"])
 def test_what_covers_everything_is_refused_before_any_clock_is_asked(

@@ -50,7 +50,7 @@ def test_another_nickname_is_refused_with_a_word(word: str, said: str) -> None:
 
 
 def walked(start: int, end: int, step: int, bounds: tuple[int, int]) -> set[int]:
-    """Walk from one value to the other, round the end of the field, and take each of so many."""
+    """Walk from one value to the other, round the end of the field, and take every step-th value."""
     values, at = [], start
     while True:
         values.append(at)
