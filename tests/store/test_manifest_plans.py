@@ -102,10 +102,11 @@ def test_what_is_due_is_loaded_at_its_own_price(busy: Link, kind: PlanKind) -> N
     assert "manifest" not in plan.whole_tables_read
 
 
-def test_shares_are_loaded_at_the_price_of_what_is_due(busy: Link, kind: PlanKind) -> None:
+@pytest.mark.parametrize("free_first", [False, True])
+def test_shares_are_loaded_at_the_price_of_what_is_due(busy: Link, kind: PlanKind, free_first: bool) -> None:
     shares = json.dumps({str(group): 1 for group in range(1, 51)})
 
-    plan = explain(busy, "load_shares", kind, shares=shares)
+    plan = explain(busy, "load_shares", kind, shares=shares, free_first=free_first)
 
     assert 0 < plan.root["Actual Rows"] <= 50
     assert plan.pages <= DUE * PAGES_A_SNAPSHOT

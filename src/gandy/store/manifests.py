@@ -76,14 +76,19 @@ def count_due() -> Operation[list[Demand]]:
     return [Demand(row.id, row.priority, row.due, row.oldest_due_at) for row in rows]
 
 
-def load_due(demands: Sequence[Demand], looks: Mapping[int, int]) -> Operation[DueManifests]:
-    """Load of each group what `looks` gives it, the most important and the longest due first."""
+def load_due(
+    demands: Sequence[Demand], looks: Mapping[int, int], *, free_first: bool = False
+) -> Operation[DueManifests]:
+    """Load of each group what `looks` gives it, the most important and the longest due first.
+
+    `free_first` takes before these what no guard holds back, which costs a look at all that is due.
+    """
     due = sum(demand.due for demand in demands)
     if not any(looks.values()):
         return DueManifests((), {}, due)
     if sum(looks.values()) >= due:
         return _due((yield statement("load_all_due")))
-    rows = yield statement("load_shares", shares=json.dumps(dict(looks)))
+    rows = yield statement("load_shares", shares=json.dumps(dict(looks)), free_first=free_first)
     return _due(rows, left_over=due - len(rows))
 
 

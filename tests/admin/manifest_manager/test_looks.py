@@ -78,6 +78,16 @@ async def test_looks_end_with_their_time_and_go_on_in_the_next_cycle(world: Worl
     assert statuses(world) == {("well", "queued"): HEALTHY, ("well", "skipped"): HELD}
 
 
+async def test_the_second_looks_are_at_those_that_no_guard_holds_back(world: World) -> None:
+    await seed_held(world, group="well")
+    world.monotonic = ticking(0.6)
+
+    first = await world.cycle(max_entries_per_cycle=HEALTHY)
+
+    assert (first.queued, first.looked_at) == (HEALTHY, HEALTHY + 2 * HEALTHY)
+    assert first.wants_another
+
+
 async def test_a_cycle_without_time_serves_every_group_all_the_same(world: World) -> None:
     await seed_held(world)
     world.monotonic = ticking(60.0)

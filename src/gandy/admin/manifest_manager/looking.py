@@ -81,7 +81,8 @@ async def look_further(transaction: Transaction, looking: Looking, done: Done) -
     while looking.goes_on(done):
         demands = await transaction.run(count_due())
         entries = entitled(looking.limit, demands, done.queued_of)
-        due = await transaction.run(load_due(demands, looks(looking.limit, demands, entries, times=times)))
+        wanted = looks(looking.limit, demands, entries, times=times)
+        due = await transaction.run(load_due(demands, wanted, free_first=True))
         now = await transaction.run(read_now())
         seen = replace(due, views=marked(due.views, looking.loaded.backlog))
         fresh = await park_exhausted(transaction, seen, looking.request.retry)

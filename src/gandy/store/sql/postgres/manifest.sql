@@ -41,10 +41,16 @@ JOIN gandy.manifest_group g ON g.id = d.id;
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.next_look_at <= gandy.now() ORDER BY v.id;
 
 -- name: load_shares
--- Of each group its share, the most important and the longest due first.
+-- Of each group its share, the most important and the longest due first; before these, where that is asked for, those that
+-- no guard holds back.
 WITH due AS MATERIALIZED (
     SELECT id, manifest_group_id,
-           row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
+           row_number() OVER (PARTITION BY manifest_group_id ORDER BY
+               CASE WHEN %(free_first)s::boolean THEN active_run_id IS NOT NULL
+                   OR EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = manifest.id AND q.status = 'queued')
+                   OR EXISTS (SELECT 1 FROM gandy.dead_letter l
+                              WHERE l.manifest_id = manifest.id AND l.status = 'awaiting_intervention') END,
+               priority DESC, next_look_at, id) AS place
     FROM gandy.manifest WHERE next_look_at <= gandy.now()
 ), share AS MATERIALIZED (
     SELECT %(shares)s::jsonb AS of_group

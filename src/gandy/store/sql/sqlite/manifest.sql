@@ -26,10 +26,16 @@ WHERE v.id IN (SELECT id FROM manifest INDEXED BY ix_manifest_next_look WHERE ne
 ORDER BY v.id;
 
 -- name: load_shares
--- Of each group its share, the most important and the longest due first.
+-- Of each group its share, the most important and the longest due first; before these, where that is asked for, those that
+-- no guard holds back.
 WITH due AS (
     SELECT id, manifest_group_id,
-           row_number() OVER (PARTITION BY manifest_group_id ORDER BY priority DESC, next_look_at, id) AS place
+           row_number() OVER (PARTITION BY manifest_group_id ORDER BY
+               CASE WHEN :free_first THEN active_run_id IS NOT NULL
+                   OR EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = manifest.id AND q.status = 'queued')
+                   OR EXISTS (SELECT 1 FROM dead_letter l
+                              WHERE l.manifest_id = manifest.id AND l.status = 'awaiting_intervention') END,
+               priority DESC, next_look_at, id) AS place
     FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now()
 ), share AS (
     SELECT CAST(key AS INTEGER) AS group_id, value AS most FROM json_each(:shares)
