@@ -18,9 +18,3 @@ CREATE INDEX ix_work_queue_waiting_input ON gandy.work_queue (input_digest) WHER
 DROP INDEX gandy.ix_work_queue_dead_letter;
 CREATE INDEX ix_work_queue_dead_letter ON gandy.work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status IN ('queued', 'waiting');
-
--- An instant may be taken back because a clock was wrong. Rows that are there need not be read again for one word more.
-ALTER TABLE gandy.work_queue DROP CONSTRAINT work_queue_reason_check;
-ALTER TABLE gandy.work_queue ADD CONSTRAINT work_queue_reason_check CHECK (
-    reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued', 'dead_letter', 'disabled', 'clock', 'error'))
-    NOT VALID;
