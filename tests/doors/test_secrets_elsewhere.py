@@ -19,7 +19,7 @@ from pydantic import BaseModel, SecretStr
 from gandy import Gandy
 from gandy.store.drivers.opening import migrate
 from gandy.train.hooks import HookName
-from gandy.train.inside.hidden import HiddenTexts
+from gandy.train.inside.hidden import HiddenTexts, hidden_texts
 from gandy.train.signals import CancelRun
 from tests.cli.process import run_gandy
 from tests.doors.vault import leaks, secrets_of
@@ -197,6 +197,28 @@ async def test_no_hook_writes_a_secret_of_its_run_to_the_log(database_url: str) 
         assert f"hook {hook.__qualname__} on '{name}' failed" in shown
     assert shown.count(f"told {MASK}") > len(get_args(HookName))
     assert leaks(shown) == []
+
+
+async def test_a_hook_that_is_told_late_writes_no_secret_either(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hidden_texts, "_grace_seconds", 0.0)
+    app = make_doors(database_url)
+    told: list[object] = []
+
+    @app.on("completed")
+    async def tell_late(event: HookEvent) -> None:
+        gc.collect()
+        told.append(event.outcome)
+        LIBRARY.warning("told %s", event.outcome)
+
+    app.train(open_door)
+    with process_log() as written:
+        async with app:
+            await app.enqueue(open_door, Door(pin=SecretStr(PIN)))
+            await app.work(asyncio.Event(), until_idle=True)
+    assert PIN in str(told)
+    assert leaks(written.getvalue()) == []
 
 
 #: A job that tells its secret in a thread of its own process, and beside the message of a record.
