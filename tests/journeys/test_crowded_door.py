@@ -22,6 +22,7 @@ TOKEN: Final = "a-token-of-the-crowd"
 HALF_OPEN, SLOW, POLLING = 1_000, 200, 100
 STRIKES: Final = 6
 LATEST: Final = 3 * 2.0  # three times the lease
+PATIENCE: Final = 20.0  # of clients, which share their cores with the server
 DESCRIPTORS: Final = 1_024  # of the server, as most systems have it
 assert SCALED["GANDY_WORKER_LEASE_FOR"] == "2s"
 
@@ -101,8 +102,8 @@ async def crowd_until(ships: Fleet, crowd: Crowd, url: str, number: int) -> list
     many = httpx.Limits(max_connections=POLLING)
     async with (
         asyncio.timeout(120),
-        httpx.AsyncClient(base_url=url, timeout=20, limits=many) as dashboards,
-        httpx.AsyncClient(base_url=url, timeout=LATEST) as probe,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE, limits=many) as dashboards,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE) as probe,
         asyncio.TaskGroup() as group,
     ):
         for _ in range(POLLING):

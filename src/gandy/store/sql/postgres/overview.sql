@@ -13,7 +13,7 @@ SELECT 'train', count(*), count(*) FROM (
     SELECT 1 FROM gandy.work_queue WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q
 UNION ALL
 SELECT 'turn', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
-    SELECT owner FROM gandy.work_queue WHERE status = 'waiting' ORDER BY manifest_id, id LIMIT %(limit)s) q;
+    SELECT owner FROM gandy.work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT %(limit)s) q;
 
 -- name: list_unknown_trains
 -- Work that no live worker knows how to do.
