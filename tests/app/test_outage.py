@@ -84,3 +84,26 @@ def test_the_usual_words_are_read() -> None:
             continue
 
     assert len(readable) == 3
+
+
+async def test_a_job_whose_retry_is_to_come_is_not_parked() -> None:
+    """The park window ends while the attempt that the run asked for is still to come."""
+    app = Gandy("shop")
+    tried: list[datetime] = []
+
+    @app.train
+    async def poll() -> None:
+        tried.append(harness.clock.now)
+        if len(tried) <= 3:
+            raise Retry(after=timedelta(minutes=4))
+
+    app.schedule("poll", poll, every(minutes=1))
+    parked = 0
+    async with Harness(app, now=NOW) as harness:
+        for _ in range(60):
+            parked += (await harness.tick("manifest-manager"))["dead_lettered"]
+            await harness.run_until_idle()
+            harness.clock.advance(timedelta(minutes=1))
+
+    assert parked == 0
+    assert len(tried) > 20, "after its success the schedule goes on"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -102,7 +103,20 @@ def foreign_link(path: Path, give_away: GiveAway) -> None:
     give_away(path)
 
 
+def listed(path: Path, _: object) -> None:
+    """Let another user write by an access control list; the mode alone would not tell whom."""
+    entries = [(1, 6, NOBODY), (2, 6, 4242), (4, 0, NOBODY), (16, 6, NOBODY), (32, 0, NOBODY)]
+    written = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(path, "system.posix_acl_access", written)
+    except OSError:  # the file system knows no such lists
+        path.chmod(0o666)
+
+
+NOBODY = 0xFFFFFFFF  # an entry that names no one
 SPOILT = {
+    "a file that a list lets another user write": listed,
+    "a folder that a list lets another user write": of_the_folder(listed),
     "a file of another user": hand_over,
     "a file that all can write": loosen(0o646),
     "a file that only all others can write": loosen(0o402),

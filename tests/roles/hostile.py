@@ -59,7 +59,7 @@ def make_role(link: psycopg.Connection[Any], name: str, options: str = "") -> No
         link.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{name}' {options}".encode())
 
 
-def prepare(url: str, *, has_operators: bool = True) -> None:
+def prepare(url: str) -> None:
     """Let a role that may create in public plant all that it can."""
     with psycopg.connect(url, autocommit=True) as link:
         make_role(link, STRANGER)
@@ -67,16 +67,13 @@ def prepare(url: str, *, has_operators: bool = True) -> None:
         link.execute(f"CREATE SCHEMA planted AUTHORIZATION {STRANGER}".encode())
         link.execute("CREATE SCHEMA marks; GRANT ALL ON SCHEMA marks TO PUBLIC")
         link.execute(f"SET ROLE {STRANGER}".encode())
-        assert plant(link, "planted", has_operators=has_operators) > MANY
+        assert plant(link, "planted") > MANY
 
 
 @contextmanager
-def hostile(
-    home: DatabaseHome, path: str, schema: str = "public", *, has_operators: bool = True
-) -> Iterator[Judge]:
+def hostile(home: DatabaseHome, path: str, schema: str = "public") -> Iterator[Judge]:
     """A database in which a stranger has been, in that schema; `path` is where roles look for names."""
-    kind = "hostile" if has_operators else "hostile_functions"
-    template = home.template(kind, lambda url: prepare(url, has_operators=has_operators))
+    template = home.template("hostile", prepare)
     with home.database(template) as url:
         judge = Judge(url)
         judge.run(f"DROP SCHEMA IF EXISTS {schema}; ALTER SCHEMA planted RENAME TO {schema}")

@@ -64,11 +64,11 @@ class Planted(NamedTuple):
         )
 
 
-def plant(connection: Connection, schema: str, *, has_operators: bool = True) -> int:
+def plant(connection: Connection, schema: str) -> int:
     """Plant all of it in a schema, and say how much."""
     functions = list(_functions(connection))
     signs = r"(?<= )[-+*/<>=~!@#%^&|?]+(?= )"
-    operators = _ask(connection, "operators", signs) if has_operators else []
+    operators = _ask(connection, "operators", signs)
     relations = [name for (name,) in _ask(connection, "relations", r"\bpg_[a-z_]+\b")]
     marks = {planted.mark for planted in functions} | {name for name, _ in operators} | {"relation"}
     script = [_BEGIN, *(_MARK.format(name=name) for name in sorted(marks))]
@@ -125,7 +125,7 @@ def _result(result: str, kinds: tuple[str, ...]) -> str:
 
 
 def _operator(schema: str, name: str, result: str) -> Iterator[str]:
-    for left, right in product(KINDS, repeat=2):
+    for left, right in product((*KINDS, '"char"'), repeat=2):  # the catalogue's own letters too
         function = Planted(f"operator {name}", (left, right), result if not _is_open(result) else left, name)
         yield function.written(schema)
         yield _OPERATOR.format(schema=schema, name=name, left=left, right=right, function=function.name)

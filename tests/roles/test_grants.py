@@ -83,7 +83,7 @@ def test_the_journeys_run_by_the_printed_grants_alone(
     asyncio.run(serve(stage.runner, is_read=True))
     operate(operator(stage.runner))
 
-    operator(stage.keeper)("tick", "lifecycle")
+    operator(stage.keeper)("tick", "lifecycle", "--yes")
     assert operator(stage.keeper).json("migrate", "--grants", KEEPER)["maintain"] == []
 
 
@@ -205,7 +205,7 @@ def test_who_takes_a_schema_over_owns_all_of_it(stage: Cast, operator: Callable[
     stage.apply(operator(stage.keeper).json("migrate", "--grants", RUNNER)["maintain"])
 
     assert operator(stage.runner).json("migrate", "--grants", RUNNER)["maintain"] == []
-    operator(stage.runner)("tick", "lifecycle")
+    operator(stage.runner)("tick", "lifecycle", "--yes")
 
 
 @pytest.mark.parametrize("others", [["--check"], ["--sql"]])

@@ -38,6 +38,10 @@ def changed_cursor(
     if isinstance(before, Interval) and isinstance(after, Interval) and cursor is not None:
         # Counted from the instant before, so that a deploy makes nothing due that has just run.
         return max(now, cursor - before.every + after.every)
+    if isinstance(after, Interval):
+        # Not due at once like a new one: two versions that are deployed in turn would run it each time.
+        following = now + after.every
+        return following if cursor is None else max(now, min(cursor, following))
     return first_cursor(after, now)
 
 

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import SettingsFileError, UntrustedFileError
+from gandy.settings.access_lists import lets_others_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,11 +93,13 @@ def trusted_bytes(path: Path, *, is_secret: bool = False, most: int = -1) -> byt
 
     A file of secrets may lie in a sticky folder, as orchestrators mount them: nobody can replace it there.
     """
-    _refuse_foreign_links(path, allows_sticky=is_secret)
+    _refuse_foreign_links(path, is_secret=is_secret)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 a path could lead elsewhere by now
         found = os.fstat(descriptor)
         _refuse_foreign(path, path, found)
+        if lets_others_write(descriptor, found):
+            raise UntrustedFileError(path, "its access control list lets other users write to it")
         if not stat.S_ISREG(found.st_mode):
             raise SettingsFileError(
                 path, f"is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no plain file'}"
@@ -104,20 +107,31 @@ def trusted_bytes(path: Path, *, is_secret: bool = False, most: int = -1) -> byt
         return file.read(most)
 
 
-def _refuse_foreign_links(path: Path, *, allows_sticky: bool) -> None:
-    """Judge each link on the way, and the folder in which it or the file lies."""
-    hop = path
+def _refuse_foreign_links(path: Path, *, is_secret: bool) -> None:
+    """Judge each link on the way, and the folder of each and of the file; of secrets, every folder above."""
+    hop = whole = path.absolute()
     for _ in range(_MOST_LINKS):
-        folder = hop.parent.stat()
-        if allows_sticky and folder.st_mode & stat.S_ISVTX:
-            _refuse_owner(path, hop.parent, folder)
-        else:
-            _refuse_foreign(path, hop.parent, folder)
-        _refuse_owner(path, hop, hop.lstat())
+        hop.parent.stat()  # a circle of links ends here
+        for folder in reversed(hop.parents):
+            if folder.is_symlink():
+                _refuse_foreign_links(folder, is_secret=is_secret)
+            elif is_secret or folder == hop.parent:
+                _refuse_folder(path, folder, allows_sticky=is_secret)
+        _refuse_owner(path, path if hop == whole else hop, hop.lstat())
         if not hop.is_symlink():
             return
         hop = hop.parent / hop.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _refuse_folder(path: Path, folder: Path, *, allows_sticky: bool) -> None:
+    found = folder.stat()
+    if allows_sticky and found.st_mode & stat.S_ISVTX:
+        _refuse_owner(path, folder, found)
+        return
+    _refuse_foreign(path, folder, found)
+    if lets_others_write(folder, found):
+        raise UntrustedFileError(path, f"the access control list of {folder} lets other users write to it")
 
 
 def _refuse_foreign(path: Path, judged: Path, found: os.stat_result) -> None:

@@ -32,6 +32,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 MAX_PAYLOAD_BYTES: Final = 1_048_576
 _SECRETS: Final = (SecretStr, SecretBytes, Secret)
+_ANYTHING: Final = TypeAdapter(object)
 _MASK_BYTES: Final = MASK.encode()
 _NESTED_MASK: Final = f'"{MASK}"'  # of a secret that is written as a text of JSON
 _UNUSABLE: Final = (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError)
@@ -96,7 +97,7 @@ class PayloadCodec(Generic[Value]):
                 if self.has_secrets:
                     raw = _compact(self._revealed(value))
                 again = self._from_json(raw)
-                if self.has_secrets and _MASK_BYTES in raw:
+                if _MASK_BYTES in raw:
                     self._refuse_masked(value, again)
             except (PydanticSerializationError, ValidationError) as error:
                 raise self._invalid(*self._problems(value, error)) from None
@@ -157,6 +158,8 @@ class PayloadCodec(Generic[Value]):
         """Refuse a value whose secret would arrive as a mask: its serializer hides it from us, too."""
         if MASK in self.secrets(again) and MASK not in self.secrets(value):
             raise self._invalid("a secret has no JSON form here: it is a key, or a serializer hides it")
+        if not self.has_secrets and any(_secrets_in(self.adapter.dump_python(value, warnings=False))):
+            raise self._invalid("it holds a secret where its type declares none; declare it as SecretStr")
 
     def _problems(self, value: Value, error: PydanticSerializationError | ValidationError) -> tuple[str, ...]:
         """Name the fields that are wrong: ask again, strictly, then with every field looked at."""
@@ -247,8 +250,13 @@ def _reveal_nested(real: object, shown: str, *, sort: bool) -> str:
 
 
 def _plain(secret: object) -> Json:
-    plain: Json = to_jsonable_python(secret)
-    return plain
+    """Return what a secret holds, with the secrets inside of it."""
+    shown: Json = to_jsonable_python(secret)
+    return (
+        shown
+        if isinstance(secret, str | bytes)
+        else _reveal(_ANYTHING.dump_python(secret), shown, sort=False)
+    )
 
 
 def _secrets_in(value: object) -> Iterator[Json]:

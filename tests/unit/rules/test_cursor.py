@@ -62,5 +62,21 @@ def test_a_changed_interval_counts_from_the_instant_before(every: int, due_in: i
 
 def test_another_kind_of_schedule_begins_as_a_new_one_does() -> None:
     assert changed_cursor(HOURLY, Cron("5 * * * *"), cursor=NOON, now=NOON) == NOON + minutes(5)
-    assert changed_cursor(Cron("5 * * * *"), HOURLY, cursor=NOON + minutes(5), now=NOON) == NOON
     assert changed_cursor(HOURLY, Manual(), cursor=NOON, now=NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "cursor_in", "due_in"),
+    [
+        (Cron("5 * * * *"), 5, 5),
+        (Cron("0 3 * * *"), 900, 60),
+        (Cron("5 * * * *"), -5, 0),
+        (Manual(), None, 60),
+    ],
+)
+def test_an_interval_in_the_place_of_another_schedule_is_not_due_at_once(
+    before: Schedule, cursor_in: int | None, due_in: int
+) -> None:
+    cursor = None if cursor_in is None else NOON + minutes(cursor_in)
+
+    assert changed_cursor(before, HOURLY, cursor=cursor, now=NOON) == NOON + minutes(due_in)

@@ -52,6 +52,10 @@ class Options(TypedDict):
     limit: int
 
 
+class Sealed(BaseModel):
+    word: SecretStr
+
+
 class Login(BaseModel):
     user: str
     password: SecretStr
@@ -210,6 +214,31 @@ class TestSecrets:
         shown = Layouts([codec(Login).layout]).shown(codec(Login).encode(self.login))
 
         assert shown == {"user": "ada", "password": MASK, "keys": [MASK], "pin": MASK}
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            (Secret[Sealed], Secret(Sealed(word=SecretStr("hidden-word")))),
+            (Secret[list[SecretStr]], Secret([SecretStr("hidden-word")])),
+            (list[Secret[dict[str, SecretStr]]], [Secret({"a": SecretStr("hidden-word")})]),
+        ],
+    )
+    def test_inside_of_secrets_are_kept(self, kind: Any, value: object) -> None:  # noqa: ANN401 a type
+        codec = PayloadCodec[Any](kind, train="Open", part="input")
+
+        text = codec.encode(value)
+
+        assert codec.decode(text) == value
+        assert "hidden-word" in text
+        assert any("hidden-word" in secret for secret in codec.secrets(value))
+
+    @pytest.mark.parametrize("kind", [Any, object, dict[str, Any], list[object]])
+    def test_where_the_type_declares_none_are_refused(self, kind: Any) -> None:  # noqa: ANN401 a type
+        secret = SecretStr("hidden-word")
+        value = {"a": secret} if "dict" in str(kind) else [secret] if "list" in str(kind) else secret
+
+        with pytest.raises(PayloadError, match="declare it as SecretStr"):
+            PayloadCodec[Any](kind, train="Open", part="input").encode(value)
 
     def test_are_known_as_texts_to_mask(self) -> None:
         assert codec(Login).secrets(self.login) == ("hunter22", "key-one", "1234")

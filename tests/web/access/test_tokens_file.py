@@ -181,6 +181,27 @@ async def test_a_file_that_another_user_could_have_written_opens_nothing(
     assert str(file) in str(refused.value)
 
 
+@pytest.mark.parametrize("what", ["a link of another user", "a folder that all can write"])
+def test_a_way_that_another_user_could_turn_elsewhere_opens_nothing(
+    sqlite_url: str, file: Path, give_away: GiveAway, what: str
+) -> None:
+    """The file lies in a folder of its own below: who can replace a folder on the way picks the file."""
+    kept, public = file.parent / "kept", file.parent / "public"
+    kept.mkdir(mode=0o700)
+    public.mkdir(mode=0o755)
+    file.rename(kept / file.name)
+    way = public / "current"
+    if what.startswith("a link"):
+        way.symlink_to(kept)
+        give_away(way)
+    else:
+        kept.rename(way)
+        public.chmod(0o777)
+
+    with pytest.raises(TokensFileError, match="because"):
+        make_shop(sqlite_url, tokens_file=str(way / file.name)).asgi()
+
+
 async def test_a_file_that_becomes_anothers_opens_nothing_any_more(
     app: Gandy, file: Path, give_away: GiveAway, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,11 +8,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, delete, inspect, select
+from sqlalchemy import Connection, delete, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
 from gandy.lifecycle.database.facts import TableName
+from gandy.lifecycle.database.presence import columns_of
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.tables import HOLD
 
@@ -51,14 +52,13 @@ def absent_tables(
     connection: Connection, schema: SchemaFacts, contracts: Iterable[Contract]
 ) -> frozenset[Wanted]:
     """Tables that contracts keep rows of, and that are not there: each may have been renamed."""
-    inspector = inspect(connection)
     return frozenset(
         (table.schema, table.name)
         for contract in contracts
         for table in contract.tables
         if any(isinstance(rule, Keep) for rule in table.rules)
         and schema.find(table.name, table.schema) is None
-        and not inspector.has_table(table.name, schema=table.schema)
+        and columns_of(connection, table.name, table.schema) is None
     )
 
 
@@ -66,7 +66,6 @@ def tables_alike(
     connection: Connection, schema: SchemaFacts, contracts: Iterable[Contract]
 ) -> frozenset[tuple[Wanted, TableName]]:
     """Tables with all the columns of one that a contract keeps rows of: each may be that one, renamed."""
-    inspector = inspect(connection)
     found = set()
     for table in (table for contract in contracts for table in contract.tables):
         keeps = {rule.column for rule in table.rules if isinstance(rule, Keep)}
@@ -77,10 +76,9 @@ def tables_alike(
             for facts in schema.tables.values()
             if keeps & facts.columns.keys() and facts.name not in places and facts.name.schema in beside
         ]
-        if candidates and inspector.has_table(table.name, schema=table.schema):
-            held = {column["name"] for column in inspector.get_columns(table.name, schema=table.schema)}
-            names = [facts.name for facts in candidates if facts.columns.keys() == held]
-            found |= {((table.schema, table.name), name) for name in names}
+        held = columns_of(connection, table.name, table.schema) if candidates else None
+        names = [facts.name for facts in candidates if facts.columns.keys() == held]
+        found |= {((table.schema, table.name), name) for name in names}
     return frozenset(found)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import SchemaFacts
 
-_ADD_AGREED = "ALTER TABLE {schema}.{table} ADD COLUMN agreed VARCHAR"
+_ADD_AGREED = "ALTER TABLE {schema}.{table} ADD COLUMN agreed TEXT"
 _LOST = (
     "{table} is missing while the other tables of the state are in use: the holds that contracts recorded in"
     " it are lost"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, inspect
+from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from typing_extensions import override
 
+from gandy.lifecycle.database.presence import columns_of
 from gandy.lifecycle.database.state_sight import STATE, state_schema
 
 if TYPE_CHECKING:
@@ -49,26 +50,27 @@ def stored_instant(value: object) -> datetime | None:
     return value
 
 
+# Texts are of the type text, for which PostgreSQL's own `=` fits exactly: no other is looked for.
 _METADATA = MetaData(schema=STATE)
 
 LEASE = Table(
     "gandy_lifecycle_lease",
     _METADATA,
-    Column("scheduler", String, primary_key=True),
+    Column("scheduler", Text, primary_key=True),
     Column("token", BigInteger, nullable=False),
-    Column("session", String, nullable=False),
+    Column("session", Text, nullable=False),
     Column("expires_at", Instant, nullable=False),
 )
 RULE = Table(
     "gandy_lifecycle_rule",
     _METADATA,
-    Column("scheduler", String, primary_key=True),
-    Column("table_name", String, primary_key=True),
-    Column("rule", String, primary_key=True),
-    Column("shape", String, nullable=False),  # what the rule selects by; a cursor of another shape is void
+    Column("scheduler", Text, primary_key=True),
+    Column("table_name", Text, primary_key=True),
+    Column("rule", Text, primary_key=True),
+    Column("shape", Text, nullable=False),  # what the rule selects by; a cursor of another shape is void
     Column("accepted", BigInteger),  # the retention in milliseconds, or the rows of a cap, last agreed to
     Column("cutoff", Instant),  # of an unfinished pass, with its cursor
-    Column("cursor", String),
+    Column("cursor", Text),
     Column("deleted", BigInteger, nullable=False),
     Column("backlog", BigInteger, nullable=False),
     Column("measured_at", Instant),
@@ -76,31 +78,31 @@ RULE = Table(
     Column("arriving_per_hour", Float),
     Column("removed_per_hour", Float),
     Column("held_rows", BigInteger),  # what waits for a person's word
-    Column("agreed", String),  # what selected the rows when it was agreed to; the first version kept none
+    Column("agreed", Text),  # what selected the rows when it was agreed to; the first version kept none
 )
 QUARANTINE = Table(
     "gandy_lifecycle_quarantine",
     _METADATA,
-    Column("scheduler", String, primary_key=True),
-    Column("table_name", String, primary_key=True),
-    Column("row_key", String, primary_key=True),
-    Column("rule", String, nullable=False),
-    Column("error", String, nullable=False),
+    Column("scheduler", Text, primary_key=True),
+    Column("table_name", Text, primary_key=True),
+    Column("row_key", Text, primary_key=True),
+    Column("rule", Text, nullable=False),
+    Column("error", Text, nullable=False),
     Column("quarantined_at", Instant, nullable=False),
 )
 HOLD = Table(
     "gandy_lifecycle_hold",
     _METADATA,
-    Column("scheduler", String, primary_key=True),
-    Column("schema_name", String, primary_key=True),
-    Column("table_name", String, primary_key=True),
-    Column("column_name", String, primary_key=True),
-    Column("equals", String, primary_key=True),
+    Column("scheduler", Text, primary_key=True),
+    Column("schema_name", Text, primary_key=True),
+    Column("table_name", Text, primary_key=True),
+    Column("column_name", Text, primary_key=True),
+    Column("equals", Text, primary_key=True),
 )
 AUDIT = Table(
     "gandy_lifecycle_audit",
     _METADATA,
-    Column("table_name", String, primary_key=True),
+    Column("table_name", Text, primary_key=True),
     Column("audited_at", Instant, primary_key=True),
     Column("rows", BigInteger, nullable=False),
     Column("bytes", BigInteger),
@@ -112,4 +114,4 @@ OWN_TABLES = tuple(sorted(table.name for table in STATE_TABLES))
 def has_table(connection: Connection, table: Table) -> bool:
     """Whether this one of our own tables is there; an older version has made fewer."""
     schema = state_schema(connection)
-    return schema is not None and inspect(connection).has_table(table.name, schema=schema)
+    return schema is not None and columns_of(connection, table.name, schema) is not None

@@ -115,6 +115,8 @@ class Run:
     def activate(self, external_id: str, input: object = DECLARED_INPUT) -> None:
         """Queue a dormant dependent of this run's manifest once the run has completed."""
         check("external_id", external_id, called="activate(external_id=...)")
+        if self.without_secrets(external_id) != external_id:
+            raise ActivationError("activate(): the id holds a secret of this run's input")
         self.sink.activate(self, self._activation(external_id, input))
 
     def _activation(self, external_id: str, value: object) -> Activation:
