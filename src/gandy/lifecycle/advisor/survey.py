@@ -18,7 +18,7 @@ from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.selection.findings import Finding, Severity
 from gandy.lifecycle.selection.identities import with_null_keys
 from gandy.lifecycle.selection.resolve import resolve, tables_of
-from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_holds, tables_alike
+from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_holds
 from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
@@ -77,11 +77,7 @@ def survey(
         known = tuple(contracts) or (contract,)
         recorded = read_holds(connection, schema)
         everyone = (*known, *declared_elsewhere(recorded, known, schema))
-        schema = replace(
-            schema,
-            absent=absent_tables(connection, schema, everyone),
-            alike=tables_alike(connection, schema, everyone),
-        )
+        schema = replace(schema, absent=absent_tables(connection, schema, everyone))
         rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=everyone)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
         # What cannot be compared is this contract's fault, unless it may be the hold of another one.

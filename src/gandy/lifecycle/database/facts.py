@@ -244,7 +244,6 @@ class SchemaFacts:
     may_write_state: bool = True
     lineage: Lineage = field(default_factory=Lineage)
     absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there
-    alike: frozenset[tuple[Wanted, TableName]] = frozenset()  # a table with kept rows, and one like it
     marks: Mapping[TableName, str] = field(default_factory=dict)  # what was judged, for `Dialect.unchanged`
 
     def kin(self, table: TableName) -> set[TableName]:

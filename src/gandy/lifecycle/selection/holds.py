@@ -58,32 +58,11 @@ class Holds:
                 if (table.schema, table.name) in self.schema.absent:
                     _must_not_be_meant(facts, table.label, mine, contract=contract)
                 if kin.isdisjoint(self._meant(table)):
-                    if ((table.schema, table.name), facts.name) in self.schema.alike:
-                        self._must_not_be_renamed(facts, table.label, mine, contract=contract)
                     continue
                 for rule in mine:
                     _must_fit(facts, rule, contract)
                     _must_be_judged(facts, rule)
                     yield rule
-
-    def _must_not_be_renamed(
-        self, facts: TableFacts, label: str, keeps: Sequence[Keep], *, contract: Contract
-    ) -> None:
-        """A table like a kept one may be that one, rotated away; a contract of both tells them apart."""
-        mine = [table for other in self.contracts for table in self._of(other, facts)]
-        kept = {rule.column for table in mine for rule in table.rules if isinstance(rule, Keep)}
-        unsaid = [keep.column for keep in keeps if keep.column not in kept]
-        if unsaid and not any(self._of(contract, facts)):
-            raise UnjudgedError(
-                "keep",
-                f"{contract.where} keeps rows of {label} by {unsaid[0]}, and {facts.name} has the same "
-                f"columns, as if it were that table under another name. Add the same keep to {facts.name}; "
-                f"if the contract is gone: gandy lifecycle forget {contract.name}",
-            )
-
-    def _of(self, contract: Contract, facts: TableFacts) -> Iterator[Table]:
-        """How a contract declares a table."""
-        return (table for table in contract.tables if facts.name in self._meant(table))
 
     def _meant(self, table: Table) -> list[TableName]:
         """The table, or every one that a name without a schema may mean."""

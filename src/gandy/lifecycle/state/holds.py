@@ -12,7 +12,6 @@ from sqlalchemy import Connection, delete, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
-from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.database.presence import columns_of
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.tables import HOLD
@@ -60,26 +59,6 @@ def absent_tables(
         and schema.find(table.name, table.schema) is None
         and columns_of(connection, table.name, table.schema) is None
     )
-
-
-def tables_alike(
-    connection: Connection, schema: SchemaFacts, contracts: Iterable[Contract]
-) -> frozenset[tuple[Wanted, TableName]]:
-    """Tables with all the columns of one that a contract keeps rows of: each may be that one, renamed."""
-    found = set()
-    for table in (table for contract in contracts for table in contract.tables):
-        keeps = {rule.column for rule in table.rules if isinstance(rule, Keep)}
-        places = {TableName(place or None, name) for place, name in _places(table, schema)}
-        beside = {place.schema for place in places}
-        candidates = [
-            facts
-            for facts in schema.tables.values()
-            if keeps & facts.columns.keys() and facts.name not in places and facts.name.schema in beside
-        ]
-        held = columns_of(connection, table.name, table.schema) if candidates else None
-        names = [facts.name for facts in candidates if facts.columns.keys() == held]
-        found |= {((table.schema, table.name), name) for name in names}
-    return frozenset(found)
 
 
 def _name(contract: Contract, schema: SchemaFacts) -> str:
