@@ -239,7 +239,7 @@ def test_a_role_that_may_not_keep_the_state_is_told_by_check_and_stopped_by_swee
     [failure] = them.sweep(OTHER).failures
     assert (failure.table, "GRANT CREATE" in failure.error) == ("", True)
 
-    postgres.sweep(OTHER, now=ago(days=900))
+    postgres.sweep(Table("other", [older_than("at", keep_for="900d")]))
     [finding] = check([contract], them.url)
     assert "GRANT SELECT, INSERT, UPDATE, DELETE ON public.gandy_lifecycle_audit" in finding.remedy
     with closing(postgres.connect()) as connection:
