@@ -60,6 +60,7 @@ class DispatchView(NamedTuple):
     is_retried: bool = True
     version: str = ""  #: of the row that this was read from; a decision holds for that version only
     next_set_to: datetime | None = None  #: by an operator, of a recurring schedule
+    has_queued_retry: bool = False  #: what is queued is another attempt of a run that failed
 
     @property
     def timezone(self) -> str:

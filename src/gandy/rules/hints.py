@@ -25,10 +25,9 @@ def missing_look(view: DispatchView, now: datetime, *, is_spent: bool | None = N
 
 
 def is_exhausted_view(view: DispatchView) -> bool:
-    """Tell whether a manifest used up its attempts, with none to come, and has no letter yet."""
+    """Tell whether a manifest used up its attempts, with no retry to come, and has no letter yet."""
     is_over = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
-    goes_on = view.has_active_execution or view.has_queued_work
-    return is_over and not (goes_on or view.has_awaiting_dead_letter)
+    return is_over and not (view.has_queued_retry or view.has_awaiting_dead_letter)
 
 
 def needed_look(view: DispatchView, now: datetime, *, is_spent: bool) -> datetime | None:

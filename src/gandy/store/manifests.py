@@ -300,6 +300,7 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.is_retried,
         row.version,
         row.scheduled_at if isinstance(schedule, Cron | Interval) else None,  # of a once it is its instant
+        row.queued_origin == "retry",
     )
 
 

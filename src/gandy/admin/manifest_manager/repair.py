@@ -87,7 +87,8 @@ def _heal_waiting(page: int) -> Operation[int]:
 
 def find_spent(views: Sequence[DispatchView], retry: RetrySettings = USUAL) -> Operation[frozenset[int]]:
     """Find the manifests that only a look can park: the others' next instant, or run, brings one."""
-    policies = yield from read_policies(view.id for view in views if is_exhausted_view(view))
+    idle = [view for view in views if not (view.has_active_execution or view.has_queued_work)]
+    policies = yield from read_policies(view.id for view in idle if is_exhausted_view(view))
     at_once = replace(retry, park_window=timedelta.max)
     return frozenset(each for each, policy in policies.items() if is_spent(policy.failures, policy, at_once))
 
