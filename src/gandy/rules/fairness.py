@@ -63,7 +63,11 @@ def entitled(limit: int | None, demands: Sequence[Demand], queued: Mapping[int, 
     elsewhere = sum(queued.values()) - sum(here.values())
     whole = [replace(demand, due=demand.due + here[demand.group_id]) for demand in demands]
     shares = share(None if limit is None else limit - elsewhere, whole)
-    return {group_id: max(most - here[group_id], 0) for group_id, most in shares.items()}
+    wanted = [
+        replace(demand, due=max(shares[demand.group_id] - here[demand.group_id], 0)) for demand in demands
+    ]
+    # a group that had more than its share by now leaves less to the others
+    return share(None if limit is None else limit - sum(queued.values()), wanted)
 
 
 def looks(

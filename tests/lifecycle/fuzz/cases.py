@@ -172,7 +172,7 @@ class _Case:
             read = loads(self.text)
             if is_planned:
                 said.planned = self._plan(read, url, clock=clock, contracts=contracts)
-            reports = run_contracts(read, url, attendance=Attendance(clock=clock))
+            reports = run_contracts(read, url, attendance=Attendance(clock=clock, is_clock_right=True))
         except (ContractInvalidError, ContractRefusedError) as error:
             said.refused = str(error)
             return said
