@@ -97,7 +97,8 @@ class Reading:
         return seen - at > self.view.misfire_threshold
 
     def plain_reason(self, at: datetime) -> SkipReason | None:
-        if self.view.enabled_at is not None and at < self.view.enabled_at:
+        enabled = self.view.enabled_at
+        if enabled is not None and at < enabled <= self.now + timedelta(hours=1):  # later ones: a wrong clock
             return SkipReason.DISABLED
         if is_excluded(self.view.exclusions, at, self.view.timezone):
             return SkipReason.EXCLUDED
