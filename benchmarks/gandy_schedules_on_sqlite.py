@@ -40,7 +40,7 @@ class GandySchedulesOnSqlite(GandySchedules):
         self._execute("empty_letters", "empty_queue", "empty_manifests")
 
     def fill(self, manifests: int, runs: int) -> None:  # noqa: ARG002 only manifests are compared here
-        """Have so many idle manifests, once."""
+        """Have this number of idle manifests, once."""
         self.reset()
         self._execute("fill_group", "fill", manifests=manifests)
         for _ in range(WARM_TICKS):

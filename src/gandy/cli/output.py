@@ -63,7 +63,7 @@ def emit_json(data: object) -> None:
 
 
 def print_text(text: str = "", *, ends_line: bool = True) -> None:
-    """Print text on stdout, harmless whoever wrote it; its line ends stay."""
+    """Print stored text on stdout, made harmless; its line ends stay."""
     click.echo(many_lines(text), nl=ends_line)
 
 

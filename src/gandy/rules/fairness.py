@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Final
 
-#: A cycle looks at the time between sets of at most so many looks; of the second size where nothing limits
+#: A cycle looks at the time between sets of at most this many looks; of the second size where nothing limits
 #: its entries.
 MOST_LOOKS: Final = 2_000
 MOST_UNLIMITED_LOOKS: Final = 10_000

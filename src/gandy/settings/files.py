@@ -91,7 +91,7 @@ def _is_kept_by(owner: int, folder: Path) -> bool:
 def trusted_bytes(path: Path, *, is_secret: bool = False, most: int = -1) -> bytes:
     """Judge the way to the file, then the file once it is open: what is judged is what is read.
 
-    A file of secrets may lie in a sticky folder, as orchestrators mount them: nobody can replace it there.
+    A file of secrets may lie in a sticky folder, as orchestrators mount them: others cannot replace it.
     """
     _refuse_foreign_links(path, is_secret=is_secret)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

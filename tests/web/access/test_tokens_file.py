@@ -173,7 +173,7 @@ async def test_a_file_that_another_user_could_have_written_opens_nothing(
         assert (await call("GET", "/api/v1/runs", bearer(ADA))).status == 200
     spoil(file, give_away)
 
-    if what in STICKY:  # nobody else can replace the file there
+    if what in STICKY:  # no other user can replace the file there
         make_shop(sqlite_url, tokens_file=str(file)).asgi()
         return
     with pytest.raises(TokensFileError, match="because") as refused:

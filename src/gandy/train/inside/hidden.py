@@ -41,7 +41,7 @@ class HiddenTexts:
         self._shapes: Counter[tuple[str, int]] = Counter()
         self._lengths: dict[str, tuple[int, ...]] = {}  # by the texts' beginning, the longest first
         self._ended: deque[tuple[str, ...]] = deque()
-        self._late: dict[str, float] = {}  # since when nobody holds a text, the oldest first
+        self._late: dict[str, float] = {}  # since when no run holds a text, the oldest first
         self._late_size = 0
 
     @property
