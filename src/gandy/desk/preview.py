@@ -7,7 +7,7 @@ from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
 from gandy.errors import OverrideError
-from gandy.rules.calendar.zones import zone
+from gandy.rules.calendar.zones import wall_of
 from gandy.rules.preview import preview
 from gandy.store.views import picture_of
 
@@ -46,7 +46,7 @@ def _shown(upcoming: Upcoming, timezone: str) -> PreviewedInstant:
         notes.append("the clocks have changed")
     return PreviewedInstant(
         due_at=upcoming.due_at,
-        local=upcoming.due_at.astimezone(zone(timezone)).isoformat(),
+        local=wall_of(upcoming.due_at, timezone).isoformat(),
         scheduled_at=None if upcoming.is_excluded else upcoming.scheduled_at,
         note=", ".join(notes),
     )

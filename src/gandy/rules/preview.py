@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gandy.model.schedule import Cron, Interval, SkipReason
 from gandy.rules.calendar.exclusions import is_excluded
-from gandy.rules.calendar.zones import zone
+from gandy.rules.calendar.zones import wall_of
 from gandy.rules.due import decide
 from gandy.rules.guards import guard_of
 from gandy.rules.recurring import settle_letter
@@ -96,4 +96,4 @@ def _unguarded(view: DispatchView) -> DispatchView:
 
 
 def _offset(view: DispatchView, instant: datetime) -> timedelta:
-    return instant.astimezone(zone(view.timezone)).utcoffset() or timedelta(0)
+    return wall_of(instant, view.timezone).utcoffset() or timedelta(0)

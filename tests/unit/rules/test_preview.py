@@ -119,3 +119,20 @@ def test_a_parked_manifest_lists_what_would_come_if_its_letter_were_resolved_now
 def test_a_schedule_that_cannot_be_read_is_an_error_and_not_an_endless_list() -> None:
     with pytest.raises(CronExpressionError):
         preview(view_of(Cron("0 0 31 2 *")), NOON, 5)
+
+
+@pytest.mark.parametrize("exclusions", EXCLUSIONS, ids=["none", "a day", "a window and a day"])
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda schedule: f"{schedule}"[:40])
+@pytest.mark.parametrize(
+    "at", ["9998-12-30T12:00Z", "9998-12-31T23:59Z", "9999-06-01T00:00Z", "9999-12-31T23:59:59Z"]
+)
+def test_the_end_of_the_calendar_is_an_end_and_no_error(
+    schedule: Schedule, exclusions: tuple[Exclusion, ...], at: str
+) -> None:
+    now = datetime.fromisoformat(at)
+    for policy in MisfirePolicy:
+        view = view_of(schedule, next_scheduled_run=now, exclusions=exclusions, misfire_policy=policy)
+
+        listed = [upcoming.due_at for upcoming in preview(view, now, 1_000)]
+
+        assert listed == sorted(set(listed))

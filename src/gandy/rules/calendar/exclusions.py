@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 from gandy.errors import ExcludedInstantError
 from gandy.model.exclusion import WEEK, DateRange, Dates, Days, Exclusion, TimeWindow
 from gandy.model.schedule import Once
-from gandy.rules.calendar.zones import DAY, instant_of, seconds_of, stretches_back, zone
+from gandy.rules.calendar.zones import DAY, instant_of, seconds_of, stretches_back, wall_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ def is_excluded(exclusions: tuple[Exclusion, ...], instant: datetime, timezone: 
     """Tell whether any exclusion holds at the instant, read in the zone."""
     if not exclusions:
         return False
-    wall = instant.astimezone(zone(timezone))
+    wall = wall_of(instant, timezone)
     return any(_holds(exclusion, wall) for exclusion in exclusions)
 
 

@@ -23,6 +23,7 @@ _LOOK: Final = DAY
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9_998
 _SECOND: Final = timedelta(seconds=1)
+_LAST_SECOND: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,14 @@ def _zone(name: str) -> ZoneInfo:
         raise TimezoneNotFoundError(shortened(name)) from error
 
 
+def wall_of(instant: datetime, name: str) -> datetime:
+    """Return what the clocks of a zone show; the last hours of the calendar stay in UTC."""
+    try:
+        return instant.astimezone(zone(name))
+    except OverflowError:
+        return instant
+
+
 def seconds_of(instant: datetime) -> int:
     """Count the whole seconds since 1970."""
     return (instant - EPOCH) // _SECOND
@@ -81,7 +90,7 @@ def stretches_from(name: str, seconds: int, *, years: int) -> Iterator[Stretch]:
 
 def stretches_back(name: str, seconds: int, *, floor: int) -> Iterator[Stretch]:
     """Walk backward from the stretch that holds the instant to the one that holds the floor."""
-    for year in range(_year_of(seconds), max(_year_of(floor), _FIRST_YEAR) - 1, -1):
+    for year in range(min(_year_of(seconds), _LAST_YEAR), max(_year_of(floor), _FIRST_YEAR) - 1, -1):
         for stretch in reversed(year_stretches(name, year)):
             if stretch.start <= seconds and stretch.end > floor:
                 yield stretch
@@ -125,12 +134,12 @@ def _first_second_after_change(name: str, early: int, late: int) -> int:
 
 
 def _offset(name: str, seconds: int) -> int:
-    offset = instant_of(seconds).astimezone(zone(name)).utcoffset()
+    offset = wall_of(instant_of(seconds), name).utcoffset()
     return 0 if offset is None else offset // _SECOND
 
 
 def _year_of(seconds: int) -> int:
-    return instant_of(seconds).year
+    return instant_of(min(seconds, _LAST_SECOND)).year
 
 
 def _year_start(year: int) -> int:
