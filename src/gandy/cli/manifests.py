@@ -149,7 +149,7 @@ def disable(call: Call, external_id: str, *, reason: str | None, as_json: bool) 
 @json_option
 @pass_call
 def cancel(call: Call, external_id: str, *, as_json: bool) -> None:
-    """Cancel its run and the entry that waits; the next occurrence runs as usual."""
+    """Cancel its run and its queued entry; later occurrences and waiting activations run as usual."""
     result = with_session(call, lambda session: cancel_desk(session).manifest(external_id))
     emit_cancelled(result, as_json=as_json)
 
