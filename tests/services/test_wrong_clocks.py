@@ -59,6 +59,30 @@ async def test_a_clock_that_was_wrong_repeats_nothing_and_silences_nothing(
             assert not missing, f"{name} did not run {sorted(missing)}; it ran {sorted(ran)}"
 
 
+async def test_an_instant_that_ran_early_does_not_run_again_once_its_entry_is_gone(migrated_url: str) -> None:
+    async with site_on(migrated_url) as site:
+        await site.jump(timedelta(hours=5), restarts=False)
+        for _ in range(8):
+            await site.step(timedelta(minutes=5))
+            assert site.app is not None
+            await site.app.tick("lifecycle", is_clock_right=True)
+        assert len(await entries_of(site)) < 2 * len(SCHEDULES), "cleanup has taken the entries of that time"
+        await site.jump(timedelta(hours=-5), restarts=False)
+        for _ in range(14):
+            await site.step(HALF_HOUR)
+
+    for name in SCHEDULES:
+        assert len(site.ran[name]) == len(set(site.ran[name])), (
+            f"{name} ran an instant twice: {site.ran[name]}"
+        )
+
+
+async def entries_of(site: Site) -> list[int]:
+    assert site.app is not None
+    desk = QueueDesk(site.app.database, local_operator("python"), owners=SHOP)
+    return [entry.id for entry in await desk.list(EntryFilter(status="dispatched"))]
+
+
 async def test_explain_says_what_the_clock_did_until_it_is_put_right(migrated_url: str) -> None:
     async with site_on(migrated_url) as site:
         await site.jump(timedelta(days=400), restarts=True)

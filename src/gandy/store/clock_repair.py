@@ -18,6 +18,8 @@ _FAR_SECONDS: Final = FAR.total_seconds()
 #: Behind the last instant that a database holds.
 _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _LARGEST: Final = 2**31 - 1
+#: The newest runs of a manifest among which those of instants to come are looked for.
+_MOST_RUNS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ def bring_back() -> Operation[int]:
 
 
 def _ahead(view: DispatchView, now: datetime) -> Operation[Rows]:
-    return (yield statement("find_verdicts_ahead", manifest_id=view.id, now=now))
+    wanted = statement("find_verdicts_ahead", manifest_id=view.id, now=now, most_runs=_MOST_RUNS)
+    return (yield wanted)
 
 
 def _taken(ahead: Rows, now: datetime) -> frozenset[datetime]:
@@ -107,6 +110,7 @@ def _withdraw(view: DispatchView, ahead: Rows, *, now: datetime) -> Operation[No
     for row in ahead:
         if row.due_at <= now and row.due_until is not None and row.due_until > now:
             yield from _shorten(view, row, now)
+    yield statement("record_early_runs", manifest_id=view.id, now=now, most_runs=_MOST_RUNS)
 
 
 def _shorten(view: DispatchView, row: Row, now: datetime) -> Operation[None]:

@@ -21,14 +21,33 @@ WHERE v.id IN (
 ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
 
 -- name: find_verdicts_ahead
--- The verdicts of instants that have not come yet, and the last skip that may reach beyond now.
+-- The verdicts of instants that have not come yet, the runs of such instants whose entries are gone, and the last skip that
+-- may reach beyond now.
 SELECT id, status, origin, due_at, due_until FROM work_queue
 WHERE manifest_id = :manifest_id AND due_at > :now AND attempt = 1
+UNION ALL
+SELECT r.id, 'dispatched', r.origin, r.due_at, NULL FROM (
+    SELECT id, origin, due_at FROM metadata WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
+WHERE r.due_at > :now AND r.origin = 'schedule'
 UNION ALL
 SELECT id, status, origin, due_at, due_until FROM (
     SELECT id, status, origin, due_at, due_until FROM work_queue
     WHERE manifest_id = :manifest_id AND due_at <= :now AND attempt = 1 AND status = 'skipped'
     ORDER BY due_at DESC LIMIT 1);
+
+-- name: record_early_runs
+-- Instants to come that ran under a clock that was ahead, and whose entries are gone: a verdict of its own stands for each
+-- until it has come, and is kept from then on.
+INSERT INTO work_queue (
+    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
+    scheduled_at, created_at, settled_at)
+SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock',
+       'run ' || r.id || ' was made for this instant when a clock was ahead', 'schedule', r.due_at, r.due_at, r.due_at,
+       gandy_now(), r.due_at
+FROM manifest m, (
+    SELECT id, due_at, origin FROM metadata WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
+WHERE m.id = :manifest_id AND r.due_at > :now AND r.origin = 'schedule'
+ON CONFLICT DO NOTHING;
 
 -- name: put_cursor_right
 -- Differs by necessity: the write lock stands for the version. What extends a verdict must not reach back over the move.
