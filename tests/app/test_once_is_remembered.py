@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gandy import Gandy
+from gandy import Gandy, Run
 from gandy.clock import ManualClock
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.manifests import ManifestDesk
@@ -79,6 +79,34 @@ async def test_a_rollback_does_not_run_a_once_again(deploys: Deploys, days: floa
     await deploys.deploy(declares=True)
 
     assert deploys.ran == ["move"]
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["declared", "made at run time"])
+async def test_the_way_to_another_instant_and_back_repeats_none(migrated_url: str, made: bool) -> None:
+    clock, ran = ManualClock(NOW), list[datetime | None]()
+    first, second = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
+    for at in (first, second, first, second, first):
+        app = Gandy("shop", migrated_url)
+        app.use_clock(clock)
+
+        @app.train
+        async def migrate(run: Run) -> None:
+            ran.append(run.due_at)
+
+        if not made:
+            app.schedule_once("move-data", migrate, at=at)
+        async with app:
+            if made:
+                await app.add_schedule("move-data", migrate, schedule=Once(at=at))
+            for _ in range(2):
+                await app.tick("manifest-manager")
+                await app.work(asyncio.Event(), until_idle=True)
+                clock.advance(timedelta(hours=1))
+                await app.tick("lifecycle")
+            shown = await ManifestDesk(app.database, ME, owners=OWNERS).show("move-data")
+            assert shown.completed_at is not None
+
+    assert ran == [first, second]
 
 
 async def test_a_once_that_left_the_code_is_forgotten_thirty_days_after_its_completion(

@@ -141,7 +141,7 @@ def test_manifests_are_changed_at_the_price_of_the_changes(link: Link, kind: Pla
         "is_enabled": True,
         "declared": json.dumps({}),
         "overrides": json.dumps({}),
-        "is_rearmed": False,
+        "completed_at": None,
         "origin": "declared",
         "is_orphaned": False,
     }

@@ -91,7 +91,7 @@ class RowMaker:
             "scheduled_at": cursor if is_moved and isinstance(after.schedule, Once) else stored.scheduled_at,
             "next_scheduled_run": cursor,
             "next_look_at": self._look(after, cursor),
-            "is_rearmed": is_moved,
+            "completed_at": None if is_moved else stored.completed_at,
         }
 
     def _refuse_excluded(

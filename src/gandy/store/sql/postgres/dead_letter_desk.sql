@@ -21,8 +21,9 @@ ORDER BY l.id LIMIT %(limit)s;
 
 -- name: read_letters
 -- Which manifests to lock before these letters are touched, and what they would be requeued with.
-SELECT id, owner, manifest_id, train_name AS train, status FROM gandy.dead_letter
-WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) ORDER BY id;
+SELECT l.id, l.owner, l.manifest_id, coalesce(m.name, l.train_name) AS train, l.status
+FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
+WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) ORDER BY l.id;
 
 -- name: resolve_letters
 -- Of two operators one gets the row: who comes second finds it resolved.
@@ -49,7 +50,7 @@ RETURNING m.id;
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, retry_of, dead_letter_id, created_at)
-SELECT l.owner, l.train_name, coalesce(w.input::json, l.input), l.input_type_name, l.manifest_id,
+SELECT l.owner, coalesce(m.name, l.train_name), coalesce(w.input::json, l.input), l.input_type_name, l.manifest_id,
        coalesce(m.manifest_group_id, l.manifest_group_id), coalesce(m.priority, l.priority), 'requeue',
        CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled OR m.orphaned_at IS NOT NULL THEN 'manifest' ELSE 'open' END,
        coalesce(l.due_at, now.now),

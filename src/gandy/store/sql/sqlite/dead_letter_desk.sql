@@ -21,8 +21,9 @@ ORDER BY l.id LIMIT :limit;
 
 -- name: read_letters
 -- What these letters are about.
-SELECT id, owner, manifest_id, train_name AS train, status FROM dead_letter
-WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) ORDER BY id;
+SELECT l.id, l.owner, l.manifest_id, coalesce(m.name, l.train_name) AS train, l.status
+FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
+WHERE l.id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR l.owner = :owner) ORDER BY l.id;
 
 -- name: resolve_letters
 -- Of two operators one gets the row: who comes second finds it resolved.
@@ -43,7 +44,7 @@ RETURNING id;
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, retry_of, dead_letter_id, created_at)
-SELECT l.owner, l.train_name, coalesce(:input, l.input), l.input_type_name, l.manifest_id,
+SELECT l.owner, coalesce(m.name, l.train_name), coalesce(:input, l.input), l.input_type_name, l.manifest_id,
        coalesce(m.manifest_group_id, l.manifest_group_id), coalesce(m.priority, l.priority), 'requeue',
        CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled OR m.orphaned_at IS NOT NULL THEN 'manifest' ELSE 'open' END,
        coalesce(l.due_at, gandy_now()),

@@ -68,7 +68,7 @@ UPDATE manifest SET
                         -- another limit may have been reached already: the manager parks it
                         WHEN :is_retried AND failure_count >= max(1, :max_retries) THEN gandy_now()
                         ELSE :next_look_at END,
-    completed_at = CASE WHEN :is_rearmed THEN NULL ELSE completed_at END, updated_at = gandy_now()
+    completed_at = :completed_at, updated_at = gandy_now()
 WHERE owner = :owner AND external_id = :external_id
 RETURNING id, external_id;
 
@@ -116,6 +116,23 @@ UPDATE manifest SET next_look_at = gandy_now()
 WHERE manifest_group_id IN (SELECT value FROM json_each(:ids)) AND owner = :owner AND is_enabled AND orphaned_at IS NULL
   AND (next_scheduled_run IS NOT NULL OR schedule_type = 'dependent')
 RETURNING id;
+
+-- name: find_instants_done
+-- The single instants among these that a run has completed, as long as that run is kept.
+SELECT m.external_id, r.end_time FROM manifest m JOIN metadata r ON r.manifest_id = m.id
+WHERE m.owner = :owner AND m.external_id = :external_id AND r.due_at = :due_at AND r.train_state = 'completed'
+LIMIT 1;
+
+-- name: retrain_entries
+-- A manifest that has another train now: what it still has to do is done by that one.
+UPDATE work_queue SET
+    train_name = m.name, input_type_name = m.property_type_name,
+    input = CASE WHEN work_queue.status = 'queued' AND work_queue.origin IN ('schedule', 'dependent') THEN m.properties
+                 ELSE work_queue.input END,
+    gate = CASE WHEN work_queue.gate = 'train' THEN 'open' ELSE work_queue.gate END
+FROM manifest m
+WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:ids)) AND m.owner = :owner
+  AND work_queue.status IN ('queued', 'waiting') AND work_queue.train_name <> m.name;
 
 -- name: regate_entries
 -- What waits for its manifest, and what no longer does.

@@ -123,6 +123,7 @@ UPDATE work_queue SET
     (status, reason) = (SELECT CASE WHEN count(*) = 0 THEN 'queued' ELSE 'skipped' END,
                                CASE WHEN count(*) > 0 THEN 'already_queued' END
                         FROM work_queue w WHERE w.manifest_id = work_queue.manifest_id AND w.status = 'queued'),
+    train_name = coalesce((SELECT m.name FROM manifest m WHERE m.id = work_queue.manifest_id), train_name),
     gate = 'open', dispatched_at = NULL, metadata_id = NULL
 WHERE status = 'dispatched' AND id IN (
     SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
@@ -136,18 +137,18 @@ DELETE FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
 RETURNING id, owner, coalesce(cancellation_reason, '') = 'operator' AS is_cancelled;
 
 -- name: queue_retries
--- The next attempt of failed runs: the run's own input, the same instant. Nothing is written where an entry of the manifest
--- is queued: whether it serves or steps back is for the caller to say.
+-- The next attempt of failed runs: the run's own input, the same instant, the train that the manifest has now. Nothing is
+-- written where an entry of the manifest is queued: whether it serves or steps back is for the caller to say.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
     unique_key, retry_of, parent_id, created_at)
-SELECT q.owner, q.train_name, q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+SELECT q.owner, coalesce(m.name, q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT :is_open THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy_later(:delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, :failures, :losses, :lone_losses,
        q.unique_key, q.id, q.parent_id, gandy_now()
-FROM work_queue q WHERE q.id = :id
+FROM work_queue q LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = :id
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
