@@ -11,6 +11,9 @@ TYPED := $(wildcard src tests benchmarks)
 # One more than cores: many tests wait for processes that they have started.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 
+# Compiled modules are kept even where the shell says otherwise: tests start processes by the hundred.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadgroup --quiet
 
 .PHONY: help
