@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.supervisor.report import ContractReport
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+_MANY_ROWS = 500
 _TYPES = {
     "sqlite": {"instant": "TEXT", "key": "INTEGER PRIMARY KEY", "flag": "INTEGER", "blob": "BLOB"},
     "postgresql": {
@@ -57,6 +58,12 @@ class Ground:
     def fill(self, table: str, rows: Iterable[Sequence[object]]) -> None:
         """Insert whole rows."""
         rows = [tuple(map(self.value, row)) for row in rows]
+        if self.kind == "postgresql" and len(rows) >= _MANY_ROWS:
+            with closing(self.connect()) as connection, connection.cursor() as cursor:
+                with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                    for row in rows:
+                        copy.write_row(row)
+            return
         mark = "%s" if self.kind == "postgresql" else "?"
         marks = ", ".join([mark] * len(rows[0]))
         with closing(self.connect()) as connection:
@@ -67,7 +74,7 @@ class Ground:
 
     def value(self, value: object) -> object:
         if isinstance(value, datetime) and self.kind == "sqlite":
-            return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
         return value
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -180,7 +180,7 @@ def test_retries_are_written_from_the_entries_they_follow(connection: Link, kind
         **numbers,
     )
 
-    assert plan.indexes == {"work_queue_pkey"}
+    assert plan.indexes == {"work_queue_pkey", "manifest_owner_of_id"}
     assert plan.rows_examined == TAKEN
     assert plan.pairs_compared == 0
 

@@ -181,7 +181,7 @@ INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
     unique_key, retry_of, parent_id, created_at)
-SELECT q.owner, coalesce(m.name, q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+SELECT q.owner, coalesce((SELECT m.name FROM gandy.manifest m WHERE m.id = q.manifest_id), q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT r.is_open THEN 'manifest' WHEN r.delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy.now() + make_interval(secs => r.delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, r.failures, r.losses, r.lone_losses,
@@ -189,7 +189,7 @@ SELECT q.owner, coalesce(m.name, q.train_name), q.input, q.input_type_name, q.ma
 FROM unnest(%(id)s::bigint[], %(delay_seconds)s::float8[], %(failures)s::int[], %(losses)s::int[],
             %(lone_losses)s::int[], %(is_open)s::bool[])
      AS r(id, delay_seconds, failures, losses, lone_losses, is_open)
-JOIN gandy.work_queue q ON q.id = r.id LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
+JOIN gandy.work_queue q ON q.id = r.id
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 

@@ -143,12 +143,12 @@ INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
     unique_key, retry_of, parent_id, created_at)
-SELECT q.owner, coalesce(m.name, q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+SELECT q.owner, coalesce((SELECT m.name FROM manifest m WHERE m.id = q.manifest_id), q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
        CASE WHEN NOT :is_open THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
        q.due_at, q.attempt + 1, gandy_later(:delay_seconds),
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, :failures, :losses, :lone_losses,
        q.unique_key, q.id, q.parent_id, gandy_now()
-FROM work_queue q LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = :id
+FROM work_queue q WHERE q.id = :id
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
