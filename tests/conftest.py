@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import sqlite3
@@ -136,6 +137,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.postgres)
         if database is not None:
             item.user_properties.append(("database", database))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was collected: thousands of tests that stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

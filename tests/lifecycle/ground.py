@@ -59,10 +59,13 @@ class Ground:
         """Insert whole rows."""
         rows = [tuple(map(self.value, row)) for row in rows]
         if self.kind == "postgresql" and len(rows) >= _MANY_ROWS:
-            with closing(self.connect()) as connection, connection.cursor() as cursor:
-                with cursor.copy(f"COPY {table} FROM STDIN") as copy:
-                    for row in rows:
-                        copy.write_row(row)
+            with (
+                closing(self.connect()) as connection,
+                connection.cursor() as cursor,
+                cursor.copy(f"COPY {table} FROM STDIN") as copy,
+            ):
+                for row in rows:
+                    copy.write_row(row)
             return
         mark = "%s" if self.kind == "postgresql" else "?"
         marks = ", ".join([mark] * len(rows[0]))

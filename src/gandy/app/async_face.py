@@ -9,7 +9,6 @@ from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
-from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
 from gandy.store.layouts import takes_writers
 from gandy.train.base import Train
@@ -241,6 +240,8 @@ class AsyncFace(Declaring):
             await open_app.layouts.record([asked.definition])
             database = open_app.database
             return await (database.run_apart if asked.is_one_statement else database.run)(asked.operation())
+        from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 loads a driver
+
         dialect = dialect_of(self.settings.database.url)
         if self._open is not None and takes_writers(dialect):  # the caller's transaction may be rolled back
             await self._require("app.enqueue()").layouts.record([asked.definition])

@@ -1,36 +1,16 @@
-"""The contracts of an application, and the service that keeps them."""
+"""The service that keeps tables bounded, as a part of an application."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gandy.app.upkeep import ticked, upkeep_parts
-from gandy.errors import DuplicateDeclarationError
-from gandy.lifecycle.contract.tables import gathered
-from gandy.lifecycle.contract.toml import load, read
 from gandy.services.lifecycle import LifecycleParts, LifecycleService
-from gandy.settings.files import read_settings_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gandy.app.opening import OpenApp
-    from gandy.lifecycle import Contract
     from gandy.services.wakeups import Wakeups
-    from gandy.settings import LoadedSettings
-
-
-def contracts_of(declared: Sequence[Contract], loaded: LoadedSettings) -> tuple[Contract, ...]:
-    """Put together what Python declares and what a file does; who names no database means the app's own."""
-    contracts = (*declared, *_written(loaded))
-    names: list[str] = []
-    for contract in contracts:
-        if contract.name in names:
-            raise DuplicateDeclarationError(contract.name, what="lifecycle", known=tuple(names))
-        names.append(contract.name)
-    return gathered(_at_home(contract, loaded.settings.database.url) for contract in contracts)
 
 
 def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:
@@ -47,24 +27,3 @@ async def tick_lifecycle(app: OpenApp, *, is_overruled: bool = False) -> dict[st
 def _service(app: OpenApp) -> LifecycleService:
     parts = LifecycleParts(upkeep=upkeep_parts(app), contracts=app.contracts, clock=app.clock)
     return LifecycleService(parts)
-
-
-def _written(loaded: LoadedSettings) -> tuple[Contract, ...]:
-    """Read the contract file, or gandy.toml, whose [lifecycle] may hold a setting beside contracts."""
-    path = loaded.settings.lifecycle.contract
-    if path is not None:
-        return load(path)
-    if loaded.file is None:
-        return ()
-    document = read_settings_file(loaded.file)
-    section = document.get("lifecycle")
-    tables = section.items() if isinstance(section, Mapping) else ()
-    contracts = {name: value for name, value in tables if isinstance(value, Mapping)}
-    if not contracts:
-        return ()
-    return read({"version": document.get("version"), "lifecycle": contracts}, source=str(loaded.file))
-
-
-def _at_home(contract: Contract, url: str) -> Contract:
-    is_named = contract.database is not None or contract.database_env is not None
-    return contract if is_named else replace(contract, database=url)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, over
 from gandy.app.asking import Asked, Asking
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.portal import Portal
-from gandy.store.drivers.borrowed import BorrowedConnection
 from gandy.store.drivers.urls import dialect_of
 from gandy.train.base import Train
 from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
@@ -289,6 +288,8 @@ class SyncGandy:
             portal.call(portal.open_app.layouts.record([asked.definition]))
             jobs = portal.call(portal.open_app.database.run(asked.operation()))
         else:
+            from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 loads a driver
+
             dialect = dialect_of(self._configuration.loaded.settings.database.url)
             is_recorded = self._portal is not None and self._portal.open_app.layouts.has(asked.definition)
             borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)

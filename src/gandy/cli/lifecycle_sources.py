@@ -78,7 +78,7 @@ class Sources:
         return [contract for file in self.files for contract in load(file)]
 
     def _of_app(self) -> list[Contract]:
-        from gandy.app.lifecycle import contracts_of  # noqa: PLC0415 a contract file needs no application
+        from gandy.app.contracts import contracts_of  # noqa: PLC0415 a contract file needs no application
 
         app = self.call.find_app()
         return list(app.contracts if app else contracts_of((), self.call.load_settings()))

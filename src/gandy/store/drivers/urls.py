@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psycopg.conninfo import conninfo_to_dict
-
 from gandy.errors import DatabaseUrlError
 from gandy.settings.urls import read_url
 
@@ -35,6 +33,8 @@ def identity_of(url: str) -> str:
     """Name the database that a URL leads to, alike for every user, password and way to write it."""
     if dialect_of(url) == "sqlite":
         return str(sqlite_path(url.partition("?")[0]).resolve())
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 a driver that SQLite does not need
+
     given = conninfo_to_dict(url)
     where = [str(given.get(key) or "").lower() for key in ("host", "hostaddr", "service")]
     return json.dumps([*where, str(given.get("port") or 5432), given.get("dbname") or given.get("user")])
