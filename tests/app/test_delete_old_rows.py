@@ -16,7 +16,7 @@ from gandy.errors import JobFailedError, MissingVariableError, PayloadError
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import give_back, take_lease
 from gandy.lifecycle.state.setup import ensure_tables
-from gandy.rules.aftermath import SUSPECT_AFTER_LOSSES
+from gandy.rules.ending import SUSPECT_AFTER_LOSSES
 from gandy.store.drivers.opening import migrate
 from tests.app.old_data import OLD, deleted, make_app, make_data, outputs, queued
 from tests.lifecycle.ground import NOW, Ground

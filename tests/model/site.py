@@ -14,7 +14,7 @@ from gandy.admin.running import Record
 from gandy.model.declaration import Declarations
 from gandy.model.operator import Operator
 from gandy.model.run import Failure, RunEnd, TrainState
-from gandy.rules.hints import missing_look
+from gandy.rules.deciding import missing_look
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch, open_due
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import load_page, read_now

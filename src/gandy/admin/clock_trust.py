@@ -6,14 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from gandy.clock import ClockWatch
-from gandy.rules.clock_trust import doubt
+from gandy.rules.clocks import doubt
 from gandy.store.clock_mark import find_newest, keep_mark, read_mark
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from gandy.clock import ManualClock
-    from gandy.rules.clock_trust import Doubt
+    from gandy.rules.clocks import Doubt
     from gandy.store.clock_mark import ClockMark
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation

@@ -22,8 +22,7 @@ from gandy.app.local_lease import LocalLease
 from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
 from gandy.model.run import ClaimedRun, TrainState
-from gandy.rules.aftermath import is_suspect
-from gandy.rules.retention import spans_of
+from gandy.rules.ending import is_suspect, spans_of
 from gandy.services.run_reporter import RunReporter
 from gandy.store.delivering import claim_delivered
 from gandy.store.finishing import FinishRules

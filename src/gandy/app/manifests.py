@@ -12,7 +12,7 @@ from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, Manifest
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
-from gandy.rules.calendar.remaining import refuse_none_left
+from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS, problems_of, shortened, written
 

@@ -12,7 +12,7 @@ from gandy.errors import (
     RunNotFoundError,
     RunOverError,
 )
-from gandy.rules.retention import spans_of
+from gandy.rules.ending import spans_of
 from gandy.store.audit import Deed, record_deed
 from gandy.store.cancelling import (
     CancelResult,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from gandy.errors import OverrideError
 from gandy.model import exclusion_json
 from gandy.model.schedule import Interval
-from gandy.rules.calendar.zones import zone
 from gandy.rules.schedules import cron
+from gandy.rules.zones import zone
 from gandy.settings.bounds import BOUNDS, problems_of
 from gandy.store.declared import schedule_to_json, timeout_to_json
 

@@ -15,9 +15,8 @@ from gandy.desk.findings import Finding
 from gandy.desk.operators import local_operator
 from gandy.desk.workers import WorkerDesk
 from gandy.errors import CodeTooOldError, DatabaseFaultError, DatabaseUnreachableError, SchemaBehindError
-from gandy.rules.clock_trust import doubt
-from gandy.rules.impossible import is_impossible
-from gandy.rules.retention import days_ahead
+from gandy.rules.clocks import doubt, is_impossible
+from gandy.rules.ending import days_ahead
 from gandy.store import checkup
 from gandy.store.clock_mark import find_newest, read_mark
 from gandy.store.clock_repair import FarPlace, load_far_cursors
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle import Contract
     from gandy.model.manifest import DispatchView
     from gandy.model.owners import Owners
-    from gandy.rules.clock_trust import Doubt
+    from gandy.rules.clocks import Doubt
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation

@@ -7,8 +7,8 @@ from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
 from gandy.desk.manifests import describe_schedule, describe_state
-from gandy.rules.guards import guard_of
-from gandy.rules.impossible import is_impossible
+from gandy.rules.clocks import is_impossible
+from gandy.rules.recurring import guard_of
 from gandy.store.views import picture_of
 from gandy.store.waiting import MOST_WAITING
 

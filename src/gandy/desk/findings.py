@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gandy.desk.workers import WorkerSummary
     from gandy.model.manifest import DispatchView
-    from gandy.rules.clock_trust import Doubt
+    from gandy.rules.clocks import Doubt
     from gandy.settings import CleanupSettings
     from gandy.store.checkup import BrokenReferences, IndexFaults
     from gandy.store.partitions import HistoryState

@@ -7,8 +7,8 @@ from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
 from gandy.errors import OverrideError
-from gandy.rules.calendar.zones import wall_of
 from gandy.rules.preview import preview
+from gandy.rules.zones import wall_of
 from gandy.store.views import picture_of
 
 if TYPE_CHECKING:

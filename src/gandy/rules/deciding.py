@@ -1,18 +1,86 @@
-"""Deciding about many manifests at one instant: what they have in common is decided once."""
+"""Deciding what to queue: values in, a decision out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from gandy.model.manifest import Decision, DispatchView
-from gandy.rules.due import determine
+from gandy.errors import ScheduleError
+from gandy.model.manifest import Decision, DispatchView, Occurrence, Skipped
+from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once, Origin, SkipReason
+from gandy.rules.dispatching import entry_priority
+from gandy.rules.ending import is_exhausted
+from gandy.rules.exclusions import is_excluded
+from gandy.rules.recurring import deferred, determine_recurring, guard_of, idle, scheduled
 
 if TYPE_CHECKING:
     from datetime import datetime
     from typing import Final
+
+
+#: A zone that is missing here may be known after the next update of this machine.
+_UNREADABLE_RETRY_AFTER: Final = timedelta(hours=1)
+
+
+def determine(view: DispatchView, now: datetime) -> Decision:
+    """Decide about one manifest; a schedule that cannot be read is that manifest's problem alone."""
+    if not view.may_run:
+        return idle(view)
+    try:
+        return decide(view, now)
+    except ScheduleError as error:
+        look_again = idle(view, next_look_at=now + _UNREADABLE_RETRY_AFTER)
+        return replace(look_again, problem=str(error))
+
+
+def decide(view: DispatchView, now: datetime) -> Decision:
+    """Decide about a manifest that is switched on; an unreadable schedule is raised."""
+    match view.schedule:
+        case Cron() | Interval():
+            return determine_recurring(view, view.schedule, now)
+        case Once():
+            return _determine_once(view, now)
+        case Dependent():
+            return _determine_dependent(view, now)
+        case Manual() | DormantDependent():
+            return idle(view)
+        case _:
+            assert_never(view.schedule)
+
+
+def _determine_once(view: DispatchView, now: datetime) -> Decision:
+    """Run the instant however late it is: there is no next one to wait for."""
+    due_at = view.next_scheduled_run
+    if due_at is None or due_at > now:
+        return idle(view, next_look_at=due_at)
+    if is_excluded(view.exclusions, due_at, view.timezone):
+        return Decision(view.id, None, skipped=(Skipped(due_at, due_at, 1, SkipReason.EXCLUDED),))
+    guard = guard_of(view)
+    if guard is not None:
+        return deferred(view, guard)
+    return Decision(view.id, None, occurrence=scheduled(view, due_at))
+
+
+def _determine_dependent(view: DispatchView, now: datetime) -> Decision:
+    """Follow every success of the parent that no entry of this manifest has followed yet."""
+    has_new_success = (
+        view.parent_has_successful_metadata and view.parent_success_count > view.parent_success_seen
+    )
+    if not (has_new_success and view.parent_enabled):
+        return idle(view)
+    guard = guard_of(view)
+    if guard is not None:
+        return deferred(view, guard)
+    priority = entry_priority(view.priority, view.group_priority)
+    return Decision(
+        view.id,
+        None,
+        occurrence=Occurrence(now, now, Origin.DEPENDENT, priority),
+        parent_success_seen=view.parent_success_count,
+    )
+
 
 _NONE: Final = timedelta(0)
 
@@ -51,3 +119,30 @@ _DECIDING: Final = tuple(
     position for position, name in enumerate(DispatchView._fields) if name not in _IDENTITY
 )
 _key: Final = itemgetter(*_DECIDING)
+
+
+def missing_look(view: DispatchView, now: datetime, *, is_spent: bool | None = None) -> datetime | None:
+    """Return the instant of the look that is missing, or would come too late; an early one does no harm.
+
+    `is_spent` says whether it is to be parked, where that depends on more than its failures.
+    """
+    needed = needed_look(view, now, is_spent=is_exhausted_view(view) if is_spent is None else is_spent)
+    if needed is None or (view.next_look_at is not None and view.next_look_at <= needed):
+        return None
+    return needed
+
+
+def is_exhausted_view(view: DispatchView) -> bool:
+    """Tell whether a manifest used up its attempts, with no retry to come, and has no letter yet."""
+    is_over = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
+    return is_over and not (view.has_queued_retry or view.has_awaiting_dead_letter)
+
+
+def needed_look(view: DispatchView, now: datetime, *, is_spent: bool) -> datetime | None:
+    """Return when the manifest needs a look; None: not before something changes."""
+    if is_spent:
+        return now
+    decision = determine(view, now)
+    if decision.occurrence is None and decision.deferred_by is not None:
+        return None  # who lifts the guard brings the look, and what could be settled meanwhile waits with it
+    return now if decision.has_verdict else decision.next_look_at

@@ -7,17 +7,17 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.schedule import Cron, Interval, SkipReason
-from gandy.rules.calendar.exclusions import is_excluded
-from gandy.rules.calendar.zones import wall_of
-from gandy.rules.due import decide
-from gandy.rules.guards import guard_of
-from gandy.rules.recurring import settle_letter
+from gandy.rules.deciding import decide
+from gandy.rules.exclusions import is_excluded
+from gandy.rules.recurring import guard_of, settle_letter
+from gandy.rules.zones import wall_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Final
 
     from gandy.model.manifest import DispatchView, Occurrence, Skipped
+
 
 MOST_PREVIEWED: Final = 1_000
 

@@ -1,24 +1,147 @@
-"""Cron and interval manifests: every instant that has come gets its verdict."""
+"""What a cron or an interval does with the instants that have come due."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from gandy.model.manifest import Decision, DispatchView
-from gandy.model.schedule import MisfirePolicy, SkipReason
-from gandy.rules.calendar.series import Plan, series_between, without_first
-from gandy.rules.calendar.timetable import WithInstant, timetable_of
-from gandy.rules.guards import guard_of
-from gandy.rules.impossible import FAR
-from gandy.rules.misfire import Judged, judge_in_time, judge_late
-from gandy.rules.verdicts import Ledger, deferred, idle, scheduled
+from gandy.errors import ScheduleError
+from gandy.model.manifest import Decision, DispatchView, Occurrence, Skipped
+from gandy.model.schedule import Cron, Interval, MisfirePolicy, Origin, SkipReason
+from gandy.rules.clocks import FAR
+from gandy.rules.dispatching import entry_priority
+from gandy.rules.timetable import (
+    Plan,
+    Series,
+    WithInstant,
+    scheduled_at,
+    series_between,
+    split_before_last,
+    timetable_of,
+    without_first,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final
 
-    from gandy.model.schedule import Cron, Interval
-    from gandy.rules.calendar.series import Series
+    from gandy.model.exclusion import Exclusion
+    from gandy.model.schedule import Schedule
+    from gandy.rules.timetable import Timetable
+
+
+def guard_of(view: DispatchView) -> SkipReason | None:
+    """Name the guard that holds; a retry that waits is a queued entry like any other, and keeps its delay."""
+    if view.is_dead_lettered_now or view.has_awaiting_dead_letter:
+        return SkipReason.DEAD_LETTER
+    if view.has_queued_work:
+        return SkipReason.ALREADY_QUEUED
+    return SkipReason.ACTIVE if view.has_active_execution else None
+
+
+#: So many missed occurrences are made up for under catch_up; older ones are misfired.
+MOST_CAUGHT_UP: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Instants and the reason to skip them; without one they may run if no guard holds."""
+
+    series: Series
+    reason: SkipReason | None
+
+
+def judge_in_time(series: Iterable[Series]) -> list[Judged]:
+    """Judge instants that are not late: only an exclusion keeps them from running."""
+    return [_judged(each, None) for each in series]
+
+
+def judge_late(plan: Plan, series: list[Series], policy: MisfirePolicy) -> list[Judged]:
+    """Judge instants that are later than the threshold, by the manifest's policy."""
+    match policy:
+        case MisfirePolicy.DO_NOTHING:
+            return [_judged(each, SkipReason.MISFIRED) for each in series]
+        case MisfirePolicy.FIRE_ONCE_NOW:
+            return _keep_last(plan, series, 1)
+        case MisfirePolicy.CATCH_UP:
+            return _keep_last(plan, series, MOST_CAUGHT_UP)
+        case _:
+            assert_never(policy)
+
+
+def _keep_last(plan: Plan, series: list[Series], keep: int) -> list[Judged]:
+    judged: list[Judged] = []
+    for each in reversed(series):
+        if keep == 0 or each.is_excluded or each.is_too_old:
+            judged.append(_judged(each, SkipReason.MISFIRED))
+            continue
+        missed, kept = split_before_last(plan, each, keep)
+        keep -= min(keep, each.count)
+        judged.extend(
+            Judged(part, reason)
+            for part, reason in ((kept, None), (missed, SkipReason.MISFIRED))
+            if part is not None
+        )
+    judged.reverse()
+    return judged
+
+
+def _judged(series: Series, reason: SkipReason | None) -> Judged:
+    if series.is_excluded:
+        return Judged(series, SkipReason.EXCLUDED)
+    return Judged(series, SkipReason.MISFIRED if series.is_too_old else reason)
+
+
+def idle(view: DispatchView, *, next_look_at: datetime | None = None) -> Decision:
+    """Decide nothing."""
+    return Decision(view.id, view.next_scheduled_run, next_look_at)
+
+
+def deferred(view: DispatchView, guard: SkipReason) -> Decision:
+    """Leave what is due as it is until the guard lifts."""
+    return Decision(view.id, view.next_scheduled_run, deferred_by=guard)
+
+
+def scheduled(view: DispatchView, due_at: datetime, *, next_due_at: datetime | None = None) -> Occurrence:
+    """Make the entry of a scheduled instant, its jitter included."""
+    start = scheduled_at(view.external_id, due_at, view.variance, next_due_at=next_due_at)
+    return Occurrence(due_at, start, Origin.SCHEDULE, entry_priority(view.priority, view.group_priority))
+
+
+def as_error(decision: Decision) -> Decision:
+    """Settle as an error what could not be queued, so that the manifest moves on all the same."""
+    failed = decision.occurrence
+    if failed is None:
+        return decision
+    row = Skipped(failed.due_at, failed.due_at, 1, SkipReason.ERROR)
+    return replace(decision, occurrence=None, skipped=(*decision.skipped, row))
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The verdicts of one manifest in one cycle, in the order of their instants."""
+
+    view: DispatchView
+    occurrence: Occurrence | None = None
+    skipped: list[Skipped] = field(default_factory=list)
+    _rows_before_entry: int = 0
+
+    def queue(self, occurrence: Occurrence) -> None:
+        """Record the one entry."""
+        self.occurrence = occurrence
+        self._rows_before_entry = len(self.skipped)
+
+    def skip(self, series: Series, reason: SkipReason) -> None:
+        """Record skipped instants, in the row of those before them where the reason is the same."""
+        last = self.skipped[-1] if len(self.skipped) > self._rows_before_entry else None
+        if last is not None and last.reason is reason:
+            count = last.occurrences + series.count
+            self.skipped[-1] = replace(last, due_until=series.last, occurrences=count)
+            return
+        extends = series.first == self.view.next_scheduled_run and reason is self.view.last_skip
+        self.skipped.append(Skipped(series.first, series.last, series.count, reason, extends))
+
 
 _MOMENT: Final = timedelta(microseconds=1)
 
@@ -145,3 +268,48 @@ def _next_in_line(
         skipped=rows,
         deferred_by=None if is_last else SkipReason.ALREADY_QUEUED,
     )
+
+
+class Rhythm(NamedTuple):
+    """The schedule of a failing manifest, and since when it fails."""
+
+    schedule: Schedule
+    exclusions: tuple[Exclusion, ...]
+    cursor: datetime | None  #: the next instant without a verdict
+    now: datetime
+    failing_since: datetime  #: the first failure after the last success
+    is_own_input: bool = True  #: the failed run had the input that the coming instants have
+
+    @property
+    def failing_for(self) -> timedelta:
+        """How long ago the first of these failures is."""
+        return self.now - self.failing_since
+
+
+def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
+    """Tell whether the two instants around now, exclusions left out, are less than the delay apart."""
+    schedule, cursor = rhythm.schedule, rhythm.cursor
+    if cursor is None or not isinstance(schedule, Cron | Interval):
+        return False
+    if isinstance(schedule, Interval) and not rhythm.exclusions:
+        return schedule.every < delay
+    try:
+        return _gap(rhythm, schedule, cursor, within=delay) < delay
+    except (ScheduleError, OverflowError):  # unreadable here, or at the end of time: a retry is certain
+        return False
+
+
+def _gap(rhythm: Rhythm, schedule: Cron | Interval, cursor: datetime, *, within: timedelta) -> timedelta:
+    """Measure the gap between the instants around now; one as long as the span is not looked at further."""
+    at = min(rhythm.now, cursor - _MOMENT)  # an instant that has come and has no verdict is still ahead
+    plan = Plan(_timetable(schedule, cursor, within), rhythm.exclusions, schedule.timezone)
+    before = [each.last for each in series_between(plan, at - within, at) if not each.is_excluded]
+    after = [each.first for each in series_between(plan, at + _MOMENT, at + within) if not each.is_excluded]
+    return after[0] - before[-1] if before and after else within
+
+
+def _timetable(schedule: Cron | Interval, cursor: datetime, delay: timedelta) -> Timetable:
+    """Lay out the instants on both sides of the cursor: a rate has none before its anchor."""
+    if isinstance(schedule, Interval):
+        cursor -= schedule.every * (delay // schedule.every + 1)
+    return timetable_of(schedule, cursor)

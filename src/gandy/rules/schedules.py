@@ -1,18 +1,20 @@
-"""The words that people write in a declaration: checked at once, so that a mistake stops the deploy."""
+"""Making schedules, placing their cursors, and refusing those that depend on themselves."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from gandy.errors import IntervalError, NaiveInstantError, OnceError
-from gandy.model.schedule import Cron, Interval, Once, timezone_of
-from gandy.rules.calendar.cron import validate
-from gandy.rules.calendar.words import plain_expression
-from gandy.rules.calendar.zones import zone
+from gandy.errors import DependencyCycleError, IntervalError, NaiveInstantError, OnceError
+from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once, timezone_of
+from gandy.rules.cron import next_after, plain_expression, validate
+from gandy.rules.zones import zone
 from gandy.settings.bounds import BOUNDS, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from gandy.model.schedule import Schedule
 
 
@@ -76,3 +78,69 @@ def _sum(given: dict[str, float]) -> timedelta | None:
         return timedelta(**given)
     except (OverflowError, ValueError, TypeError):
         return None
+
+
+def first_cursor(schedule: Schedule, now: datetime) -> datetime | None:
+    """Place the cursor of a new manifest: an interval is due at once, a cron at its first occurrence."""
+    match schedule:
+        case Cron():
+            return next_after(schedule.expression, schedule.timezone, now)
+        case Interval():
+            return now
+        case Once():
+            return schedule.due_at(now)
+        case Manual() | Dependent() | DormantDependent():
+            return None
+        case _:
+            assert_never(schedule)
+
+
+def changed_cursor(
+    before: Schedule, after: Schedule, *, cursor: datetime | None, now: datetime
+) -> datetime | None:
+    """Place the cursor when a manifest is declared again: only a changed schedule moves it."""
+    if _same_instants(before, after):
+        return cursor
+    if isinstance(before, Interval) and isinstance(after, Interval) and cursor is not None:
+        # Counted from the instant before, so that a deploy makes nothing due that has just run.
+        return max(now, cursor - before.every + after.every)
+    if isinstance(after, Interval):
+        # Not due at once like a new one: two versions that are deployed in turn would run it each time.
+        following = now + after.every
+        return following if cursor is None else max(now, min(cursor, following))
+    return first_cursor(after, now)
+
+
+def _same_instants(before: Schedule, after: Schedule) -> bool:
+    """Tell whether only the zone of the exclusions differs, or nothing."""
+    if isinstance(before, Interval) and isinstance(after, Interval):
+        return before.every == after.every
+    if isinstance(before, Once) and isinstance(after, Once):
+        return replace(before, timezone=after.timezone) == after
+    return before == after
+
+
+def find_cycle(parents: Mapping[str, str], starts: Iterable[str] | None = None) -> tuple[str, ...] | None:
+    """Find manifests that wait for each other, the first one named again at the end.
+
+    `parents` maps each dependent to what it waits for; `starts` limits the search to what was added.
+    """
+    cleared: set[str] = set()
+    for start in parents if starts is None else starts:
+        path: dict[str, None] = {}
+        here: str | None = start
+        while here is not None and here not in cleared:
+            if here in path:
+                names = list(path)
+                return (*names[names.index(here) :], here)
+            path[here] = None
+            here = parents.get(here)
+        cleared.update(path)
+    return None
+
+
+def refuse_cycle(parents: Mapping[str, str], starts: Iterable[str] | None = None) -> None:
+    """Raise an error that lists the cycle, if there is one."""
+    cycle = find_cycle(parents, starts)
+    if cycle is not None:
+        raise DependencyCycleError(cycle)

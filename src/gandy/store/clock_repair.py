@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.rules.impossible import FAR, true_cursor, true_timetable
+from gandy.rules.clocks import FAR, true_cursor, true_timetable
 from gandy.store.manifests import announce_work, load_far
 from gandy.store.statements import statement
 

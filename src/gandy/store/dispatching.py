@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import ClaimedRun
-from gandy.rules.capacity import Capacity, Ready, choose
+from gandy.rules.dispatching import Capacity, Ready, choose
 from gandy.store.free_slots import Space, leave_for_slots, within_slots
 from gandy.store.statements import batch, statement
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gandy.model.schedule import Manual
-from gandy.rules.aftermath import JobPolicy
-from gandy.rules.rhythm import Rhythm
+from gandy.rules.ending import JobPolicy
+from gandy.rules.recurring import Rhythm
 from gandy.settings.bounds import as_span
 from gandy.store.manifests import exclusions_of, schedule_of
 from gandy.store.statements import statement

@@ -8,8 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.model.run import EndedBy, TrainState
-from gandy.rules.aftermath import JobPolicy, Park, Retry, Settled, aftermath
-from gandy.rules.retry import USUAL
+from gandy.rules.ending import USUAL, JobPolicy, Park, Retry, Settled, aftermath
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
 from gandy.store.activating import find_children, judge, keep_activations, refused_end
 from gandy.store.failing import read_policies

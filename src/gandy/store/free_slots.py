@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gandy.rules.capacity import Capacity
+    from gandy.rules.dispatching import Capacity
     from gandy.store.dispatching import DispatchRequest
     from gandy.store.statements import Rows
 

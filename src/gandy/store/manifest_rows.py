@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gandy.model import exclusion_json
 from gandy.model.schedule import Cron, Dependent, Interval, Once, schedule_type, timezone_of
-from gandy.rules.calendar.exclusions import refuse_excluded_once
-from gandy.rules.calendar.remaining import refuse_none_left
-from gandy.rules.cursor import changed_cursor, first_cursor
-from gandy.rules.priority import entry_priority
+from gandy.rules.dispatching import entry_priority
+from gandy.rules.exclusions import refuse_excluded_once, refuse_none_left
+from gandy.rules.schedules import changed_cursor, first_cursor
 from gandy.store.declared import from_stored, parent_of, shape_text, with_input
 
 if TYPE_CHECKING:

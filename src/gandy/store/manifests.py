@@ -22,7 +22,7 @@ from gandy.model.schedule import (
     ScheduleType,
     SkipReason,
 )
-from gandy.rules.fairness import Demand
+from gandy.rules.dispatching import Demand
 from gandy.settings.bounds import as_span
 from gandy.store.statements import batch, statement
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import OverrideError
 from gandy.model.schedule import Cron, Interval, Once, timezone_of
-from gandy.rules.calendar.exclusions import is_excluded
-from gandy.rules.impossible import true_cursor
+from gandy.rules.clocks import true_cursor
+from gandy.rules.exclusions import is_excluded
 from gandy.store.clock_repair import clear_ahead
 from gandy.store.manifests import load_view_of, read_now
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
-from gandy.rules.retry import USUAL
+from gandy.rules.ending import USUAL
 from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.logs import settle_logs

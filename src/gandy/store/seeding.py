@@ -15,7 +15,7 @@ from gandy.errors import (
     RowConflictError,
     SetRefusedError,
 )
-from gandy.rules.dependencies import refuse_cycle
+from gandy.rules.schedules import refuse_cycle
 from gandy.store.declared import parent_of
 from gandy.store.groups import ensure_groups, seed_groups
 from gandy.store.halving import HalvedResult, write_halved

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from gandy.rules.retention import (
+from gandy.rules.ending import (
     is_finished_once_removable,
     is_orphan_removable,
     is_spent_once_forgettable,

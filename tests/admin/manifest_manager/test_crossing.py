@@ -9,8 +9,8 @@ import pytest
 
 from gandy.admin.manifest_manager.decision_writing import write_decisions
 from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
-from gandy.rules.due import determine
-from gandy.rules.fairness import share
+from gandy.rules.deciding import determine
+from gandy.rules.dispatching import share
 from gandy.store.manifests import count_due, load_due
 from gandy.store.triggers import trigger
 from tests.support.world import OWNER, START, manifest

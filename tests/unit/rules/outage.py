@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from gandy.model.run import RunEnd, TrainState
 from gandy.model.schedule import Interval, MisfirePolicy
-from gandy.rules.aftermath import JobPolicy, Park, Retry, aftermath, is_spent
-from gandy.rules.due import determine
-from gandy.rules.rhythm import Rhythm
+from gandy.rules.deciding import determine
+from gandy.rules.ending import JobPolicy, Park, Retry, aftermath, is_spent
+from gandy.rules.recurring import Rhythm
 from gandy.settings import RetrySettings
 from tests.unit.rules.views import NOON, view_of
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gandy.model.run import TrainState
-from gandy.rules.retention import (
+from gandy.rules.ending import (
     is_finished_once_removable,
     is_orphan_removable,
     keep_until,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.capacity import Capacity, Ready, choose
+from gandy.rules.dispatching import Capacity, Ready, choose
 
 UNLIMITED = Capacity(max_active_jobs=None, active=0, group_caps={}, group_active={})
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once, Schedule
-from gandy.rules.cursor import changed_cursor, first_cursor
+from gandy.rules.schedules import changed_cursor, first_cursor
 from tests.unit.rules.views import NOON, minutes
 
 HOURLY = Interval(timedelta(hours=1))

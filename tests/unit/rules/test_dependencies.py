@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gandy.errors import DependencyCycleError
-from gandy.rules.dependencies import find_cycle, refuse_cycle
+from gandy.rules.schedules import find_cycle, refuse_cycle
 
 names = st.sampled_from("abcdefgh")
 

@@ -18,8 +18,8 @@ from gandy.model.schedule import (
     Schedule,
     SkipReason,
 )
-from gandy.rules.due import determine
-from gandy.rules.verdicts import as_error
+from gandy.rules.deciding import determine
+from gandy.rules.recurring import as_error
 from tests.unit.rules.views import (
     EVERY_MINUTE,
     GUARDS,

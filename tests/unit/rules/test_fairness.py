@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.fairness import MOST_LOOKS, Demand, Wanted, entitled, looks, pick, share
+from gandy.rules.dispatching import MOST_LOOKS, Demand, Wanted, entitled, looks, pick, share
 from tests.unit.rules.views import NOON
 
 

@@ -7,7 +7,7 @@ import pytest
 from gandy.model.exclusion import TimeWindow
 from gandy.model.manifest import Decision
 from gandy.model.schedule import Cron, MisfirePolicy, Schedule, SkipReason
-from gandy.rules.due import determine
+from gandy.rules.deciding import determine
 from tests.unit.rules.views import (
     EVERY_MINUTE,
     NOON,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from gandy.model.exclusion import Days, Exclusion, TimeWindow
 from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
-from gandy.rules.calendar.exclusions import is_excluded
-from gandy.rules.calendar.timetable import timetable_of
-from gandy.rules.due import determine
+from gandy.rules.deciding import determine
+from gandy.rules.exclusions import is_excluded
 from gandy.rules.recurring import settle_letter
+from gandy.rules.timetable import timetable_of
 from tests.unit.rules.views import NOON, view_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gandy.model.exclusion import TimeWindow
 from gandy.model.schedule import Cron, Interval, MisfirePolicy
-from gandy.rules.retry import with_jitter
-from gandy.rules.rhythm import Rhythm, is_denser
+from gandy.rules.ending import with_jitter
+from gandy.rules.recurring import Rhythm, is_denser
 from tests.unit.rules.outage import Job, as_decided, as_written
 from tests.unit.rules.views import NOON, minutes
 

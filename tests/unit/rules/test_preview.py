@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from gandy.errors import CronExpressionError
 from gandy.model.exclusion import Days, Exclusion, TimeWindow
 from gandy.model.schedule import Cron, Dependent, Interval, Manual, MisfirePolicy, Once, Schedule, SkipReason
-from gandy.rules.cursor import first_cursor
-from gandy.rules.due import determine
+from gandy.rules.deciding import determine
 from gandy.rules.preview import preview
+from gandy.rules.schedules import first_cursor
 from tests.unit.rules.views import EVERY_MINUTE, NOON, Changes, minutes, view_of
 from tests.unit.rules.wall_clocks import CHANGES, window
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gandy.model.schedule import Origin
-from gandy.rules.priority import entry_priority, ordering_priority
+from gandy.rules.dispatching import entry_priority, ordering_priority
 
 
 def test_an_entry_takes_the_manifests_priority_else_the_groups() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.retry import backoff
+from gandy.rules.ending import backoff
 from tests.unit.rules.views import minutes
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from gandy.errors import CronExpressionError, IntervalError
 from gandy.model.schedule import Cron, Dependent, MisfirePolicy, Once, Schedule, SkipReason
-from gandy.rules.cursor import changed_cursor, first_cursor
-from gandy.rules.due import determine
-from gandy.rules.retry import is_exhausted
-from gandy.rules.schedules import cron, every
+from gandy.rules.deciding import determine
+from gandy.rules.ending import is_exhausted
+from gandy.rules.schedules import changed_cursor, cron, every, first_cursor
 from tests.unit.rules.views import EVERY_MINUTE, NOON, minutes, queued_minute, recurring, view_of
 
 FIVE_SECONDS = timedelta(seconds=5)

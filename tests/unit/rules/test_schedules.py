@@ -15,7 +15,7 @@ from gandy.errors import (
     TimezoneNotFoundError,
 )
 from gandy.model.schedule import Cron, Interval, Once
-from gandy.rules.calendar import cron as engine
+from gandy.rules import cron as engine
 from gandy.rules.schedules import cron, every, once
 
 

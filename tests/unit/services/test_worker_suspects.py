@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.model.run import ClaimedRun
-from gandy.rules.aftermath import most_in_set
+from gandy.rules.ending import most_in_set
 from gandy.services.worker.buffer import RunBuffer
 from gandy.services.worker.suspects import Suspects
 from gandy.train.definition import TrainDefinition, define_function

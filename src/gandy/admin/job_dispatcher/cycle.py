@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.model.run import ClaimedRun
-    from gandy.rules.capacity import Capacity
+    from gandy.rules.dispatching import Capacity
     from gandy.store.dispatching import DispatchRequest, ReadyGroup
     from gandy.store.statements import Rows
 

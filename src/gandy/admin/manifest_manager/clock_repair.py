@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from gandy.rules.impossible import FAR, is_impossible
+from gandy.rules.clocks import FAR, is_impossible
 from gandy.store.clock_mark import keep_mark, read_mark
 from gandy.store.clock_repair import FarPlace, bring_back, load_far_cursors, put_right
 from gandy.store.service_state import recall, remember, take_turn

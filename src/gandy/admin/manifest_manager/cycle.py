@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.rules.retention import spans_of
+from gandy.rules.ending import spans_of
 from gandy.settings import CleanupSettings, ManifestManagerSettings, RetentionSettings, RetrySettings
 from gandy.store.reaping import ReapRules
 

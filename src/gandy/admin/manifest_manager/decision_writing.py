@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gandy.errors import RowConflictError
 from gandy.model.manifest import Decision, DispatchView, Skipped
 from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
-from gandy.rules.verdicts import as_error
+from gandy.rules.recurring import as_error
 from gandy.store.halving import write_halved
 from gandy.store.manifests import (
     advance,

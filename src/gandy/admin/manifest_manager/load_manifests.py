@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gandy.admin.manifest_manager.cycle import CycleRequest, LoadedManifests
-from gandy.rules.fairness import entitled, looks
+from gandy.rules.dispatching import entitled, looks
 from gandy.store.backlog import recall_backlog
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
 from gandy.store.manifests import count_due, load_due, read_now, wake_dependents

@@ -11,7 +11,7 @@ from gandy.admin.manifest_manager.decision_writing import Written, write_decisio
 from gandy.admin.manifest_manager.determine_jobs_to_queue import decide_all
 from gandy.admin.manifest_manager.load_manifests import marked
 from gandy.admin.manifest_manager.reap_failed_jobs import park_exhausted
-from gandy.rules.fairness import Wanted, entitled, looks, pick
+from gandy.rules.dispatching import Wanted, entitled, looks, pick
 from gandy.store.manifests import count_due, load_due, read_now
 
 if TYPE_CHECKING:

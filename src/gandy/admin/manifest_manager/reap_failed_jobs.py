@@ -12,8 +12,8 @@ from gandy.admin.manifest_manager.cycle import (
     ReapedInProgress,
     ReapedPending,
 )
-from gandy.rules.aftermath import is_spent
-from gandy.rules.hints import is_exhausted_view
+from gandy.rules.deciding import is_exhausted_view
+from gandy.rules.ending import is_spent
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
 from gandy.store.failing import read_policies
 from gandy.store.halving import write_halved

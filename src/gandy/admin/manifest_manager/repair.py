@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.admin.manifest_manager.clock_repair import put_right_all
-from gandy.rules.aftermath import is_spent
-from gandy.rules.hints import is_exhausted_view, missing_look
-from gandy.rules.retry import USUAL
+from gandy.rules.deciding import is_exhausted_view, missing_look
+from gandy.rules.ending import USUAL, is_spent
 from gandy.store.failing import read_policies
 from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.service_state import recall, remember, take_turn

@@ -10,7 +10,7 @@ from gandy.admin.table_maintenance.cycle import MadeDays
 from gandy.admin.upkeep.declaration import UpkeepRequest  # noqa: TC001 the engine reads it at run time
 from gandy.admin.upkeep.pruning import PATIENCE, Shift
 from gandy.errors import DatabaseBusyError, DatabaseRefusedError, RowConflictError
-from gandy.rules.retention import days_ahead
+from gandy.rules.ending import days_ahead
 from gandy.store.drivers.database import KeepsDays
 from gandy.store.partitions import add_day, close_past_days, lock_history, read_horizon
 

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from gandy.clock import MOST_DRIFT, ClockWatch
 from gandy.lifecycle.state.lease import newest_lease
 from gandy.lifecycle.supervisor import announce
-from gandy.rules.clock_trust import doubt
+from gandy.rules.clocks import doubt
 
 if TYPE_CHECKING:
     from gandy.clock import Clock

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import DatabaseFaultError, GandyError, SetRefusedError
-from gandy.rules.aftermath import is_suspect
+from gandy.rules.ending import is_suspect
 from gandy.services.wakeups import wait_for_wake
 from gandy.services.worker.claims import Answer, Ticket
 from gandy.services.worker.pace import Pace

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gandy.admin.job_runner.runner import RunnerParts, input_problems
-from gandy.rules.retention import spans_of
+from gandy.rules.ending import spans_of
 from gandy.store.dispatching import DispatchRequest
 from gandy.store.finishing import FinishRules
 from gandy.train.inside.run import RunLimits

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, TypeAlias
 
 from gandy.errors import UnknownTrainError
-from gandy.rules.aftermath import most_in_set
+from gandy.rules.ending import most_in_set
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

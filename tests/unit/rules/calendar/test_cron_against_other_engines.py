@@ -9,8 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gandy.errors import CronExpressionError
-from gandy.rules.calendar.cron import next_after, occurrences
-from gandy.rules.calendar.pattern import parse
+from gandy.rules.cron import next_after, occurrences, parse
 from tests.unit.rules.expressions import expressions, fields
 
 if TYPE_CHECKING:

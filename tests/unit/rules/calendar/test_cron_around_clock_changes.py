@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.calendar.cron import count_between, last_between, next_after, occurrences
+from gandy.rules.cron import count_between, last_between, next_after, occurrences
 from tests.unit.rules.expressions import expressions
 from tests.unit.rules.wall_clocks import CHANGES, Fields, brute_force, walk, window
 

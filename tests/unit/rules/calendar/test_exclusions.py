@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gandy.errors import ExcludedInstantError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow
 from gandy.model.schedule import Interval, Once
-from gandy.rules.calendar.exclusions import is_excluded, refuse_excluded_once, stretch_start
+from gandy.rules.exclusions import is_excluded, refuse_excluded_once, stretch_start
 from tests.unit.rules.wall_clocks import CHANGES, window
 
 MONDAY = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from gandy.errors import ExclusionError
 from gandy.model.exclusion import WEEK, DateRange, Dates, Days, Exclusion, TimeWindow
 from gandy.model.schedule import Cron, Interval, Once
-from gandy.rules.calendar.exclusions import is_excluded
-from gandy.rules.calendar.remaining import refuse_none_left
-from gandy.rules.calendar.timetable import timetable_of
+from gandy.rules.exclusions import is_excluded, refuse_none_left
+from gandy.rules.timetable import timetable_of
 
 NOW = datetime(2026, 1, 5, 10, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

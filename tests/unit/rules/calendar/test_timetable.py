@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gandy.model.schedule import Interval
-from gandy.rules.calendar.timetable import IntervalTimetable, timetable_of
+from gandy.rules.timetable import IntervalTimetable, timetable_of
 from tests.unit.rules.views import NOON
 
 spans = st.integers(-(10**9), 10**9).map(lambda micro: timedelta(microseconds=micro))

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.calendar.variance import scheduled_at
+from gandy.rules.timetable import scheduled_at
 from tests.unit.rules.views import NOON
 
 spans = st.integers(1, 10**11).map(lambda micro: timedelta(microseconds=micro))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from gandy import cron
 from gandy.errors import CronExpressionError
-from gandy.rules.calendar.cron import occurrences
-from gandy.rules.calendar.words import plain_expression
+from gandy.rules.cron import occurrences, plain_expression
 from gandy.settings.bounds import LONGEST_EXPRESSION
 
 START = datetime(2026, 2, 27, 23, 59, 30, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gandy.errors import TimezoneNotFoundError
-from gandy.rules.calendar.zones import (
+from gandy.rules.zones import (
     instant_of,
     seconds_of,
     stretches_back,

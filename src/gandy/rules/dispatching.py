@@ -1,0 +1,214 @@
+"""The order of dispatch: priorities, capacity of groups, and fair shares."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gandy.model.schedule import Origin
+from gandy.settings.bounds import HIGHEST_PRIORITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+    from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A queued entry whose time has come."""
+
+    entry_id: int  #: ids rise with age
+    group_id: int
+    group_priority: int
+    rank: int  #: the entry's priority; a dependent's boost is in it
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Caps and what is active now; a group without a cap is missing from `group_caps`."""
+
+    max_active_jobs: int | None
+    active: int
+    group_caps: Mapping[int, int]
+    group_active: Mapping[int, int]
+    is_contended: bool = False  #: another claim holds a cap: what it leaves is not known here
+
+    @property
+    def free(self) -> int | None:
+        """How many more may run in all; None: any number."""
+        return None if self.max_active_jobs is None else max(self.max_active_jobs - self.active, 0)
+
+    def is_over(self, group_id: int) -> bool:
+        """Tell whether a cap limits the runs of a group, its own or the one over all."""
+        return self.max_active_jobs is not None or group_id in self.group_caps
+
+    def group_is_full(self, group_id: int, taken: int) -> bool:
+        """Tell whether a group may start nothing more once `taken` of its entries are."""
+        cap = self.group_caps.get(group_id)
+        return cap is not None and self.group_active.get(group_id, 0) + taken >= cap
+
+
+def choose(
+    ready: Iterable[Ready], capacity: Capacity, *, limit: int | None = None, turn: int = 0
+) -> list[Ready]:
+    """Choose what to dispatch, in the order of group priority, entry priority and age.
+
+    Half of a limit is shared: each group with ready work gets an equal part of it, and at least one, so that
+    no group waits behind another's backlog; the rest goes in order. A limit below the number of groups goes
+    to them in rotation from turn to turn; where their priorities differ, every second turn goes in order.
+    """
+    ordered = sorted(ready, key=_precedence)
+    most = _least_of(limit, capacity.free, len(ordered))
+    shares = _shares(ordered, most, turn) if most < len(ordered) else {}
+    choice = _Choice(capacity)
+    for entry in ordered:
+        if choice.taken[entry.group_id] < shares.get(entry.group_id, 0):
+            choice.take(entry)
+    for entry in ordered:
+        if len(choice.entries) >= most:
+            break
+        choice.take(entry)
+    return sorted(choice.entries.values(), key=_precedence)
+
+
+class _Choice:
+    """The entries chosen so far, and how many of each group they are."""
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._capacity = capacity
+        self.entries: dict[int, Ready] = {}
+        self.taken: Counter[int] = Counter()
+
+    def take(self, entry: Ready) -> None:
+        """Add an entry, unless its group is full."""
+        is_full = self._capacity.group_is_full(entry.group_id, self.taken[entry.group_id])
+        if not is_full and entry.entry_id not in self.entries:
+            self.entries[entry.entry_id] = entry
+            self.taken[entry.group_id] += 1
+
+
+def _shares(ordered: list[Ready], most: int, turn: int) -> dict[int, int]:
+    """Say how many each group gets before the order decides."""
+    priorities = {entry.group_id: entry.group_priority for entry in ordered}
+    groups = sorted(priorities)
+    if most >= len(groups):
+        return dict.fromkeys(groups, max(1, most // (2 * len(groups))))
+    if not turn or (turn % 2 == 0 and len(set(priorities.values())) > 1):
+        return {}  # a higher priority has every second turn to itself
+    first = turn * most if len(set(priorities.values())) == 1 else turn // 2 * most
+    return {groups[(first + place) % len(groups)]: 1 for place in range(most)}
+
+
+def _least_of(limit: int | None, free: int | None, count: int) -> int:
+    return min(each for each in (limit, free, count) if each is not None)
+
+
+def _precedence(entry: Ready) -> tuple[int, int, int]:
+    return -entry.group_priority, -entry.rank, entry.entry_id
+
+
+#: A cycle looks at the time between sets of at most this many looks; of the second size where nothing limits
+#: its entries.
+MOST_LOOKS: Final = 2_000
+MOST_UNLIMITED_LOOKS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a group has due."""
+
+    group_id: int
+    priority: int
+    due: int
+    oldest_due_at: datetime  #: of two groups with one priority, the one that has waited longer goes first
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One entry that a manifest wants."""
+
+    manifest_id: int
+    group_id: int
+    group_priority: int
+    priority: int
+    due_at: datetime
+
+
+def share(limit: int | None, demands: Sequence[Demand]) -> dict[int, int]:
+    """Give every group its even share, then what is left to the groups of higher priority first."""
+    if limit is None:
+        return {demand.group_id: demand.due for demand in demands}
+    wanting = sorted(
+        (demand for demand in demands if demand.due > 0),
+        key=lambda demand: (-demand.priority, demand.oldest_due_at, demand.group_id),
+    )
+    shares = {demand.group_id: 0 for demand in demands}
+    even = max(limit // len(wanting), 1) if wanting else 0
+    left = max(limit, 0)
+    for most in (even, left):
+        for demand in wanting:
+            given = min(most, demand.due - shares[demand.group_id], left)
+            shares[demand.group_id] += given
+            left -= given
+    return shares
+
+
+def entitled(limit: int | None, demands: Sequence[Demand], queued: Mapping[int, int]) -> dict[int, int]:
+    """Give how many entries each group may still have in this cycle, beside what was `queued` of it."""
+    here = {demand.group_id: queued.get(demand.group_id, 0) for demand in demands}
+    elsewhere = sum(queued.values()) - sum(here.values())
+    whole = [replace(demand, due=demand.due + here[demand.group_id]) for demand in demands]
+    shares = share(None if limit is None else limit - elsewhere, whole)
+    wanted = [
+        replace(demand, due=max(shares[demand.group_id] - here[demand.group_id], 0)) for demand in demands
+    ]
+    # a group that had more than its share by now leaves less to the others
+    return share(None if limit is None else limit - sum(queued.values()), wanted)
+
+
+def looks(
+    limit: int | None, demands: Sequence[Demand], entries: Mapping[int, int], *, times: int = 1
+) -> dict[int, int]:
+    """Give how many of each group are looked at for its `entries`; `times` as many where most want none."""
+    most = MOST_UNLIMITED_LOOKS if limit is None else max(limit, MOST_LOOKS)
+    wanted = [replace(demand, due=min(demand.due, entries[demand.group_id] * times)) for demand in demands]
+    return {group_id: count for group_id, count in share(most, wanted).items() if count > 0}
+
+
+def pick(limit: int | None, wanted: Iterable[Wanted]) -> list[Wanted]:
+    """Pick the entries of this cycle: fairly between groups, by priority and age within one."""
+    groups: defaultdict[int, list[Wanted]] = defaultdict(list)
+    for entry in wanted:
+        groups[entry.group_id].append(entry)
+    shares = share(limit, [_demand(entries) for entries in groups.values()])
+    return [
+        entry
+        for group_id, entries in groups.items()
+        for entry in sorted(entries, key=_group_precedence)[: shares[group_id]]
+    ]
+
+
+def _demand(entries: list[Wanted]) -> Demand:
+    oldest = min(entry.due_at for entry in entries)
+    return Demand(entries[0].group_id, entries[0].group_priority, len(entries), oldest)
+
+
+def _group_precedence(entry: Wanted) -> tuple[int, datetime, int]:
+    return -entry.priority, entry.due_at, entry.manifest_id
+
+
+LOWEST: Final = 0
+DEPENDENT_BOOST: Final = 16
+
+
+def entry_priority(manifest: int | None, group: int) -> int:
+    """Take the manifest's own priority, else its group's."""
+    return group if manifest is None else manifest
+
+
+def ordering_priority(priority: int, origin: Origin) -> int:
+    """Rank an entry for dispatch: dependents finish what their parents began."""
+    boost = DEPENDENT_BOOST if origin is Origin.DEPENDENT else 0
+    return max(LOWEST, min(priority + boost, HIGHEST_PRIORITY))

@@ -1,0 +1,216 @@
+"""What follows from the end of a run: retries, losses, dead letters, and how long its record is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from gandy.model.run import EndedBy, RetentionSpans, TrainState
+from gandy.rules.recurring import is_denser
+from gandy.settings import RetrySettings
+from gandy.settings.bounds import LONGEST_SPAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gandy.model.run import RunEnd
+    from gandy.rules.recurring import Rhythm
+    from gandy.settings import CleanupSettings, RetentionSettings
+
+
+USUAL: Final = RetrySettings()
+_MOST_DOUBLINGS: Final = 32
+_DRAW_BYTES: Final = 8
+
+
+def is_exhausted(failure_count: int, max_retries: int) -> bool:
+    """Tell whether a job used up its attempts; at least one is always made."""
+    return failure_count >= max(1, max_retries)
+
+
+def backoff(
+    failure_count: int, retry_delay: timedelta | None = None, settings: RetrySettings = USUAL
+) -> timedelta:
+    """Wait five minutes, doubling to an hour; a delay of the job's own replaces the five minutes."""
+    first = settings.delay if retry_delay is None else retry_delay
+    if first >= settings.longest_delay:
+        return min(first, LONGEST_SPAN)  # an older version took any
+    return min(first * (1 << min(max(failure_count - 1, 0), _MOST_DOUBLINGS)), settings.longest_delay)
+
+
+def with_jitter(delay: timedelta, run_id: int, share: float) -> timedelta:
+    """Add at most this share to a delay; the failed run's id decides how much, so that all servers agree."""
+    drawn = int.from_bytes(blake2b(f"retry\n{run_id}".encode(), digest_size=_DRAW_BYTES).digest())
+    return min(delay + delay * share * (drawn / (1 << 8 * _DRAW_BYTES)), max(delay, LONGEST_SPAN))
+
+
+SUSPECT_AFTER_LOSSES: Final = 2
+PARK_AFTER_LONE_LOSSES: Final = 3
+LARGEST_SET: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class JobPolicy:
+    """What a job allows, and how often it has failed before this end."""
+
+    failures: int
+    max_retries: int
+    is_retried: bool
+    retry_delay: timedelta | None
+    rhythm: Rhythm | None = None  #: of a manifest; ad-hoc work has none
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Another attempt, after a delay, with what the attempts so far left behind."""
+
+    delay: timedelta
+    failures: int
+    losses: int
+    lone_losses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """A person has to look at it."""
+
+    reason: str
+    is_at_once: bool = False  #: whatever is left of its attempts
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing follows."""
+
+
+Aftermath: TypeAlias = Retry | Park | Settled
+
+
+def is_suspect(losses: int) -> bool:
+    """Tell whether a job may be what kills its workers: it then runs isolated, in a set of such jobs."""
+    return losses >= SUSPECT_AFTER_LOSSES
+
+
+def most_in_set(losses: int) -> int:
+    """Return how many suspects may share a process: each loss halves it, down to a process of their own."""
+    return max(1, LARGEST_SET >> max(0, losses - SUSPECT_AFTER_LOSSES))
+
+
+def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -> Aftermath:
+    """Decide what follows; a success and an operator's cancellation use the occurrence up."""
+    if end.state is not TrainState.FAILED or not policy.is_retried:
+        return Settled()
+    if not end.is_counted:
+        return _after_interruption(end, policy)
+    failures = policy.failures + 1
+    if end.gives_up:
+        return Park("not tried again, as its train says", is_at_once=True)
+    if is_spent(failures, policy, settings):
+        attempts = "attempt" if failures == 1 else "attempts"
+        return Park(f"failed {failures} {attempts} of {max(1, policy.max_retries)}")
+    if end.retry_after is None and _is_retried_by_schedule(failures, policy, settings):
+        return Settled()
+    usual = backoff(failures, policy.retry_delay, settings)
+    delay = with_jitter(usual if end.retry_after is None else end.retry_after, end.id, settings.jitter)
+    return Retry(delay, failures, end.losses, end.lone_losses)
+
+
+def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
+    """Tell whether a job is parked: a schedule denser than its retries must have failed for a while, too."""
+    if not is_exhausted(failures, policy.max_retries):
+        return False
+    rhythm = policy.rhythm
+    if rhythm is None or rhythm.failing_for >= settings.park_window:
+        return True
+    return not is_denser(rhythm, backoff(failures, policy.retry_delay, settings))
+
+
+def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
+    """Tell whether the coming instants are the retries: a pause would only silence the job."""
+    rhythm = policy.rhythm
+    if rhythm is None or not rhythm.is_own_input:
+        return False
+    return is_denser(rhythm, backoff(failures, policy.retry_delay, settings))
+
+
+def _after_interruption(end: RunEnd, policy: JobPolicy) -> Aftermath:
+    """Retried at once and not counted, unless it has died alone too often."""
+    if end.ended_by is not EndedBy.LOST_WORKER:
+        return Retry(timedelta(0), policy.failures, end.losses, end.lone_losses)
+    lone_losses = end.lone_losses + (1 if end.was_alone else 0)
+    if lone_losses >= PARK_AFTER_LONE_LOSSES:
+        return Park(f"its process died {lone_losses} times while it ran alone")
+    return Retry(timedelta(0), policy.failures, end.losses + 1, lone_losses)
+
+
+KEEP_RUNS_FOR: Final = RetentionSpans(
+    completed=timedelta(days=7), failed=timedelta(days=30), cancelled=timedelta(days=30)
+)
+KEEP_FINISHED_ONCE_FOR: Final = timedelta(days=30)
+KEEP_ORPHANED_FOR: Final = timedelta(hours=24)
+_SPARE_DAYS: Final = 4
+_MOST_DAYS_AHEAD: Final = 100
+
+
+def spans_of(retention: RetentionSettings, cleanup: CleanupSettings) -> RetentionSpans:
+    """Say how long runs are kept where neither their manifest nor their train says."""
+    by_train = cleanup.retention_by_train
+    return RetentionSpans(retention.completed, retention.failed, retention.cancelled, by_train=by_train)
+
+
+def keep_until(
+    end_time: datetime,
+    state: TrainState,
+    *,
+    keep_for: timedelta | None = None,
+    spans: RetentionSpans = KEEP_RUNS_FOR,
+) -> datetime:
+    """Return the instant after which a run is dead; the job's own `keep_for` stands for every state."""
+    try:
+        return end_time + (spans.of(state) if keep_for is None else keep_for)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=end_time.tzinfo)
+
+
+def is_finished_once_removable(
+    completed_at: datetime | None,
+    now: datetime,
+    *,
+    is_declared: bool,
+    keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
+) -> bool:
+    """Tell whether a one-off job that has succeeded may go; never while it is declared."""
+    return completed_at is not None and not is_declared and now - completed_at > keep_for
+
+
+def is_orphan_removable(
+    orphaned_at: datetime | None,
+    now: datetime,
+    *,
+    has_unfinished_run: bool,
+    keep_for: timedelta = KEEP_ORPHANED_FOR,
+) -> bool:
+    """Tell whether a manifest that is no longer declared may go; never under an unfinished run."""
+    return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > keep_for
+
+
+def is_spent_once_forgettable(
+    completed_at: datetime | None,
+    orphaned_at: datetime,
+    now: datetime,
+    *,
+    keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
+) -> bool:
+    """Tell whether a one-off job whose instant is used up may go: a rollback must not run it again.
+
+    One that never completed (cancelled, or failed for the last time) is remembered from when it was orphaned.
+    """
+    return now - (orphaned_at if completed_at is None else completed_at) > keep_for
+
+
+def days_ahead(spans: Iterable[timedelta]) -> int:
+    """Say for how many days partitions are made: the longest usual retention, and some days to spare."""
+    longest = max(spans)
+    return min(longest.days + (longest % timedelta(days=1) > timedelta(0)) + _SPARE_DAYS, _MOST_DAYS_AHEAD)
