@@ -25,7 +25,7 @@ from gandy.store.seeding import seed
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from gandy.model.declaration import Declarations
+    from gandy.model.manifest import Declarations
 
 SQL = load_statements(__file__)
 

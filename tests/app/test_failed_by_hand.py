@@ -10,8 +10,7 @@ import pytest
 from gandy import Delivery, Gandy, Run
 from gandy.desk.cancelling import CancelDesk
 from gandy.errors import GandyError
-from gandy.model.operator import Operator
-from gandy.model.owners import ALL_OWNERS
+from gandy.model.owners import ALL_OWNERS, Operator
 from gandy.settings import Settings
 from gandy.store.runs import load_run
 from tests.support.waiting import eventually

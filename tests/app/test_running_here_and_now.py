@@ -15,9 +15,8 @@ from gandy import Gandy, Run, current_run
 from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import AppNotOpenError, JobCancelledError, JobFailedError, PayloadError
 from gandy.events import Event, RunFinished, RunStarted
-from gandy.model.outcome import CancelledBy
 from gandy.model.owners import ALL_OWNERS
-from gandy.model.run import RetentionSpans
+from gandy.model.run import CancelledBy, RetentionSpans
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.drivers.opening import open_database
 from gandy.store.run_listing import RunFilter

@@ -10,8 +10,7 @@ import pytest
 
 from gandy.desk.cancelling import CancelDesk
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
-from gandy.model.operator import Operator
-from gandy.model.owners import OneOwner
+from gandy.model.owners import OneOwner, Operator
 from gandy.settings import Settings
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.runs import RunStart, read_cancellations, start_run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.desk.queue import QueueDesk
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.store import searching
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.entries import EntryFilter

@@ -17,9 +17,8 @@ from gandy.errors import (
     ManifestNotFoundError,
     OverrideError,
 )
-from gandy.model.declaration import GroupDeclaration
-from gandy.model.operator import Operator
-from gandy.model.owners import ALL_OWNERS
+from gandy.model.manifest import GroupDeclaration
+from gandy.model.owners import ALL_OWNERS, Operator
 from gandy.model.schedule import Cron, Dependent, Interval, Manual
 from gandy.store.seeding import add_manifest
 from gandy.store.triggers import remove_manifest

@@ -25,8 +25,7 @@ from gandy.errors import (
     UnknownTrainError,
     WorkerNotFoundError,
 )
-from gandy.model.operator import Operator
-from gandy.model.owners import ALL_OWNERS, OneOwner
+from gandy.model.owners import ALL_OWNERS, OneOwner, Operator
 from gandy.settings import Settings
 from gandy.store.audit import list_deeds
 from gandy.store.cancelling import CancelResult

@@ -11,7 +11,7 @@ from gandy.clock import ManualClock
 from gandy.desk.lifecycle import LifecycleDesk
 from gandy.desk.tables import survey_tables
 from gandy.lifecycle import Attendance, Contract, Table, audit, older_than, run_contracts
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.settings import Settings
 from gandy.store.queueing import EnqueueRequest, enqueue
 from gandy.store.tables import SAMPLED

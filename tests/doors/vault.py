@@ -21,8 +21,7 @@ from gandy.desk.changes import ManifestChanges
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.manifests import ManifestDesk
 from gandy.desk.queue import QueueDesk
-from gandy.model.operator import Operator
-from gandy.model.owners import OneOwner
+from gandy.model.owners import OneOwner, Operator
 from gandy.store.drivers.opening import migrate
 from tests.doors.neighbours import TOKEN, ids
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.desk.runs import RunInsights
-from gandy.model.outcome import Cancelled, Completed, Failed
 from gandy.model.owners import ALL_OWNERS
+from gandy.model.run import Cancelled, Completed, Failed
 from gandy.store.run_listing import RunFilter
 from gandy.train.engine import Engine, default_engine
 from gandy.train.inside.run import Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gandy.desk.runs import RunSummary
-    from gandy.model.outcome import Outcome
+    from gandy.model.run import Outcome
     from tests.hostile.endings import Ending
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,7 +29,7 @@ from tests.hostile.endings import Panic
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from gandy.model.outcome import Outcome
+    from gandy.model.run import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
@@ -67,7 +67,7 @@ FILL = """
 """
 ORDERLY_SCRIPT = """
     import asyncio, json
-    from gandy.model.outcome import Completed
+    from gandy.model.run import Completed
     from tests.hostile.test_processes import square_in_every_way
 
     found = asyncio.run(square_in_every_way())

@@ -19,7 +19,7 @@ from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import GandyError
-from gandy.model.declaration import BatchDeclaration, GroupDeclaration
+from gandy.model.manifest import BatchDeclaration, GroupDeclaration
 from gandy.model.owners import ALL_OWNERS
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS

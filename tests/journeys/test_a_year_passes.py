@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gandy.admin.upkeep.declaration import UPKEEP
-from gandy.model.declaration import DEFAULT_GROUP
-from gandy.model.operator import Operator
+from gandy.model.manifest import DEFAULT_GROUP
+from gandy.model.owners import Operator
 from gandy.model.run import TrainState
 from gandy.model.schedule import Interval
 from gandy.settings import RetentionSettings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from gandy.model.declaration import GroupDeclaration
+from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
 

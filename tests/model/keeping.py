@@ -15,7 +15,7 @@ from tests.model.site import MOMENT
 from tests.model.standing import standing_faults
 
 if TYPE_CHECKING:
-    from gandy.model.declaration import ManifestDeclaration
+    from gandy.model.manifest import ManifestDeclaration
     from gandy.model.run import EndedBy
     from tests.model.site import Claim, Site
     from tests.model.snapshot import Row, Snapshot

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from gandy.errors import TriggerInputConflictError
-from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
+from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Dependent, DormantDependent
 from gandy.store.cancelling import cancel_jobs

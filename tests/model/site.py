@@ -11,8 +11,8 @@ from gandy.admin.job_dispatcher.cycle import CycleRequest
 from gandy.admin.job_dispatcher.running import run_cycle
 from gandy.admin.manifest_manager.repair import find_spent
 from gandy.admin.running import Record
-from gandy.model.declaration import Declarations
-from gandy.model.operator import Operator
+from gandy.model.manifest import Declarations
+from gandy.model.owners import Operator
 from gandy.model.run import Failure, RunEnd, TrainState
 from gandy.rules.deciding import missing_look
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch, open_due
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from gandy.admin.job_dispatcher.cycle import CycleResult as Dispatched
     from gandy.admin.manifest_manager.cycle import CycleResult
-    from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
+    from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
     from gandy.model.run import Activation, ClaimedRun, EndedBy
     from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.events import CycleEnded, DeadLettered, EventBus, OccurrencesQueued
-from gandy.model.declaration import Declarations
+from gandy.model.manifest import Declarations
 from gandy.model.schedule import Cron, Dependent, Manual
 from gandy.services.lease_watch import LeaseWatch
 from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
@@ -20,7 +20,7 @@ from tests.support.world import OWNER, WORKER, manifest, open_world
 
 if TYPE_CHECKING:
     from gandy.events import Event
-    from gandy.model.declaration import ManifestDeclaration
+    from gandy.model.manifest import ManifestDeclaration
     from tests.support.postgres import ThrowawayServer
     from tests.support.world import World
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.errors import SetRefusedError
-from gandy.model.declaration import BatchDeclaration, Declarations, GroupDeclaration
+from gandy.model.manifest import BatchDeclaration, Declarations, GroupDeclaration
 from gandy.model.schedule import Dependent
 from gandy.store.seeding import seed_halved
 from tests.support.poison import heal, poison
 from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:
-    from gandy.model.declaration import ManifestDeclaration
+    from gandy.model.manifest import ManifestDeclaration
     from gandy.store.seeding import SeedResult
     from tests.support.world import World
 

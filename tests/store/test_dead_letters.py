@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gandy.errors import RunNotFoundError, RunNotOverError
-from gandy.model.operator import Operator
-from gandy.model.owners import OneOwner
+from gandy.model.owners import OneOwner, Operator
 from gandy.model.run import TrainState
 from gandy.store.audit import list_deeds
 from gandy.store.dead_letters import (

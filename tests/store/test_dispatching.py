@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.model.declaration import GroupDeclaration
+from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import TrainState
 from gandy.store.dispatching import claim_pending, dispatch, hold_unknown
 from gandy.store.finishing import finish_runs

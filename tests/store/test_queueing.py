@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gandy.model.declaration import GroupDeclaration
+from gandy.model.manifest import GroupDeclaration
 from gandy.store.dispatching import claim_pending, dispatch, next_due, open_due
 from gandy.store.finishing import finish_runs
 from gandy.store.queueing import EnqueueRequest, enqueue, uniqueness_key

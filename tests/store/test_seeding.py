@@ -11,8 +11,8 @@ from gandy.errors import (
     ManifestDeclaredError,
     ParentNotFoundError,
 )
-from gandy.model.declaration import BatchDeclaration, GroupDeclaration
 from gandy.model.exclusion import Dates
+from gandy.model.manifest import BatchDeclaration, GroupDeclaration
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
 from gandy.store.seeding import add_manifest
 from tests.support.world import OWNER, START, manifest

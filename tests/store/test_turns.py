@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.admin.manifest_manager.repair import repair_hints
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.model.run import Activation, EndedBy, TrainState
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
 from gandy.store.cancelling import cancel_jobs

@@ -16,7 +16,7 @@ from gandy.admin.manifest_manager.cycle import CycleRequest
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.running import Record, run_in_transaction
 from gandy.clock import ManualClock
-from gandy.model.declaration import Declarations, ManifestDeclaration
+from gandy.model.manifest import Declarations, ManifestDeclaration
 from gandy.model.owners import OneOwner
 from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
 from gandy.model.schedule import Interval
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gandy.admin.manifest_manager.cycle import CycleResult
-    from gandy.model.declaration import BatchDeclaration, GroupDeclaration
+    from gandy.model.manifest import BatchDeclaration, GroupDeclaration
     from gandy.model.run import Activation, ClaimedRun
     from gandy.store.drivers.database import Database
     from gandy.store.finishing import FinishResult

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from gandy.events import EventBus
-from gandy.model.outcome import Completed
+from gandy.model.run import Completed
 from gandy.services.worker.finisher import Finisher
 from gandy.store.dispatching import dispatch
 from gandy.store.free_slots import HELD_PART

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy import Gandy, every
-from gandy.model.declaration import GroupDeclaration
+from gandy.model.manifest import GroupDeclaration
 from gandy.store.dispatching import dispatch, hold_unknown
 from gandy.store.triggers import trigger
 from tests.store.work import TRAINS, add_entry, ask, gates, queue

@@ -25,7 +25,7 @@ from trains import (
 from gandy import Job
 from gandy.app.scheduled import Scheduled
 from gandy.app.sync import SyncJob
-from gandy.model.outcome import Cancelled, Completed, Failed
+from gandy.model.run import Cancelled, Completed, Failed
 from gandy.train.inside.run import Run
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from gandy.model.outcome import Failed, Timings
+    from gandy.model.run import Failed, Timings
     from gandy.store.drivers.database import Runner
     from gandy.store.statements import Operation
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from gandy.admin.recording import FinishedCycle, record_cycle
 from gandy.errors import CycleStoppedError
-from gandy.model.outcome import Cancelled, Completed, Failed
+from gandy.model.run import Cancelled, Completed, Failed
 from gandy.store.drivers.database import Transaction
 
 if TYPE_CHECKING:

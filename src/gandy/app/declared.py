@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gandy.app.manifests import ScheduleOptions, declare, refuse_bad_id
 from gandy.app.scheduled import Scheduled
 from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError
-from gandy.model.declaration import Declarations
+from gandy.model.manifest import Declarations
 from gandy.model.schedule import DormantDependent
 from gandy.settings.bounds import problems_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gandy.app.keywords import AnyTrain, ScheduleKeywords
     from gandy.lifecycle import Contract
-    from gandy.model.declaration import BatchDeclaration, GroupDeclaration, ManifestDeclaration
+    from gandy.model.manifest import BatchDeclaration, GroupDeclaration, ManifestDeclaration
     from gandy.model.schedule import Schedule
     from gandy.train.registry import Registry
 

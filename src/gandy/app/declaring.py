@@ -9,7 +9,7 @@ from gandy.app.delete_old_rows import GROUP as DELETE_OLD_ROWS
 from gandy.app.manifests import NOT_GIVEN, split_arguments
 from gandy.events import EventBus
 from gandy.lifecycle import Contract
-from gandy.model.declaration import BatchDeclaration, Declarations, GroupDeclaration
+from gandy.model.manifest import BatchDeclaration, Declarations, GroupDeclaration
 from gandy.rules.schedules import every, once
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.hooks import Hooks

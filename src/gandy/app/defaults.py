@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gandy.model.schedule import MisfirePolicy
 
 if TYPE_CHECKING:
-    from gandy.model.declaration import Declarations, ManifestDeclaration
+    from gandy.model.manifest import Declarations, ManifestDeclaration
     from gandy.settings import Settings
 
 

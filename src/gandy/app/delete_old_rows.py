@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 from gandy.app.host import HostApp  # noqa: TC001 the engine reads it at run time
 from gandy.errors import DeclarationError, DurationFormatError, MissingVariableError
 from gandy.lifecycle import Table, older_than
-from gandy.model.declaration import GroupDeclaration
+from gandy.model.manifest import GroupDeclaration
 from gandy.settings import parse_duration
 from gandy.train.base import Train
 from gandy.train.inside.run import Run  # noqa: TC001 the engine reads it at run time

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
-from gandy.model.outcome import CancelledBy
+from gandy.model.run import CancelledBy
 from gandy.services.worker.lease import LeaseKeeper
 from gandy.settings.names import presentable
 from gandy.store.drivers.link import open_link

@@ -20,8 +20,7 @@ from gandy.admin.job_runner.runner import (
 )
 from gandy.app.local_lease import LocalLease
 from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
-from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
-from gandy.model.run import ClaimedRun, TrainState
+from gandy.model.run import Cancelled, CancelledBy, ClaimedRun, Completed, Failed, TrainState
 from gandy.rules.ending import is_suspect, spans_of
 from gandy.services.run_reporter import RunReporter
 from gandy.store.delivering import claim_delivered

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from gandy.desk.requests import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
-from gandy.model.declaration import DEFAULT_GROUP, DEFAULT_MAX_RETRIES, ManifestDeclaration
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
-from gandy.model.manifest import DEFAULT_MISFIRE_THRESHOLD
+from gandy.model.manifest import (
+    DEFAULT_GROUP,
+    DEFAULT_MAX_RETRIES,
+    DEFAULT_MISFIRE_THRESHOLD,
+    ManifestDeclaration,
+)
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gandy.app.delete_old_rows import OldRows
-    from gandy.model.declaration import Declarations
+    from gandy.model.manifest import Declarations
 
 
 def old_rows_matrix(declarations: Declarations, database: str, *, home: str) -> Iterator[MatrixRow]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gandy.clock import ManualClock
     from gandy.events import EventBus
     from gandy.lifecycle import Contract
-    from gandy.model.declaration import Declarations
+    from gandy.model.manifest import Declarations
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.submit import Submitter

@@ -8,7 +8,7 @@ import click
 
 from gandy.cli.options import bounded, json_input
 from gandy.desk.changes import ManifestChanges, replaced_schedule
-from gandy.model import exclusion_json
+from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from gandy.store.reaping import FailRequest, ReapRules, fail_run
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.settings import Settings
     from gandy.store.cancelling import GroupWalk
     from gandy.store.drivers.database import Database

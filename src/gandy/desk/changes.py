@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gandy.errors import OverrideError
-from gandy.model import exclusion_json
+from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import Interval
 from gandy.rules.schedules import cron
 from gandy.rules.zones import zone

@@ -29,8 +29,7 @@ from gandy.store.owners import narrowed_to_manifest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
     from gandy.store.layouts import PayloadLayouts
     from gandy.store.letter_listing import LetterFilter

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
+from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings import format_duration
 from gandy.store.checkup import COUNTED
 

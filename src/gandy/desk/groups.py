@@ -17,8 +17,7 @@ from gandy.store.views import COUNTED, list_groups, list_groups_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Row
     from gandy.store.triggers import Triggered

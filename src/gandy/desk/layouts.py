@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
 from gandy.model.layout import OPEN_LAYOUT
+from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.store.layouts import TrainLayout, load_layouts, record_layouts
 
 if TYPE_CHECKING:

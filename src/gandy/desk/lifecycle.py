@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.state.progress import RuleKey, RuleState
     from gandy.lifecycle.state.quarantine import QuarantinedRow
     from gandy.lifecycle.supervisor.report import ContractReport, Held
-    from gandy.model.operator import Operator
+    from gandy.model.owners import Operator
     from gandy.store.drivers.database import ReadingRunner
 
 

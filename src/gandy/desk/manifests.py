@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.layout import Layouts
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation, Row, Rows
     from gandy.store.triggers import Triggered

@@ -6,11 +6,11 @@ import getpass
 import os
 from typing import TYPE_CHECKING
 
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.settings.names import presentable
 
 if TYPE_CHECKING:
-    from gandy.model.operator import Face
+    from gandy.model.owners import Face
 
 
 def local_operator(face: Face) -> Operator:

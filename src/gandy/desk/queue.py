@@ -20,8 +20,7 @@ from gandy.store.runs import load_run
 
 if TYPE_CHECKING:
     from gandy.desk.requests import EnqueueOptions
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.entries import EntryFilter, Rerun
     from gandy.store.searching import Search

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.errors import EnqueueError, MissingInputError, PayloadError
-from gandy.model.declaration import DEFAULT_GROUP
+from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import problems_of
 from gandy.store.queueing import EnqueueRequest, Uniqueness, uniqueness_key
 from gandy.train.route.junction import Required

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.model.declaration import DEFAULT_GROUP
+from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import Timeout  # noqa: TC001 the faces read it at run time
 from gandy.train.failure import type_path
 from gandy.train.route.cargo import type_name

@@ -11,8 +11,7 @@ from gandy.store.audit import Deed, record_deed
 from gandy.store.workers import drain_worker, list_workers
 
 if TYPE_CHECKING:
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation, Row
 

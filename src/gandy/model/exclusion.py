@@ -1,16 +1,19 @@
-"""When a manifest does not run: days, dates, ranges and times that skip an occurrence."""
+"""Exclusions of a schedule, and their form in the database."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
 
 from gandy.errors import ExclusionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Final
+
 
 #: Every occurrence is held against every exclusion, so their number is bounded.
 MOST_EXCLUSIONS: Final = 100
@@ -126,3 +129,70 @@ def _calendar_day(day: date) -> date:
     if isinstance(day, datetime):
         raise ExclusionError(f"{day} is an instant, not a date", "Use date(year, month, day)")
     return day
+
+
+_LONGEST_TEXT: Final = 1_000_000
+_REMEDY: Final = 'Write a list such as [{"days": ["sat", "sun"]}, {"start": "22:00", "end": "06:00"}]'
+
+
+def to_json(exclusions: Iterable[Exclusion]) -> str:
+    """Write the stored form; equal exclusions give equal text."""
+    items = [_to_object(exclusion) for exclusion in bounded(tuple(exclusions))]
+    return json.dumps(items, separators=(",", ":"))
+
+
+def from_json(text: str) -> tuple[Exclusion, ...]:
+    """Read what `to_json` stored, or what an operator wrote."""
+    if text == "[]":
+        return ()
+    items = _parsed(text)
+    if not isinstance(items, list):
+        raise ExclusionError("not a JSON list", _REMEDY)
+    return bounded(tuple(_from_object(item) for item in items))
+
+
+def _parsed(text: str) -> object:
+    if len(text) > _LONGEST_TEXT:
+        raise ExclusionError(f"{len(text)} characters are too many", "Use DateRange for long stretches")
+    try:
+        return cast("object", json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise ExclusionError(f"not JSON ({error})", _REMEDY) from error
+
+
+def _to_object(exclusion: Exclusion) -> dict[str, object]:
+    match exclusion:
+        case Days(days):
+            return {"days": [day.value for day in WEEK if day in days]}
+        case Dates(dates):
+            return {"dates": [day.isoformat() for day in sorted(dates)]}
+        case DateRange(first, last):
+            return {"first": first.isoformat(), "last": last.isoformat()}
+        case TimeWindow(start, end):
+            return {"start": start.isoformat(), "end": end.isoformat()}
+        case _:
+            assert_never(exclusion)
+
+
+def _from_object(item: object) -> Exclusion:
+    try:
+        match item:
+            case {"days": [*days], **rest} if not rest:
+                return Days.on(*(_text(day) for day in days))
+            case {"dates": [*dates], **rest} if not rest:
+                return Dates.on(*(date.fromisoformat(_text(day)) for day in dates))
+            case {"first": str(first), "last": str(last), **rest} if not rest:
+                return DateRange(date.fromisoformat(first), date.fromisoformat(last))
+            case {"start": str(start), "end": str(end), **rest} if not rest:
+                return TimeWindow(time.fromisoformat(start), time.fromisoformat(end))
+    except ExclusionError:
+        raise
+    except ValueError as error:
+        raise ExclusionError(str(error), _REMEDY) from error
+    raise ExclusionError(f"{str(item)[:80]} is not understood", _REMEDY)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ExclusionError(f"{value!r} is not text", _REMEDY)

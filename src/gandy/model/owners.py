@@ -1,9 +1,9 @@
-"""Whose rows an operation may see and touch: those of one application, or of all of them, said explicitly."""
+"""Owners and operators: whose rows are seen, and who changes them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +37,14 @@ class AllOwners:
 Owners: TypeAlias = OneOwner | AllOwners
 
 ALL_OWNERS: Final = AllOwners()
+
+
+Face: TypeAlias = Literal["python", "cli", "api", "dashboard", "service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The name under which a change is kept in the trail."""
+
+    name: str
+    face: Face

@@ -1,10 +1,10 @@
-"""A run from the claim to its end, as the store hands it out and takes it back."""
+"""Runs: how they are claimed, how they end, and what is kept of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,3 +130,86 @@ class RetentionSpans:
         if state is TrainState.COMPLETED:
             return self.completed
         return self.cancelled if state is TrainState.CANCELLED else self.failed
+
+
+Out = TypeVar("Out")
+
+
+class CancelledBy(StrEnum):
+    """Who stopped a run; what follows (a retry, a count, nothing) depends on it."""
+
+    OPERATOR = "operator"
+    TIMEOUT = "timeout"
+    SHUTDOWN = "shutdown"
+    LEASE_LOST = "lease_lost"
+    CALLER = "caller"
+    RUN = "run"
+
+
+class JunctionTiming(NamedTuple):
+    """When a junction started, counted from the start of its run, and how long it took."""
+
+    junction: str
+    started_ns: int
+    duration_ns: int
+
+
+Timings: TypeAlias = tuple[JunctionTiming, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRequest:
+    """A run asked to be tried again; `after` is None where the usual delay is meant."""
+
+    after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed(Generic[Out]):
+    """The train reached its end, or a junction ended it early."""
+
+    value: Out
+    timings: Timings = ()
+    ended_early_by: str | None = None  # the junction that returned End
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether a junction ended the train before its last one."""
+        return self.ended_early_by is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A junction raised; the junctions after it were skipped. The texts are bounded and hold no secret."""
+
+    exception: BaseException
+    junction: str | None
+    exception_type: str
+    reason: str
+    stack_trace: str
+    timings: Timings = ()
+    retry: RetryRequest | None = None
+    gives_up: bool = False  #: said by the process that ran it: no further attempt makes sense
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The run was asked to stop and did, in or before the named junction."""
+
+    by: CancelledBy
+    reason: str
+    junction: str | None
+    timings: Timings = ()
+
+
+Outcome: TypeAlias = Completed[Out] | Failed | Cancelled
+
+
+#: Gandy's own trains that write runs; JobRunner writes none of its own.
+ADMINISTRATIVE_TRAINS: Final = (
+    "DeadLetterCleanupTrain",
+    "JobDispatcherTrain",
+    "ManifestManagerTrain",
+    "MetadataCleanupTrain",
+    "TableMaintenanceTrain",
+)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gandy.admin.clock_trust import ClockTrust
     from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.events import EventBus
-    from gandy.model.declaration import Declarations
+    from gandy.model.manifest import Declarations
     from gandy.services.wakeups import Wakeups
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database

@@ -12,8 +12,7 @@ from gandy.store.statements import statement
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.searching import Search
     from gandy.store.statements import Operation
 

@@ -13,8 +13,7 @@ from gandy.store.waiting import input_digest, promote_and_announce, step_back
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gandy.model.operator import Operator
-    from gandy.model.owners import Owners
+    from gandy.model.owners import Operator, Owners
     from gandy.store.letter_listing import LetterFilter, LetterStatus
     from gandy.store.statements import Operation, Row, Rows
 

@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from gandy.model import exclusion_json
-from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
+from gandy.model import exclusion as exclusion_json
+from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
 from gandy.model.schedule import (
     Cron,
     Dependent,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gandy.errors import RunNotFoundError, RunNotOverError
-from gandy.model.declaration import DEFAULT_GROUP
+from gandy.model.manifest import DEFAULT_GROUP
 from gandy.store.groups import ensure_groups
 from gandy.store.runs import load_run
 from gandy.store.searching import below, search

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gandy.errors import GroupNotFoundError
-from gandy.model.declaration import DEFAULT_GROUP, GroupDeclaration
+from gandy.model.manifest import DEFAULT_GROUP, GroupDeclaration
 from gandy.store.declared import group_from_stored, group_text
 from gandy.store.manifest_rows import GroupKey
 from gandy.store.statements import batch, statement
@@ -15,7 +15,7 @@ from gandy.store.waiting import promote_of_groups
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gandy.model.declaration import Declarations
+    from gandy.model.manifest import Declarations
     from gandy.store.statements import Operation, Row
 
 GroupRow = dict[str, object]

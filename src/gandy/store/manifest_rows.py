@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from gandy.model import exclusion_json
+from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import Cron, Dependent, Interval, Once, schedule_type, timezone_of
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.exclusions import refuse_excluded_once, refuse_none_left
@@ -16,7 +16,7 @@ from gandy.store.declared import from_stored, parent_of, shape_text, with_input
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gandy.model.declaration import ManifestDeclaration
+    from gandy.model.manifest import ManifestDeclaration
     from gandy.model.schedule import Schedule
     from gandy.settings.bounds import Timeout
     from gandy.store.statements import Row

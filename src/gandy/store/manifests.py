@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never
 
 from gandy.errors import ScheduleError
-from gandy.model import exclusion_json
+from gandy.model import exclusion as exclusion_json
 from gandy.model.manifest import DispatchView
 from gandy.model.schedule import (
     Cron,

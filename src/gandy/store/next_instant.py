@@ -14,7 +14,7 @@ from gandy.store.manifests import load_view_of, read_now
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from gandy.model.declaration import ManifestDeclaration
+    from gandy.model.manifest import ManifestDeclaration
     from gandy.store.manifest_rows import ManifestRow
     from gandy.store.statements import Operation, Row
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gandy.model.declaration import DEFAULT_GROUP
+from gandy.model.manifest import DEFAULT_GROUP
 from gandy.store.groups import ensure_groups
 from gandy.store.statements import batch, batch_of, statement
 

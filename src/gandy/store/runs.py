@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gandy.model.outcome import CancelledBy
-from gandy.model.run import TrainState
+from gandy.model.run import CancelledBy, TrainState
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:

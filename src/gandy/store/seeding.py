@@ -26,7 +26,7 @@ from gandy.store.waiting import promote_and_announce
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gandy.model.declaration import Declarations, ManifestDeclaration
+    from gandy.model.manifest import Declarations, ManifestDeclaration
     from gandy.store.drivers.database import Database, Transaction
     from gandy.store.halving import Refused
     from gandy.store.manifest_rows import ManifestRow

@@ -17,7 +17,7 @@ from typing import (
 )
 
 from gandy.errors import TrainDefinitionError
-from gandy.model.outcome import Cancelled, Completed, Failed, Outcome
+from gandy.model.run import Cancelled, Completed, Failed, Outcome
 from gandy.train.definition import OPTION_NAMES, TrainDefinition, TrainOptions, define_route
 from gandy.train.engine import default_engine
 from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues

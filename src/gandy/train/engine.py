@@ -14,7 +14,7 @@ from gandy.train.provided import OfThisProcess
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-    from gandy.model.outcome import Outcome
+    from gandy.model.run import Outcome
     from gandy.train.definition import TrainDefinition
     from gandy.train.inside.run import Run
     from gandy.train.process.runner import Places

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.errors import MissingProvidedError, TaskCancelledError
-from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed, JunctionTiming, Outcome
+from gandy.model.run import Cancelled, CancelledBy, Completed, Failed, JunctionTiming, Outcome
 from gandy.train.failure import failure, type_path, words_of
 from gandy.train.forks import end_if_forked, forked
 from gandy.train.inside.run import Cancellation, Run, enter_run, leave_run

@@ -10,7 +10,7 @@ import traceback
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.model.outcome import Failed, RetryRequest, Timings
+from gandy.model.run import Failed, RetryRequest, Timings
 from gandy.train.signals import Retry
 
 if TYPE_CHECKING:

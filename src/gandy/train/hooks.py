@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args
 from gandy.errors import UnknownHookError
 
 if TYPE_CHECKING:
-    from gandy.model.outcome import Outcome
+    from gandy.model.run import Outcome
 
 HookName: TypeAlias = Literal["started", "completed", "failed", "cancelled", "dead_lettered"]
 HOOK_NAMES: Final[tuple[str, ...]] = get_args(HookName)

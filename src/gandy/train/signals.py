@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
-from gandy.model.outcome import CancelledBy
+from gandy.model.run import CancelledBy
 from gandy.settings.bounds import check
 
 Value = TypeVar("Value")

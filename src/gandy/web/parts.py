@@ -10,8 +10,7 @@ from fastapi import Depends, Request
 
 from gandy.events import EventBus
 from gandy.lifecycle import Contract
-from gandy.model.operator import Operator
-from gandy.model.owners import OneOwner
+from gandy.model.owners import OneOwner, Operator
 from gandy.settings import Settings
 from gandy.store.drivers.database import Database
 from gandy.telemetry.observing import Telemetry

@@ -8,7 +8,7 @@ import pytest
 
 from gandy.errors import SetRefusedError
 from gandy.events import EventBus
-from gandy.model.declaration import Declarations
+from gandy.model.manifest import Declarations
 from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
 from gandy.services.wakeups import Wakeups
 from gandy.settings import Settings

@@ -17,7 +17,7 @@ from tests.support.world import OWNER, START, manifest
 
 if TYPE_CHECKING:
     from gandy.admin.manifest_manager.decision_writing import Decided, Written
-    from gandy.model.declaration import ManifestDeclaration
+    from gandy.model.manifest import ManifestDeclaration
     from tests.support.world import World
 
 

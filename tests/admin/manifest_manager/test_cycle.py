@@ -8,7 +8,7 @@ import pytest
 
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.errors import TriggerInputConflictError
-from gandy.model.declaration import GroupDeclaration
+from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Cron, Manual, Once
 from gandy.store.drivers.sqlite_binding import to_text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.desk.dead_letters import DeadLetterDesk
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.model.schedule import Cron, Dependent, Interval, Manual, MisfirePolicy, Once
 from gandy.store.letter_listing import LetterFilter
 from gandy.store.overriding import override_manifest

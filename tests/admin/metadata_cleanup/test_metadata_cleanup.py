@@ -14,7 +14,7 @@ from gandy.admin.job_dispatcher.train import JobDispatcherTrain
 from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.admin.metadata_cleanup.train import MetadataCleanupTrain
 from gandy.admin.table_maintenance.train import TableMaintenanceTrain
-from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
+from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.model.schedule import Dependent, Once
 from gandy.settings import CleanupSettings
 from gandy.store.cleanup import prune_batch

@@ -20,7 +20,7 @@ from gandy.errors import (
     UnknownHookError,
     UnknownTrainError,
 )
-from gandy.model.declaration import GroupDeclaration, ManifestDeclaration
+from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gandy.errors import ExclusionError
-from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, Weekday
-from gandy.model.exclusion_json import from_json, to_json
+from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, Weekday, from_json, to_json
 
 times = st.times().map(lambda at: at.replace(microsecond=0))
 exclusions = st.one_of(

@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError as FutureCancelledError
 
 import pytest
 
-from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
+from gandy.model.run import Cancelled, CancelledBy, Completed, Failed
 from gandy.train.base import Train
 from gandy.train.execution import execute
 from gandy.train.inside.run import Run

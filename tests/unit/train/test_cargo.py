@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gandy.errors import JunctionSignatureError, MissingCargoError
-from gandy.model.outcome import Failed
+from gandy.model.run import Failed
 from gandy.train.base import Train
 from gandy.train.route.cargo import can_be_provided, key_of, parts_of, stands_for, type_name, union_of
 

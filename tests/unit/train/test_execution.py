@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
-from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed, RetryRequest
+from gandy.model.run import Cancelled, CancelledBy, Completed, Failed, RetryRequest
 from gandy.train.base import Train
 from gandy.train.definition import define_function
 from gandy.train.failure import MAX_REASON_CHARS, MAX_STACK_TRACE_CHARS

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gandy.errors import UnknownHookError
-from gandy.model.outcome import Completed
+from gandy.model.run import Completed
 from gandy.train.hooks import HOOK_NAMES, HookEvent, HookName, Hooks
 
 

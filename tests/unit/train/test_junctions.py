@@ -12,7 +12,7 @@ import pytest
 from pydantic import Base64Encoder, EncodedBytes, Field
 
 from gandy.errors import JunctionSignatureError, PayloadError
-from gandy.model.outcome import Completed, Failed
+from gandy.model.run import Completed, Failed
 from gandy.train.base import Train
 from gandy.train.definition import define_function
 from gandy.train.engine import Engine

@@ -13,8 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from gandy.errors import RemoteJunctionError, TrainProcessError
-from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed, Outcome, RetryRequest
-from gandy.model.run import Activation
+from gandy.model.run import Activation, Cancelled, CancelledBy, Completed, Failed, Outcome, RetryRequest
 from gandy.train.base import Train
 from gandy.train.engine import Engine
 from gandy.train.inside.run import Run

@@ -13,7 +13,7 @@ from gandy.errors import (
     MissingProvidedError,
     TrainDefinitionError,
 )
-from gandy.model.outcome import Failed
+from gandy.model.run import Failed
 from gandy.train.base import Train
 from gandy.train.inside.run import Run
 from gandy.train.signals import End

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.errors import PayloadError
 from gandy.model.layout import MASK, Layouts
-from gandy.model.outcome import Cancelled, CancelledBy, Completed, Failed
-from gandy.model.run import EndedBy, Failure, TrainState
+from gandy.model.run import Cancelled, CancelledBy, Completed, EndedBy, Failed, Failure, TrainState
 from gandy.train.failure import type_path, words_of
 from gandy.train.giving_up import gives_up
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.model.layout import Json
-    from gandy.model.outcome import Outcome, Timings
+    from gandy.model.run import Outcome, Timings
     from gandy.train.inside.run import Run
     from gandy.train.registry import AnyTrain
 

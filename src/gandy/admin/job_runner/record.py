@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gandy.errors import TrainProcessError
-from gandy.model.outcome import Failed
-from gandy.model.run import EndedBy, RunEnd
+from gandy.model.run import EndedBy, Failed, RunEnd
 from gandy.settings.bounds import as_span
 
 if TYPE_CHECKING:
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
 
     from gandy.admin.job_runner.endings import Ending
     from gandy.admin.job_runner.reports import RunReport
-    from gandy.model.outcome import Outcome
-    from gandy.model.run import ClaimedRun
+    from gandy.model.run import ClaimedRun, Outcome
 
 
 def record(

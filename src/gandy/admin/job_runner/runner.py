@@ -14,8 +14,7 @@ from gandy.admin.job_runner.record import judged, record
 from gandy.errors import GandyError
 from gandy.events import RunStarted
 from gandy.model.layout import Layouts
-from gandy.model.outcome import Cancelled, CancelledBy, Failed
-from gandy.model.run import TrainState
+from gandy.model.run import Cancelled, CancelledBy, Failed, TrainState
 from gandy.settings import format_duration
 from gandy.store.activating import refused_end
 from gandy.store.finishing import overruled_end
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 
     from gandy.admin.job_runner.reports import RunReport, RunReports
     from gandy.events import EventBus
-    from gandy.model.outcome import Outcome
-    from gandy.model.run import ClaimedRun, RunEnd
+    from gandy.model.run import ClaimedRun, Outcome, RunEnd
     from gandy.store.activating import InputProblem
     from gandy.store.finishing import FinishResult
     from gandy.train.engine import Engine

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gandy.admin.upkeep.whitelist import ADMINISTRATIVE_TRAINS
+from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings import CleanupSettings, RetentionSettings  # noqa: TC001 the engine reads them at run time
 from gandy.store import walks
 

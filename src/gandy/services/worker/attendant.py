@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from gandy.errors import DatabaseFaultError, GandyError
-from gandy.model.outcome import CancelledBy
+from gandy.model.run import CancelledBy
 from gandy.store.report_writing import write_reports
 from gandy.store.runs import ProgressRow, read_cancellations, report_progress
 

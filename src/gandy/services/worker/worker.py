@@ -17,7 +17,7 @@ from gandy.admin.job_runner.runner import JobRunner
 from gandy.desk.layouts import LayoutRecord
 from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
-from gandy.model.outcome import CancelledBy
+from gandy.model.run import CancelledBy
 from gandy.services.guarding import LoopGuard, RenewTask
 from gandy.services.leaving import until_quiet, within
 from gandy.services.wakeups import wait_for_wake

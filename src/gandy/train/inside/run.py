@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from gandy.model.outcome import CancelledBy
+    from gandy.model.run import CancelledBy
     from gandy.train.registry import AnyTrain
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from gandy.model.outcome import CancelledBy, JunctionTiming  # noqa: TC001 - pydantic reads the fields
+from gandy.model.run import CancelledBy, JunctionTiming  # noqa: TC001 - pydantic reads the fields
 
 PIPE_LOST: Final = 76  # the exit code of a process that can say nothing more (EX_PROTOCOL)
 

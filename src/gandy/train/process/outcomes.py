@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from gandy.errors import RemoteJunctionError
-from gandy.model.outcome import Cancelled, Completed, Failed, Outcome, RetryRequest
+from gandy.model.run import Cancelled, Completed, Failed, Outcome, RetryRequest
 from gandy.train.failure import failure
 from gandy.train.giving_up import gives_up
 from gandy.train.process.messages import Ended, EndedBadly, EndedStopped, EndedWell

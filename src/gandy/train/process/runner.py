@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.errors import GandyError, TrainProcessError
-from gandy.model.outcome import Cancelled, Outcome
+from gandy.model.run import Cancelled, Outcome
 from gandy.train.failure import failure
 from gandy.train.process.host import host_of
 from gandy.train.process.messages import Ended, Start
@@ -22,7 +22,7 @@ from gandy.train.process.outcomes import from_message
 from gandy.train.process.parent import ChildProcess, EndFuture
 
 if TYPE_CHECKING:
-    from gandy.model.outcome import Timings
+    from gandy.model.run import Timings
     from gandy.train.definition import TrainDefinition
     from gandy.train.inside.run import Run
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.web.access.tokens import Role
 
 if TYPE_CHECKING:
-    from gandy.model.operator import Face
+    from gandy.model.owners import Face
     from gandy.web.access.keyring import Session
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from starlette.responses import Response
 
 from gandy.desk.changes import ManifestChanges, replaced_schedule
-from gandy.model import exclusion_json
+from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import Timeout
 from gandy.web.access.routes import Routes

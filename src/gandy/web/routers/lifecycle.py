@@ -14,7 +14,7 @@ from gandy.desk.lifecycle import (
     list_contract_tables,
 )
 from gandy.desk.tables import OwnTables, survey_tables
-from gandy.model.operator import Operator
+from gandy.model.owners import Operator
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.shapes import HIGHEST_ID, Body, Word, page, page_of, shape_of

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gandy.desk.changes import ManifestChanges, replaced_schedule
-from gandy.model import exclusion_json
+from gandy.model import exclusion as exclusion_json
 from gandy.model.exclusion import MOST_EXCLUSIONS
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import Timeout
