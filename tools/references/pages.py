@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gandy.admin.upkeep.matrix import render_page
-from gandy.settings.reference import render_reference
+from gandy.settings.catalogue import render_reference
 from tools.references.commands import command_page
 from tools.references.metrics import metrics_page
 from tools.references.tables import tables_page

@@ -15,7 +15,7 @@ from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.run import CancelledBy
 from gandy.services.worker.lease import LeaseKeeper
-from gandy.settings.names import presentable
+from gandy.settings.values import presentable
 from gandy.store.drivers.link import open_link
 from gandy.store.returning import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from uuid import UUID
 
 from gandy.settings import format_duration
-from gandy.settings.harmless import one_line
+from gandy.settings.files import one_line
 
 _SECOND = timedelta(seconds=1)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gandy.settings.harmless import one_line
+from gandy.settings.files import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -128,7 +128,7 @@ def _presentable(error: click.UsageError, args: Sequence[str]) -> click.UsageErr
     message = error.format_message()
     if message.isprintable():
         return error
-    from gandy.settings.harmless import many_lines  # noqa: PLC0415 `gandy --help` needs none of it
+    from gandy.settings.files import many_lines  # noqa: PLC0415 `gandy --help` needs none of it
 
     return click.UsageError(many_lines(message), ctx=error.ctx)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.settings.bounds import BOUNDS, RefusedValueError
-from gandy.settings.harmless import one_line
+from gandy.settings.files import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from gandy.cli.cells import as_mapping, human, to_json
-from gandy.settings.harmless import many_lines
+from gandy.settings.files import many_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

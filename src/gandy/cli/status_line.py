@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 from gandy.desk.home import Home
 from gandy.errors import GandyError
 from gandy.events import RunFinished
-from gandy.settings.harmless import one_line
+from gandy.settings.files import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gandy.model.owners import Operator
-from gandy.settings.names import presentable
+from gandy.settings.values import presentable
 
 if TYPE_CHECKING:
     from gandy.model.owners import Face

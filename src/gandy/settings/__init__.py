@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from gandy.settings.catalogue import SettingField, list_settings
-from gandy.settings.durations import format_duration, parse_duration
-from gandy.settings.given import Origin
-from gandy.settings.loaded import LoadedSettings, ShownSetting
-from gandy.settings.loading import load_settings, refuse_bad_values
+from gandy.settings.loading import LoadedSettings, Origin, ShownSetting, load_settings, refuse_bad_values
 from gandy.settings.sections import (
     CleanupSettings,
     DatabaseSettings,
@@ -24,6 +21,7 @@ from gandy.settings.sections import (
     WorkerSettings,
 )
 from gandy.settings.urls import mask_url
+from gandy.settings.values import format_duration, parse_duration
 
 __all__ = [
     "CleanupSettings",

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from gandy.settings.reference import render_reference
+from gandy.settings.catalogue import render_reference
 
 sys.stdout.write(render_reference())

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.errors import DurationFormatError, ValueBoundsError
-from gandy.settings import names
-from gandy.settings.durations import format_duration, parse_duration
+from gandy.settings import values as names
+from gandy.settings.values import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

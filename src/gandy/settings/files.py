@@ -1,4 +1,4 @@
-"""gandy.toml: where it is looked for, when it is refused, and its reading."""
+"""The settings file: found, read safely, and free of foreign access."""
 
 from __future__ import annotations
 
@@ -7,21 +7,50 @@ import grp
 import os
 import pwd
 import stat
+import struct
+import sys
 import tomllib
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import SettingsFileError, UntrustedFileError
-from gandy.settings.access_lists import lets_others_write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+
+_ATTRIBUTE: Final = "system.posix_acl_access"
+_HEADER: Final = struct.calcsize("<I")
+_ENTRY: Final = struct.Struct("<HHI")  # the kind of entry, its rights, the user or group
+_USER, _GROUP, _MASK = 0x02, 0x08, 0x10
+_WRITE: Final = 0o2
+_ROOT: Final = 0
+
+
+def lets_others_write(file: Path | int, found: os.stat_result) -> bool:
+    """Tell whether the list names a user or a group that may write, other than root and the owner."""
+    entries = list(_entries(file))
+    masks = [rights for kind, rights, _ in entries if kind == _MASK]
+    mask = masks[0] if masks else _WRITE
+    users = {number for kind, rights, number in entries if kind == _USER and rights & mask & _WRITE}
+    groups = {number for kind, rights, number in entries if kind == _GROUP and rights & mask & _WRITE}
+    return bool(users - {_ROOT, found.st_uid} or groups - {_ROOT})
+
+
+def _entries(file: Path | int) -> Iterator[tuple[int, int, int]]:
+    if sys.platform != "linux":  # others keep such lists elsewhere
+        return
+    try:
+        written = os.getxattr(file, _ATTRIBUTE)
+    except OSError:  # it has none, or the file system knows none
+        return
+    yield from _ENTRY.iter_unpack(written[_HEADER:])
+
+
 FILE_NAME: Final = "gandy.toml"
 #: What makes a folder the root of a project, the strongest first.
 _MARKS: Final = (".git", "pyproject.toml")
-_ROOT: Final = 0
 _MOST_LINKS: Final = 40
 
 
@@ -176,3 +205,24 @@ def _user_name(user: int) -> str:
         return f"user {pwd.getpwuid(user).pw_name}"
     except KeyError:
         return f"user {user}"
+
+
+_LAYOUT: Final = frozenset("\n\t")
+
+
+def one_line(text: str) -> str:
+    """Write every character that is not printable as an escape, line ends included."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def many_lines(text: str) -> str:
+    """Do the same for text of several lines, such as a stack trace, whose line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in _LAYOUT else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

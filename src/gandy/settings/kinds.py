@@ -1,4 +1,4 @@
-"""The kinds of value a setting can hold: how each is read, refused, written and hidden."""
+"""Kinds of settings: how each is read, written, bounded and explained."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 from gandy.errors import DatabaseUrlError
 from gandy.settings import bounds
 from gandy.settings.bounds import NO_TIMEOUT, RefusedValueError, Timeout, is_storable
-from gandy.settings.durations import format_duration
 from gandy.settings.urls import anchor_sqlite_url, mask_url, read_url
+from gandy.settings.values import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
 
 T = TypeVar("T")
 W = TypeVar("W", bound=str)

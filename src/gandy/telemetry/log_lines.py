@@ -7,7 +7,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final
 
-from gandy.settings.harmless import many_lines
+from gandy.settings.files import many_lines
 from gandy.train.inside.hidden import hidden_texts
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from gandy.errors import SettingsError
 from gandy.settings import LoadedSettings, SettingField, list_settings, load_settings
-from gandy.settings.reference import render_reference
+from gandy.settings.catalogue import render_reference
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 SETTINGS = [pytest.param(setting, id=setting.key) for setting in list_settings()]

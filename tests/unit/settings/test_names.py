@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gandy.settings.bounds import BOUNDS
-from gandy.settings.names import presentable
+from gandy.settings.values import presentable
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=300))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from gandy.admin.upkeep.declaration import UPKEEP, ByCount, ByDay, ByKey, ByRow, Inline
 from gandy.lifecycle.contract.matrix import MatrixRow
 from gandy.settings import Settings
-from gandy.settings.durations import format_duration
+from gandy.settings.values import format_duration
 
 if TYPE_CHECKING:
     from gandy.admin.upkeep.declaration import Upkeep

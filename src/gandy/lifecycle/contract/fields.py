@@ -11,7 +11,7 @@ from typing import TypeGuard, TypeVar
 from gandy.errors import ContractInvalidError, ContractProblem, DurationFormatError
 from gandy.lifecycle.contract.names import split_reference
 from gandy.lifecycle.contract.rules import Reference, Scalar, Unit
-from gandy.settings.durations import parse_duration
+from gandy.settings.values import parse_duration
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -18,7 +18,7 @@ from gandy.lifecycle.contract.rules import (
     StaleCursor,
     Terminal,
 )
-from gandy.settings.durations import format_duration
+from gandy.settings.values import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

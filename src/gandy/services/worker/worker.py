@@ -30,7 +30,7 @@ from gandy.services.worker.parts import finish_rules, runner_parts
 from gandy.services.worker.pool import Pool
 from gandy.services.worker.reconciling import Comparison
 from gandy.services.worker.suspects import Suspects
-from gandy.settings.names import presentable
+from gandy.settings.values import presentable
 from gandy.store.dispatching import next_due, open_due
 from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
