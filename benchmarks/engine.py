@@ -13,11 +13,9 @@ from statistics import median
 from time import perf_counter_ns
 from typing import TypeAlias
 
-from gandy.train.base import Train
+from gandy.train.base import Engine, Train
 from gandy.train.definition import TrainDefinition, define_function
-from gandy.train.engine import Engine
-from gandy.train.inside.run import Run
-from gandy.train.inside.sink import MemorySink
+from gandy.train.run import MemorySink, Run
 
 Once: TypeAlias = Callable[[int], Awaitable[object]]
 NS_PER_US = 1_000

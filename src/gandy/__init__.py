@@ -15,9 +15,9 @@ if typing.TYPE_CHECKING:
     from gandy.store.delivering import Delivery
     from gandy.submit import Submitter
     from gandy.train.base import Train
+    from gandy.train.failure import End, Retry
     from gandy.train.hooks import HookEvent
-    from gandy.train.inside.run import Run, current_run
-    from gandy.train.signals import End, Retry
+    from gandy.train.run import Run, current_run
 
 __all__ = [
     "NO_TIMEOUT",
@@ -49,19 +49,19 @@ _HOMES = {
     "Days": "gandy.model.exclusion",
     "DeleteOldRows": "gandy.app.delete_old_rows",
     "Delivery": "gandy.store.delivering",
-    "End": "gandy.train.signals",
+    "End": "gandy.train.failure",
     "Gandy": "gandy.app",
     "GandyError": "gandy.errors",
     "HookEvent": "gandy.train.hooks",
     "Job": "gandy.app",
     "OldRows": "gandy.app.delete_old_rows",
-    "Retry": "gandy.train.signals",
-    "Run": "gandy.train.inside.run",
+    "Retry": "gandy.train.failure",
+    "Run": "gandy.train.run",
     "Submitter": "gandy.submit",
     "TimeWindow": "gandy.model.exclusion",
     "Train": "gandy.train.base",
     "cron": "gandy.rules.schedules",
-    "current_run": "gandy.train.inside.run",
+    "current_run": "gandy.train.run",
     "every": "gandy.rules.schedules",
 }
 

@@ -18,9 +18,9 @@ from pydantic import BaseModel, SecretStr
 
 from gandy import Gandy
 from gandy.store.drivers.opening import migrate
+from gandy.train.failure import CancelRun
 from gandy.train.hooks import HookName
-from gandy.train.inside.hidden import HiddenTexts, hidden_texts
-from gandy.train.signals import CancelRun
+from gandy.train.log import HiddenTexts, hidden_texts
 from tests.cli.process import run_gandy
 from tests.doors.vault import leaks, secrets_of
 

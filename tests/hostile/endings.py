@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from gandy import Gandy, Retry, Train
-from gandy.train.signals import CancelRun
+from gandy.train.failure import CancelRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -22,8 +22,8 @@ from gandy.errors import GandyError
 from gandy.model.owners import ALL_OWNERS
 from gandy.store.drivers.opening import migrate
 from gandy.store.run_listing import RunFilter
+from gandy.train.base import default_engine
 from gandy.train.definition import define_function
-from gandy.train.engine import default_engine
 from tests.hostile.endings import Panic
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gandy.app.host import HostApp
-    from gandy.train.inside.run import Run
+    from gandy.train.run import Run
 
 MOST = 12
 MOST_AT_FIRST = 16  # in a process; the lifecycle's own tables are there, and one asks for the clock

@@ -26,7 +26,7 @@ from gandy import Job
 from gandy.app.scheduled import Scheduled
 from gandy.app.sync import SyncJob
 from gandy.model.run import Cancelled, Completed, Failed
-from gandy.train.inside.run import Run
+from gandy.train.run import Run
 
 
 async def functions_stay_what_they_were() -> None:

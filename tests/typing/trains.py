@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gandy import Gandy, every
 from gandy.train.base import Train
-from gandy.train.inside.run import Run
+from gandy.train.run import Run
 
 
 @dataclass

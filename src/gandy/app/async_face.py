@@ -11,8 +11,7 @@ from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.urls import dialect_of
 from gandy.store.layouts import takes_writers
-from gandy.train.base import Train
-from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
+from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Database
     from gandy.store.runs import JobView
     from gandy.store.statements import Operation
-    from gandy.train.typed import (
+    from gandy.train.base import (
         AsyncRunFirst,
         FunctionOf,
         RunFirstTrainOf,

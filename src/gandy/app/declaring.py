@@ -13,8 +13,7 @@ from gandy.model.manifest import BatchDeclaration, Declarations, GroupDeclaratio
 from gandy.rules.schedules import every, once
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.hooks import Hooks
-from gandy.train.provided import Provided
-from gandy.train.registry import Registry
+from gandy.train.registry import Provided, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
     from gandy.app.scheduled import Scheduled
     from gandy.model.schedule import Interval
     from gandy.submit import Submitter
-    from gandy.train.base import Train
-    from gandy.train.hooks import AnyHook, HookName
-    from gandy.train.typed import (
+    from gandy.train.base import (
         AnyFunction,
         AnyTrainClass,
         FunctionOf,
         In,
         RunFirstTrainOf,
+        Train,
         TrainWithoutInput,
     )
+    from gandy.train.hooks import AnyHook, HookName
 
 
 DEFAULT_EVERY: Final = every(minutes=5)

@@ -15,7 +15,7 @@ from gandy.lifecycle import Table, older_than
 from gandy.model.manifest import GroupDeclaration
 from gandy.settings import parse_duration
 from gandy.train.base import Train
-from gandy.train.inside.run import Run  # noqa: TC001 the engine reads it at run time
+from gandy.train.run import Run  # noqa: TC001 the engine reads it at run time
 
 DEFAULT_LIMIT: Final = 500
 #: One such run at a time: two that delete from one table would only wait for each other.

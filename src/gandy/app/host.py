@@ -9,15 +9,15 @@ from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import ManifestNotFoundError, TriggerInputConflictError
 from gandy.store.queueing import enqueue
 from gandy.store.triggers import lock_manifest, trigger
-from gandy.train.provided import OfThisProcess
+from gandy.train.registry import OfThisProcess
 
 if TYPE_CHECKING:
     from gandy.admin.clock_trust import ClockTrust
     from gandy.clock import ManualClock
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
-    from gandy.train.inside.run import Run
     from gandy.train.registry import AnyTrain, Registry
+    from gandy.train.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gandy.app.opening import OpenApp
     from gandy.store.drivers.link import ThreadLink
-    from gandy.train.inside.run import Run
+    from gandy.train.run import Run
 
 _log = logging.getLogger("gandy.runs")
 

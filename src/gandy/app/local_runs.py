@@ -27,8 +27,8 @@ from gandy.store.delivering import claim_delivered
 from gandy.store.finishing import FinishRules
 from gandy.store.runs import RunStart, start_run
 from gandy.store.workers import hold_worker
-from gandy.train.hook_delivery import HookDelivery
-from gandy.train.inside.run import RunLimits, running_now
+from gandy.train.hooks import HookDelivery
+from gandy.train.run import RunLimits, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gandy.train.inside.log import MaskingFactory, RunLogHandler
-from gandy.train.inside.run import running_now
-from gandy.train.inside.uncaught import leave_reports, mask_reports
+from gandy.train.log import MaskingFactory, RunLogHandler
+from gandy.train.run import leave_reports, mask_reports, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

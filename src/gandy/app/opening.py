@@ -14,7 +14,7 @@ from gandy.app.log_capture import logs_kept_with_runs
 from gandy.app.place import find_place
 from gandy.desk.layouts import LayoutRecord
 from gandy.store.drivers.opening import open_database
-from gandy.train.engine import Engine
+from gandy.train.base import Engine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

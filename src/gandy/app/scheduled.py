@@ -10,8 +10,7 @@ from gandy.model.schedule import Dependent, DormantDependent
 if TYPE_CHECKING:
     from gandy.app.declared import Declared
     from gandy.app.keywords import ScheduleKeywords
-    from gandy.train.base import Train
-    from gandy.train.typed import FunctionOf, In, RunFirstTrainOf, TrainWithoutInput
+    from gandy.train.base import FunctionOf, In, RunFirstTrainOf, Train, TrainWithoutInput
 
 
 class Scheduled:

@@ -12,8 +12,7 @@ from gandy.app.asking import Asked, Asking
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.portal import Portal
 from gandy.store.drivers.urls import dialect_of
-from gandy.train.base import Train
-from gandy.train.typed import AsyncFunction, AsyncWithoutInput, In, Out
+from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.store.runs import JobView
     from gandy.store.statements import Operation
-    from gandy.train.typed import (
+    from gandy.train.base import (
         AsyncRunFirst,
         FunctionOf,
         RunFirstTrainOf,

@@ -38,7 +38,7 @@ def up(
     """
     from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415
-    from gandy.train.contained import run_contained  # noqa: PLC0415 the same
+    from gandy.train.failure import run_contained  # noqa: PLC0415 the same
 
     app = call.load_app()
     if concurrency is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def work(call: Call, ctx: click.Context, *, until_idle: bool, concurrency: int | None) -> None:
     """Claim runs and execute them; evaluates no schedule."""
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415 `gandy --help` needs none of it
-    from gandy.train.contained import run_contained  # noqa: PLC0415 the same
+    from gandy.train.failure import run_contained  # noqa: PLC0415 the same
 
     app = call.load_app()
     if concurrency is not None:

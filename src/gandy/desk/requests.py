@@ -10,7 +10,7 @@ from gandy.errors import EnqueueError, MissingInputError, PayloadError
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import problems_of
 from gandy.store.queueing import EnqueueRequest, Uniqueness, uniqueness_key
-from gandy.train.route.junction import Required
+from gandy.train.junctions import Required
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

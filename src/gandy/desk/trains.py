@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import Timeout  # noqa: TC001 the faces read it at run time
 from gandy.train.failure import type_path
-from gandy.train.route.cargo import type_name
+from gandy.train.route import type_name
 
 if TYPE_CHECKING:
     from gandy.settings import RetrySettings

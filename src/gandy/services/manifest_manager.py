@@ -22,8 +22,7 @@ from gandy.services.reaper import tell_recovery
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.seeding import seed_halved
 from gandy.store.service_state import CHARGED_AFTER, count_refusal, remember
-from gandy.train.hook_delivery import HookDelivery
-from gandy.train.hooks import HookEvent, Hooks
+from gandy.train.hooks import HookDelivery, HookEvent, Hooks
 
 if TYPE_CHECKING:
     import asyncio

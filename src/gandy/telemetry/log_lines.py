@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from gandy.settings.files import many_lines
-from gandy.train.inside.hidden import hidden_texts
+from gandy.train.log import hidden_texts
 
 if TYPE_CHECKING:
     from gandy.settings import LoggingSettings

@@ -23,9 +23,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from gandy.errors import PayloadError, PayloadTooLargeError
 from gandy.model.layout import MASK, OPEN_LAYOUT, Layout, texts_of
-from gandy.train.aliases import Aliases, aliases_of
 from gandy.train.failure import type_path, words_of
-from gandy.train.layout import layout_of
+from gandy.train.layout import Aliases, aliases_of, layout_of
 
 Value = TypeVar("Value")
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"

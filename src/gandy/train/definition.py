@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 from gandy.errors import TrainDefinitionError
 from gandy.settings.bounds import BOUNDS, problems_of, shown
 from gandy.train.codec import PayloadCodec
-from gandy.train.giving_up import give_up_problems
-from gandy.train.route.cargo import NOTHING, key_of, type_name
-from gandy.train.route.check import input_parameter, output_of, plan_function, plan_route
-from gandy.train.route.junction import AnyCallable, Required, read_junction
+from gandy.train.failure import give_up_problems
+from gandy.train.junctions import (
+    AnyCallable,
+    Required,
+    input_parameter,
+    output_of,
+    plan_function,
+    plan_route,
+    read_junction,
+)
+from gandy.train.route import NOTHING, key_of, type_name
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.settings.bounds import Timeout
-    from gandy.train.route.plan import Need, Plan
+    from gandy.train.route import Need, Plan
 
 In = TypeVar("In")
 Out = TypeVar("Out")

@@ -1,20 +1,54 @@
-"""An exception as the failure that is kept: bounded texts without secrets.
-
-Nothing here trusts the exception: its class, its message and its attributes are the job's own code, which may
-raise anything. Real types are read through `type` itself, and every other question has a fallback.
-"""
+"""How runs end early: signals, exceptions as they are recorded, code that is contained, and giving up."""
 
 from __future__ import annotations
 
+import logging
+import signal
 import traceback
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from gandy.model.run import Failed, RetryRequest, Timings
-from gandy.train.signals import Retry
+from gandy.model.run import CancelledBy, Failed, RetryRequest, Timings
+from gandy.settings.bounds import BOUNDS, check
 
 if TYPE_CHECKING:
-    from gandy.train.inside.run import Run
+    import asyncio
+    from collections.abc import Coroutine, Iterator
+
+    from gandy.train.run import Run
+
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class End(Generic[Value]):
+    """`return End(report)` ends the train early with this result; later junctions do not run."""
+
+    value: Value
+
+
+class Retry(Exception):  # noqa: N818 - a signal, not an error
+    """`raise Retry(after=timedelta(minutes=2))` fails this attempt and asks for another one."""
+
+    def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
+        """Take the delay as a timedelta or in seconds; None leaves it to the job's own retry delay."""
+        super().__init__(reason or "the run asked for a retry")
+        if after is not None:
+            check("retry_after", after, called="Retry(after=...)")
+        self.after = timedelta(seconds=after) if isinstance(after, int | float) else after
+
+
+class CancelRun(BaseException):
+    """Stops a run as cancelled. Like asyncio's own, it passes through `except Exception`."""
+
+    def __init__(self, reason: str = "", *, by: CancelledBy = CancelledBy.RUN) -> None:
+        """Say why; `by` is filled in where somebody else asked for it."""
+        super().__init__(reason or f"cancelled by {by}")
+        self.reason = reason
+        self.by = by
+
 
 MAX_REASON_CHARS: Final = 2_000
 MAX_STACK_TRACE_CHARS: Final = 16_000
@@ -95,3 +129,72 @@ def _bounded(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+
+
+T = TypeVar("T")
+logger = logging.getLogger("gandy.loop")
+
+
+def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, whatever ends the event loop before.
+
+    SystemExit and KeyboardInterrupt leave the loop where a task or a callback of a job's own raises them, and
+    loop.stop() ends it as well. The loop itself is unharmed: it is entered again. An OSError is the
+    loop's own: its descriptors are closed, and it cannot go on.
+    """
+    loop = runner.get_loop()
+    task = loop.create_task(main)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except BaseException as error:
+            if task.done() or _is_from_the_keyboard(error) or isinstance(error, OSError):
+                raise
+            logger.error(  # noqa: TRY400 - the words of a hostile exception are read with care
+                "a job ended the event loop by %s: %s; the loop goes on",
+                type_path(type(error)),
+                words_of(error),
+            )
+
+
+def _is_from_the_keyboard(error: BaseException) -> bool:
+    """A process that handles Ctrl-C by itself never gets this exception from the keyboard."""
+    return type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+_MOST_IN_A_GROUP: Final = 10_000
+# read from the classes themselves: an exception or a metaclass may answer with code of its own
+_mro_of = type.__dict__["__mro__"].__get__
+_members_of = BaseExceptionGroup.__dict__["exceptions"].__get__
+
+
+def give_up_problems(kinds: object) -> tuple[str, ...]:
+    """Say in words what is wrong with the exceptions that a train gives up on, beyond their bound."""
+    if BOUNDS["give_up_on"].holds(kinds) and isinstance(kinds, tuple) and any(map(_is_retry, kinds)):
+        return ("give_up_on cannot name Retry, which asks for another attempt",)
+    return ()
+
+
+def _is_retry(kind: type) -> bool:
+    return issubclass(kind, Retry)
+
+
+def gives_up(exception: BaseException, kinds: tuple[type[Exception], ...]) -> bool:
+    """Tell whether an exception, or any exception of a group, is of one of these classes or derived from one.
+
+    Any of a group is enough: while one part is bound to fail, no further attempt of the whole can succeed.
+    """
+    if not kinds:
+        return False
+    return any(kind in _mro_of(type(each)) for each in _leaves(exception) for kind in kinds)
+
+
+def _leaves(exception: BaseException) -> Iterator[BaseException]:
+    waiting = [exception]
+    for _ in range(_MOST_IN_A_GROUP):
+        if not waiting:
+            return
+        each = waiting.pop()
+        yield each
+        if BaseExceptionGroup in _mro_of(type(each)):
+            waiting.extend(_members_of(each))

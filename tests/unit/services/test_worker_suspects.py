@@ -13,8 +13,8 @@ from gandy.model.run import ClaimedRun
 from gandy.rules.ending import most_in_set
 from gandy.services.worker.buffer import RunBuffer
 from gandy.services.worker.suspects import Suspects
+from gandy.train.base import Engine
 from gandy.train.definition import TrainDefinition, define_function
-from gandy.train.engine import Engine
 from gandy.train.process.runner import RunSet
 from gandy.train.registry import Registry
 

@@ -15,10 +15,9 @@ from pydantic import BaseModel, SecretStr
 
 from gandy.train.base import Train
 from gandy.train.definition import TrainOptions, define_function
-from gandy.train.inside.run import Run
-from gandy.train.provided import Provided
-from gandy.train.registry import Registry
-from gandy.train.signals import End, Retry
+from gandy.train.failure import End, Retry
+from gandy.train.registry import Provided, Registry
+from gandy.train.run import Run
 
 
 class Order(BaseModel):

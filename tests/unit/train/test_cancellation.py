@@ -9,7 +9,7 @@ import pytest
 from gandy.model.run import Cancelled, CancelledBy, Completed, Failed
 from gandy.train.base import Train
 from gandy.train.execution import execute
-from gandy.train.inside.run import Run
+from gandy.train.run import Run
 
 OPERATOR = CancelledBy.OPERATOR
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gandy.errors import JunctionSignatureError, MissingCargoError
 from gandy.model.run import Failed
 from gandy.train.base import Train
-from gandy.train.route.cargo import can_be_provided, key_of, parts_of, stands_for, type_name, union_of
+from gandy.train.route import can_be_provided, key_of, parts_of, stands_for, type_name, union_of
 
 UserId = NewType("UserId", int)
 Name = NewType("Name", str)

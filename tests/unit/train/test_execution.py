@@ -13,9 +13,8 @@ from pydantic import BaseModel, SecretStr
 from gandy.model.run import Cancelled, CancelledBy, Completed, Failed, RetryRequest
 from gandy.train.base import Train
 from gandy.train.definition import define_function
-from gandy.train.failure import MAX_REASON_CHARS, MAX_STACK_TRACE_CHARS
-from gandy.train.inside.run import current_run
-from gandy.train.signals import CancelRun, End, Retry
+from gandy.train.failure import MAX_REASON_CHARS, MAX_STACK_TRACE_CHARS, CancelRun, End, Retry
+from gandy.train.run import current_run
 
 
 class DiskFullError(Exception): ...

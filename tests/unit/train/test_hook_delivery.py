@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.train.hook_delivery import HookDelivery
-from gandy.train.hooks import HookEvent, HookName, Hooks
+from gandy.train.hooks import HookDelivery, HookEvent, HookName, Hooks
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:

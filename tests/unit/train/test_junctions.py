@@ -13,11 +13,10 @@ from pydantic import Base64Encoder, EncodedBytes, Field
 
 from gandy.errors import JunctionSignatureError, PayloadError
 from gandy.model.run import Completed, Failed
-from gandy.train.base import Train
+from gandy.train.base import Engine, Train
 from gandy.train.definition import define_function
-from gandy.train.engine import Engine
 from gandy.train.execution import execute
-from gandy.train.inside.run import Run, current_run
+from gandy.train.run import Run, current_run
 
 tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
 

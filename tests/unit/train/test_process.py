@@ -14,11 +14,9 @@ from pydantic import SecretStr
 
 from gandy.errors import RemoteJunctionError, TrainProcessError
 from gandy.model.run import Activation, Cancelled, CancelledBy, Completed, Failed, Outcome, RetryRequest
-from gandy.train.base import Train
-from gandy.train.engine import Engine
-from gandy.train.inside.run import Run
-from gandy.train.inside.sink import LogLine, MemorySink, Progress
+from gandy.train.base import Engine, Train
 from gandy.train.process.runner import ProcessRunner, RunSet
+from gandy.train.run import LogLine, MemorySink, Progress, Run
 from tests.support.waiting import eventually
 from tests.unit.train import process_trains as trains
 from tests.unit.train.process_trains import Order, Receipt

@@ -8,7 +8,7 @@ from typing import NewType, Protocol
 import pytest
 
 from gandy.errors import ProvideError
-from gandy.train.provided import Provided
+from gandy.train.registry import Provided
 
 Token = NewType("Token", str)
 

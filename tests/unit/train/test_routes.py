@@ -15,8 +15,8 @@ from gandy.errors import (
 )
 from gandy.model.run import Failed
 from gandy.train.base import Train
-from gandy.train.inside.run import Run
-from gandy.train.signals import End
+from gandy.train.failure import End
+from gandy.train.run import Run
 
 
 @dataclass

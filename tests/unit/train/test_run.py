@@ -12,9 +12,8 @@ from gandy.errors import NoCurrentRunError
 from gandy.model.run import Activation
 from gandy.train.base import Train
 from gandy.train.execution import execute
-from gandy.train.inside.log import RunLogHandler
-from gandy.train.inside.run import Run, RunLimits, current_run, running_now
-from gandy.train.inside.sink import MemorySink, Progress
+from gandy.train.log import RunLogHandler
+from gandy.train.run import MemorySink, Progress, Run, RunLimits, current_run, running_now
 
 
 @pytest.fixture

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from gandy.errors import PayloadError
 from gandy.model.layout import MASK, Layouts
 from gandy.model.run import Cancelled, CancelledBy, Completed, EndedBy, Failed, Failure, TrainState
-from gandy.train.failure import type_path, words_of
-from gandy.train.giving_up import gives_up
+from gandy.train.failure import gives_up, type_path, words_of
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.model.layout import Json
     from gandy.model.run import Outcome, Timings
-    from gandy.train.inside.run import Run
     from gandy.train.registry import AnyTrain
+    from gandy.train.run import Run
 
 
 class Ending(NamedTuple):

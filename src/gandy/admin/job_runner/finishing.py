@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from gandy.model.run import RunEnd
     from gandy.store.finishing import FinishResult, FinishRules
     from gandy.store.statements import Operation
-    from gandy.train.hook_delivery import HookDelivery
-    from gandy.train.hooks import HookName
+    from gandy.train.hooks import HookDelivery, HookName
 
 _STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
     TrainState.COMPLETED: "completed",

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from gandy.model.run import Activation
     from gandy.store.statements import Operation
-    from gandy.train.inside.run import Run
-    from gandy.train.inside.sink import LogLine, Progress
+    from gandy.train.run import LogLine, Progress, Run
 
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 

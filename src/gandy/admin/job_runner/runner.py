@@ -20,8 +20,8 @@ from gandy.store.activating import refused_end
 from gandy.store.finishing import overruled_end
 from gandy.train.failure import failure, type_path
 from gandy.train.hooks import HookEvent
-from gandy.train.inside.run import Run
-from gandy.train.route.junction import Required
+from gandy.train.junctions import Required
+from gandy.train.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,13 +31,12 @@ if TYPE_CHECKING:
     from gandy.model.run import ClaimedRun, Outcome, RunEnd
     from gandy.store.activating import InputProblem
     from gandy.store.finishing import FinishResult
-    from gandy.train.engine import Engine
+    from gandy.train.base import Engine
     from gandy.train.execution import ProvidedValues
-    from gandy.train.hook_delivery import HookDelivery
-    from gandy.train.hooks import HookName
-    from gandy.train.inside.run import RunLimits
+    from gandy.train.hooks import HookDelivery, HookName
     from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain, Registry
+    from gandy.train.run import RunLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Final
 from gandy.app import Gandy
 from gandy.rules.schedules import every
 from gandy.train.base import Train
-from gandy.train.inside.run import Run  # noqa: TC001 - annotations of junctions are read at run time
-from gandy.train.signals import End
+from gandy.train.failure import End
+from gandy.train.run import Run  # noqa: TC001 - annotations of junctions are read at run time
 
 RETRY_DELAY: Final = timedelta(seconds=2)
 PAGES: Final = 200

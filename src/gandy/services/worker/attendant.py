@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gandy.services.worker.finisher import Finisher
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
-    from gandy.train.inside.run import Run
+    from gandy.train.run import Run
 
 _log = logging.getLogger("gandy.worker")
 

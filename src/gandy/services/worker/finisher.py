@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import Session
     from gandy.store.finishing import FinishResult, FinishRules
     from gandy.store.statements import Operation
-    from gandy.train.hook_delivery import HookDelivery
+    from gandy.train.hooks import HookDelivery
 
 _log = logging.getLogger("gandy.worker")
 

@@ -9,7 +9,7 @@ from gandy.admin.job_runner.runner import RunnerParts, input_problems
 from gandy.rules.ending import spans_of
 from gandy.store.dispatching import DispatchRequest
 from gandy.store.finishing import FinishRules
-from gandy.train.inside.run import RunLimits
+from gandy.train.run import RunLimits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from gandy.services.wakeups import Wakeups
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
-    from gandy.train.engine import Engine
+    from gandy.train.base import Engine
     from gandy.train.execution import ProvidedValues
-    from gandy.train.hook_delivery import HookDelivery
-    from gandy.train.hooks import Hooks
+    from gandy.train.hooks import HookDelivery, Hooks
     from gandy.train.registry import Registry
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gandy.model.run import ClaimedRun
     from gandy.services.worker.buffer import RunBuffer
-    from gandy.train.engine import Engine
+    from gandy.train.base import Engine
     from gandy.train.process.runner import RunSet
     from gandy.train.registry import Registry
 

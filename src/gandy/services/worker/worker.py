@@ -36,7 +36,7 @@ from gandy.store.drivers.link import open_link
 from gandy.store.halving import write_halved
 from gandy.store.returning import put_back
 from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker
-from gandy.train.hook_delivery import HookDelivery
+from gandy.train.hooks import HookDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence

@@ -1,8 +1,9 @@
-"""The process of a train: imports the host to find its trains, then runs what the parent asks for."""
+"""The child process that runs isolated trains."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 import os
 import signal
@@ -11,15 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Final, assert_never
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, runtime_checkable
 
-from gandy.train.contained import run_contained
+from gandy.errors import TrainProcessError
+from gandy.train.definition import TrainDefinition
 from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues, execute
-from gandy.train.failure import failure
-from gandy.train.inside.log import MaskingFactory, RunLogHandler
-from gandy.train.inside.run import Run, running_now
-from gandy.train.inside.uncaught import mask_reports
-from gandy.train.process.host import load_host
+from gandy.train.failure import failure, run_contained
+from gandy.train.log import MaskingFactory, RunLogHandler
 from gandy.train.process.messages import (
     PIPE_LOST,
     Activated,
@@ -35,17 +35,62 @@ from gandy.train.process.messages import (
     ToParent,
     decode_to_child,
     encode_to_parent,
+    failed_message,
+    to_message,
 )
-from gandy.train.process.outcomes import failed_message, to_message
-from gandy.train.route.plan import step_calling
+from gandy.train.registry import Provided, Registry
+from gandy.train.route import step_calling
+from gandy.train.run import Run, mask_reports, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gandy.model.run import Activation
-    from gandy.train.inside.sink import LogLine, Progress
-    from gandy.train.process.host import TrainHost
-    from gandy.train.route.plan import Cargo, Plan, Step
+    from gandy.train.route import Cargo, Plan, Step
+    from gandy.train.run import LogLine, Progress
+
+
+@runtime_checkable
+class TrainHost(Protocol):
+    """What an app offers to the processes of its trains."""
+
+    registry: Registry
+    provided: Provided
+
+
+def load_host(place: str) -> TrainHost:
+    """Import "module:name", an app or a Train class, and return it as a host."""
+    module, _, name = place.partition(":")
+    found: object = attrgetter(name)(importlib.import_module(module))
+    if isinstance(found, TrainHost):
+        return found
+    definition = getattr(found, "definition", None)
+    if not isinstance(definition, TrainDefinition):
+        raise TrainProcessError(train=place, problem="it is neither an app nor a Train class")
+    return _SingleTrain(definition)
+
+
+def host_of(definition: TrainDefinition[Any, Any]) -> str:
+    """Return the place of a train that runs without an app: its own class."""
+    module, name = definition.source.__module__, definition.source.__qualname__
+    if "<locals>" in name:
+        problem = "a train with process=True must be importable: define it at the top level of a module"
+        raise TrainProcessError(train=definition.name, problem=problem)
+    if module == "__main__":
+        problem = (
+            "a train with process=True must be importable, and this one is defined in the script that is "
+            "being run (__main__), which a process would have to run again: move it to a module and import it"
+        )
+        raise TrainProcessError(train=definition.name, problem=problem)
+    return f"{module}:{name}"
+
+
+class _SingleTrain:
+    def __init__(self, definition: TrainDefinition[Any, Any]) -> None:
+        self.registry = Registry()
+        self.registry.add(definition)
+        self.provided = Provided()
+
 
 MOST_THREADS: Final = 128  # as many as the largest set of suspects
 LOOK_SECONDS: Final = 1.0

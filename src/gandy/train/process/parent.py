@@ -1,17 +1,22 @@
-"""The parent's side of one child process."""
+"""The parent's side of a child process: starting it, and talking with it."""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import itertools
+import json
 import logging
+import os
 import subprocess
+import sys
 import threading
 from contextlib import suppress
 from datetime import timedelta
+from multiprocessing import Pipe
+from multiprocessing.spawn import get_executable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from gandy.model.run import Activation
 from gandy.train.process.messages import (
@@ -33,11 +38,42 @@ from gandy.train.process.messages import (
     decode_to_parent,
     encode_to_child,
 )
-from gandy.train.process.starting import start_process
 
 if TYPE_CHECKING:
-    from gandy.train.inside.run import Cancellation, Run
+    from multiprocessing.connection import Connection
+
     from gandy.train.process.messages import Start
+    from gandy.train.run import Cancellation, Run
+
+
+_BOOT: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from gandy.train.process.child import main; main(int(sys.argv[2]), sys.argv[3])"
+)
+_FLAGS: Final = (("dev_mode", "-Xdev"), ("utf8_mode", "-Xutf8"))
+
+
+def start_process(place: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
+    """Start an interpreter that serves the trains of a place; the pipe ends with it."""
+    ours, theirs = Pipe()
+    try:
+        process = subprocess.Popen(  # noqa: S603 - this very interpreter
+            [*_command(), "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), place],
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()  # else the pipe would not end with the child
+    return process, ours
+
+
+def _command() -> list[str]:
+    flags = [flag for attribute, flag in _FLAGS if getattr(sys.flags, attribute)]
+    return [os.fsdecode(get_executable()), *flags, *(f"-W{option}" for option in sys.warnoptions)]
+
 
 EndFuture: TypeAlias = "asyncio.Future[Ended | None]"  # None: the child died before it could say
 

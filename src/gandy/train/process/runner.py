@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gandy.errors import GandyError, TrainProcessError
 from gandy.model.run import Cancelled, Outcome
 from gandy.train.failure import failure
-from gandy.train.process.host import host_of
-from gandy.train.process.messages import Ended, Start
-from gandy.train.process.outcomes import from_message
+from gandy.train.process.child import host_of
+from gandy.train.process.messages import Ended, Start, from_message
 from gandy.train.process.parent import ChildProcess, EndFuture
 
 if TYPE_CHECKING:
     from gandy.model.run import Timings
     from gandy.train.definition import TrainDefinition
-    from gandy.train.inside.run import Run
+    from gandy.train.run import Run
 
 CANCEL_GRACE: Final = timedelta(seconds=2)
 PREPARE_GRACE: Final = timedelta(minutes=2)

@@ -1,32 +1,87 @@
-"""`Run`: the execution that a junction is part of."""
+"""The run as its own code sees it."""
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gandy.errors import ActivationError, NoCurrentRunError, PayloadError
 from gandy.model.layout import MASK, SHORTEST_SECRET
 from gandy.model.run import Activation
 from gandy.settings.bounds import HIGHEST_NUMBER, LONGEST_NAME, check
 from gandy.train.codec import encode_any
-from gandy.train.inside.hidden import hidden_texts
-from gandy.train.inside.log import RunLog
-from gandy.train.inside.sink import LogLine, MemorySink, Progress, RunSink
-from gandy.train.signals import CancelRun
+from gandy.train.failure import CancelRun
+from gandy.train.log import RunLog, hidden_texts
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from gandy.model.run import CancelledBy
     from gandy.train.registry import AnyTrain
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line kept with a run; its time counts from the run's start, whose instant the database knows."""
+
+    offset_ns: int
+    level: str
+    logger: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come; a total of None means that it is not known."""
+
+    done: int
+    total: int | None
+
+
+class RunSink(Protocol):
+    """Receives what runs report. One sink may serve many runs; its methods are called from any thread."""
+
+    def write_log(self, run: Run, line: LogLine) -> None:
+        """Keep a log line."""
+        ...
+
+    def report_progress(self, run: Run, progress: Progress) -> None:
+        """Keep the latest progress."""
+        ...
+
+    def activate(self, run: Run, activation: Activation) -> None:
+        """Remember a dormant dependent to queue when the run completes."""
+        ...
+
+
+@dataclass(slots=True)
+class MemorySink:
+    """Keeps everything in lists: the sink of a run without a database."""
+
+    lines: list[LogLine] = field(default_factory=list)
+    progress: Progress | None = None
+    activations: list[Activation] = field(default_factory=list)
+
+    def write_log(self, run: Run, line: LogLine) -> None:  # noqa: ARG002 - one run only
+        """Append the line."""
+        self.lines.append(line)
+
+    def report_progress(self, run: Run, progress: Progress) -> None:  # noqa: ARG002 - one run only
+        """Replace the progress."""
+        self.progress = progress
+
+    def activate(self, run: Run, activation: Activation) -> None:  # noqa: ARG002 - one run only
+        """Append the activation."""
+        self.activations.append(activation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +266,46 @@ def current_run() -> Run:
 
 def _shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]} ... ({len(text) - limit} characters more)"
+
+
+class MaskedReport:
+    """Stands before a hook of the interpreter: a report that would show a secret is written with masks."""
+
+    def __init__(self, before: Callable[[Any], object], title: Callable[[Any], str]) -> None:
+        """Take the hook that was there, and what names the place in a report."""
+        self.before = before
+        self._title = title
+
+    def __call__(self, found: Any) -> None:  # noqa: ANN401 each hook has a type of its own
+        """Report one exception."""
+        if not hidden_texts.is_empty and found.exc_value is not None:
+            trace = "".join(traceback.format_exception(found.exc_value))
+            text = f"{self._title(found)}\n{trace}"
+            if (shown := hidden_texts.without(text)) != text:
+                sys.stderr.write(shown)
+                return
+        self.before(found)
+
+
+def mask_reports() -> None:
+    """Mask what threads and finalizers leave uncaught; more than once is once."""
+    if not isinstance(threading.excepthook, MaskedReport):
+        threading.excepthook = MaskedReport(threading.excepthook, _title_of_thread)
+    if not isinstance(sys.unraisablehook, MaskedReport):
+        sys.unraisablehook = MaskedReport(sys.unraisablehook, _title_of_finalizer)
+
+
+def leave_reports() -> None:
+    """Put back the hooks that were there, unless the application has put its own over ours."""
+    if isinstance(threading.excepthook, MaskedReport):
+        threading.excepthook = threading.excepthook.before
+    if isinstance(sys.unraisablehook, MaskedReport):
+        sys.unraisablehook = sys.unraisablehook.before
+
+
+def _title_of_thread(found: threading.ExceptHookArgs) -> str:
+    return f"Exception in thread {found.thread.name if found.thread else '?'}:"
+
+
+def _title_of_finalizer(found: sys.UnraisableHookArgs) -> str:
+    return f"{found.err_msg or 'Exception ignored in'}: {found.object!r}"
