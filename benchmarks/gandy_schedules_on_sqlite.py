@@ -14,7 +14,7 @@ from benchmarks.protocol import serve
 from benchmarks.statements import load_statements
 from gandy.settings import DatabaseSettings
 from gandy.store.drivers.opening import open_database
-from gandy.store.drivers.sqlite_binding import to_text
+from gandy.store.drivers.sqlite_values import to_text
 
 SQL = load_statements(__file__)
 

@@ -12,7 +12,7 @@ if typing.TYPE_CHECKING:
     from gandy.model.exclusion import DateRange, Dates, Days, TimeWindow
     from gandy.rules.schedules import cron, every
     from gandy.settings.bounds import NO_TIMEOUT
-    from gandy.store.delivering import Delivery
+    from gandy.store.runs import Delivery
     from gandy.submit import Submitter
     from gandy.train.base import Train
     from gandy.train.failure import End, Retry
@@ -48,7 +48,7 @@ _HOMES = {
     "Dates": "gandy.model.exclusion",
     "Days": "gandy.model.exclusion",
     "DeleteOldRows": "gandy.app.delete_old_rows",
-    "Delivery": "gandy.store.delivering",
+    "Delivery": "gandy.store.runs",
     "End": "gandy.train.failure",
     "Gandy": "gandy.app",
     "GandyError": "gandy.errors",

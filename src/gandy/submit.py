@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from gandy.errors import GandyError
 from gandy.events import DeliveryFailed
-from gandy.store.delivering import Delivery, DeliveryNote, exchange_deliveries
+from gandy.store.runs import Delivery, DeliveryNote, exchange_deliveries
 
 if TYPE_CHECKING:
     from gandy.events import EventBus

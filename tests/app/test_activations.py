@@ -18,9 +18,7 @@ from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.errors import JobFailedError
 from gandy.model.owners import ALL_OWNERS, OneOwner
-from gandy.store.entries import EntryFilter
-from gandy.store.letter_listing import LetterFilter
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import EntryFilter, LetterFilter, RunFilter
 from tests.app.sleepers import DOORS, Plan, Table, app, extract, load, ran
 
 if TYPE_CHECKING:

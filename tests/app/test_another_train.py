@@ -14,8 +14,7 @@ from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.model.owners import OneOwner
-from gandy.store.entries import EntryFilter
-from gandy.store.letter_listing import LetterFilter
+from gandy.store.reading.listings import EntryFilter, LetterFilter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

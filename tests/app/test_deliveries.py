@@ -15,7 +15,7 @@ import pytest
 from gandy.desk.runs import RunInsights
 from gandy.errors import DatabaseUnreachableError
 from gandy.model.owners import ALL_OWNERS
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from tests.app.delivering import Elsewhere, hang, make_app
 from tests.app.shop import double
 from tests.support.waiting import eventually

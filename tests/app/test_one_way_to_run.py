@@ -18,7 +18,7 @@ from gandy.clock import ManualClock
 from gandy.desk.runs import RunDetail, RunInsights
 from gandy.errors import DatabaseBusyError, JobFailedError, RowConflictError
 from gandy.model.owners import ALL_OWNERS
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from gandy.telemetry.observing import observe
 from tests.app.delivering import SCALED, Elsewhere
 from tests.app.shop import double

@@ -6,7 +6,7 @@ from gandy import Gandy
 from gandy.app.place import find_place
 from gandy.desk.runs import RunInsights
 from gandy.model.owners import ALL_OWNERS
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from tests.app.press import app as press
 from tests.app.press import print_pages
 

@@ -19,7 +19,7 @@ from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import CancelledBy, RetentionSpans
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.drivers.opening import open_database
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from tests.app.shop import Login, Order, Receipt, SellOrder, double, make_shop, sign_in, wait_for_ever
 from tests.support.waiting import eventually
 

@@ -8,10 +8,10 @@ import pytest
 
 from gandy.desk.queue import QueueDesk
 from gandy.model.owners import Operator
-from gandy.store import searching
 from gandy.store.cancelling import cancel_jobs
-from gandy.store.entries import EntryFilter
 from gandy.store.queueing import EnqueueRequest, enqueue
+from gandy.store.reading import listings as searching
+from gandy.store.reading.listings import EntryFilter
 from tests.support.world import OWNER, OWNERS, SPANS
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from gandy.errors import (
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.owners import ALL_OWNERS, Operator
 from gandy.model.schedule import Cron, Dependent, Interval, Manual
+from gandy.store.queueing import remove_manifest
+from gandy.store.reading.views import ManifestFilter
 from gandy.store.seeding import add_manifest
-from gandy.store.triggers import remove_manifest
-from gandy.store.views import ManifestFilter
 from tests.support.world import OWNER, OWNERS, START, manifest
 
 if TYPE_CHECKING:

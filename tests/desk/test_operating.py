@@ -29,10 +29,8 @@ from gandy.model.owners import ALL_OWNERS, OneOwner, Operator
 from gandy.settings import Settings
 from gandy.store.audit import list_deeds
 from gandy.store.cancelling import CancelResult
-from gandy.store.entries import EntryFilter
-from gandy.store.letter_listing import LetterFilter
-from gandy.store.queueing import EnqueueRequest, enqueue
-from gandy.store.triggers import trigger
+from gandy.store.queueing import EnqueueRequest, enqueue, trigger
+from gandy.store.reading.listings import EntryFilter, LetterFilter
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease, stop_worker
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.registry import Registry

@@ -14,7 +14,7 @@ from gandy.lifecycle import Attendance, Contract, Table, audit, older_than, run_
 from gandy.model.owners import Operator
 from gandy.settings import Settings
 from gandy.store.queueing import EnqueueRequest, enqueue
-from gandy.store.tables import SAMPLED
+from gandy.store.reading.tables import SAMPLED
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, Ground, ago
 from tests.support.world import OWNER

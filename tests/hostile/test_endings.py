@@ -17,7 +17,7 @@ import pytest
 from gandy.desk.runs import RunInsights
 from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import Cancelled, Completed, Failed
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from gandy.train.base import Engine, default_engine
 from gandy.train.run import Run
 from tests.hostile.endings import ENDINGS, TRAINS_BY_SHAPE, HostileRouteAsync, app, innocent, innocent_thread

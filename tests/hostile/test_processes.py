@@ -21,7 +21,7 @@ from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
 from gandy.model.owners import ALL_OWNERS
 from gandy.store.drivers.opening import migrate
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from gandy.train.base import default_engine
 from gandy.train.definition import define_function
 from tests.hostile.endings import Panic

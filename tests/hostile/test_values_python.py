@@ -24,7 +24,7 @@ from gandy.model.owners import ALL_OWNERS
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS
 from gandy.store.drivers.opening import migrate
-from gandy.store.entries import EntryFilter
+from gandy.store.reading.listings import EntryFilter
 from gandy.train.definition import TrainOptions
 from tests.hostile.values import (
     HOSTILE,

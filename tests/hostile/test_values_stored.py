@@ -23,10 +23,8 @@ from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError
 from gandy.model.owners import ALL_OWNERS
 from gandy.settings.bounds import LAST_INSTANT
-from gandy.store.entries import EntryFilter
-from gandy.store.letter_listing import LetterFilter
-from gandy.store.run_listing import RunFilter
-from gandy.store.views import ManifestFilter
+from gandy.store.reading.listings import EntryFilter, LetterFilter, RunFilter
+from gandy.store.reading.views import ManifestFilter
 from tests.hostile.values import HOSTILE, innocent, make_app, still_works
 from tests.support.waiting import eventually
 from tests.support.worlds import migrated_url

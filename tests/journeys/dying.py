@@ -7,7 +7,8 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from gandy.store.drivers import postgres, sqlite, sqlite_binding
+from gandy.store.drivers import postgres, sqlite
+from gandy.store.drivers import sqlite_values as sqlite_binding
 from tests.support.world import open_world
 
 if TYPE_CHECKING:

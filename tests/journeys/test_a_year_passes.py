@@ -14,7 +14,7 @@ from gandy.model.owners import Operator
 from gandy.model.run import TrainState
 from gandy.model.schedule import Interval
 from gandy.settings import RetentionSettings
-from gandy.store.dead_letters import acknowledge_letters
+from gandy.store.letters import acknowledge_letters
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
 from tests.support.world import OWNER, OWNERS, manifest

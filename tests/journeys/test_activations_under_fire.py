@@ -13,8 +13,7 @@ from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.model.owners import OneOwner
-from gandy.store.entries import EntryFilter
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import EntryFilter, RunFilter
 from tests.journeys.apps.family import PARENTS, SEEDS
 from tests.journeys.processes import fleet, kill
 from tests.support.waiting import wait_until

@@ -14,7 +14,7 @@ import pytest
 from gandy.model.run import TrainState
 from gandy.model.schedule import Cron, Dependent, Manual, Once
 from gandy.store.drivers.opening import migrate
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.journeys.dying import live_and_die
 from tests.support.world import OWNER, START, manifest, open_world

@@ -13,13 +13,11 @@ from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Dependent, DormantDependent
 from gandy.store.cancelling import cancel_jobs
-from gandy.store.dead_letters import acknowledge_letters, requeue_letters
-from gandy.store.entries import queue_rerun
-from gandy.store.groups import override_group
-from gandy.store.overriding import override_manifest
-from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
-from gandy.store.returning import put_back
-from gandy.store.triggers import trigger
+from gandy.store.letters import acknowledge_letters, requeue_letters
+from gandy.store.overriding import override_group, override_manifest
+from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue, trigger
+from gandy.store.reading.listings import queue_rerun
+from gandy.store.reaping import put_back
 from tests.model.draws import (
     GROUPS,
     NAMES,

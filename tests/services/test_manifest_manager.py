@@ -13,7 +13,7 @@ from gandy.services.manifest_manager import ManifestManagerParts, ManifestManage
 from gandy.services.wakeups import Wakeups
 from gandy.settings import Settings
 from gandy.store.drivers.opening import migrate
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.support.waiting import eventually
 from tests.support.world import OWNER, WORKER, manifest, open_world

@@ -15,7 +15,7 @@ from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.model.owners import OneOwner
 from gandy.settings import DatabaseSettings, Settings
-from gandy.store.entries import EntryFilter
+from gandy.store.reading.listings import EntryFilter
 from tests.services.clocks import HALF_HOUR, SCHEDULES, START, instants, opened
 
 if TYPE_CHECKING:

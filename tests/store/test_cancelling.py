@@ -19,11 +19,9 @@ from gandy.store.cancelling import (
 )
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.finishing import FinishRules, finish_runs
-from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
-from gandy.store.reaping import ReapRules, cancel_timed_out
-from gandy.store.returning import put_back
+from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue, trigger
+from gandy.store.reaping import ReapRules, cancel_timed_out, put_back
 from gandy.store.runs import read_cancellations
-from gandy.store.triggers import trigger
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.support.reaping import reap_lost
 from tests.support.world import OWNER, OWNERS, SPANS, WORKER, manifest, open_world

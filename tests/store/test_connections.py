@@ -12,8 +12,7 @@ import pytest
 
 from gandy.errors import DatabaseUnreachableError, GandyError
 from gandy.settings import DatabaseSettings
-from gandy.store.drivers.link import open_link
-from gandy.store.drivers.opening import migrate, open_database
+from gandy.store.drivers.opening import migrate, open_database, open_link
 from gandy.store.drivers.postgres import PostgresDatabase, PostgresSession
 from gandy.store.manifests import read_now
 from gandy.store.queueing import enqueue

@@ -10,7 +10,7 @@ from gandy.errors import RunNotFoundError, RunNotOverError
 from gandy.model.owners import OneOwner, Operator
 from gandy.model.run import TrainState
 from gandy.store.audit import list_deeds
-from gandy.store.dead_letters import (
+from gandy.store.letters import (
     AcknowledgeResult,
     RequeueResult,
     acknowledge_letters,
@@ -19,11 +19,9 @@ from gandy.store.dead_letters import (
     next_awaiting,
     requeue_letters,
 )
-from gandy.store.entries import queue_rerun
-from gandy.store.groups import override_group
-from gandy.store.letter_listing import LetterFilter, list_letters
-from gandy.store.queueing import EnqueueRequest, enqueue
-from gandy.store.triggers import trigger
+from gandy.store.overriding import override_group
+from gandy.store.queueing import EnqueueRequest, enqueue, trigger
+from gandy.store.reading.listings import LetterFilter, list_letters, queue_rerun
 from tests.support.world import OWNER, OWNERS, manifest, open_world
 
 if TYPE_CHECKING:

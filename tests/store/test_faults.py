@@ -25,9 +25,8 @@ from gandy.errors import (
 )
 from gandy.settings import DatabaseSettings
 from gandy.store.drivers import sqlite
-from gandy.store.drivers.link import open_link
-from gandy.store.drivers.opening import migrate, open_database
-from gandy.store.drivers.postgres_errors import translate
+from gandy.store.drivers.opening import migrate, open_database, open_link
+from gandy.store.drivers.postgres_values import translate
 from gandy.store.queueing import EnqueueRequest, enqueue
 from tests.store.work import ONE, TRAIN, count
 from tests.support.waiting import eventually

@@ -12,8 +12,8 @@ from gandy.model.run import Activation
 from gandy.model.schedule import DormantDependent
 from gandy.store.dispatching import dispatch
 from gandy.store.finishing import finish_runs
-from gandy.store.returning import put_back
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
+from gandy.store.reaping import put_back
 from tests.store.work import (
     RULES,
     WORKER,

@@ -10,7 +10,7 @@ import pytest
 from gandy.model.run import RunEnd, TrainState
 from gandy.store.dispatching import dispatch
 from gandy.store.finishing import finish_runs
-from gandy.store.logs import LogRow, keep_logs, load_logs, settle_logs, write_live_logs
+from gandy.store.reports import LogRow, keep_logs, load_logs, settle_logs, write_live_logs
 from gandy.store.runs import ProgressRow, RunStart, find_job, load_run, report_progress, start_run
 from tests.store.work import RULES, WORKER, ask, count, ended, failed, queue, run_row
 from tests.support.world import OWNER, OWNERS, open_world

@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING
 
 from gandy.model.run import RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
-from gandy.store.logs import LogRow, keep_logs, load_logs, settle_logs, write_live_logs
-from gandy.store.report_writing import keep_last_lines, write_reports
+from gandy.store.reports import (
+    LogRow,
+    keep_last_lines,
+    keep_logs,
+    load_logs,
+    settle_logs,
+    write_live_logs,
+    write_reports,
+)
 from gandy.store.runs import JobView, ProgressRow, RunStart, StartedRun, find_job, load_run, start_run
 from tests.support.poison import poison
 from tests.support.world import OWNER, OWNERS, SPANS, START, WORKER

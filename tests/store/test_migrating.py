@@ -18,9 +18,9 @@ from gandy.errors import (
 )
 from gandy.settings import DatabaseSettings
 from gandy.store.drivers import sqlite
+from gandy.store.drivers.database import dialect_of, sqlite_path
 from gandy.store.drivers.migrate import SchemaState, known_version, load_migrations, verify
 from gandy.store.drivers.opening import migrate, open_database, schema_state
-from gandy.store.drivers.urls import dialect_of, sqlite_path
 from gandy.store.statements import Dialect
 from tests.store.work import run_statement
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.store.drivers.opening import migrate
-from gandy.store.drivers.sqlite_binding import StatementClock, statement_parts
+from gandy.store.drivers.sqlite_values import StatementClock, statement_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import psycopg
 import pytest
 
-from gandy.store.drivers.sqlite_binding import StatementClock, statement_parts
+from gandy.store.drivers.sqlite_values import StatementClock, statement_parts
 from gandy.store.statements import Dialect, load_statements, parse_statements
 from tests.architecture.source import PACKAGE, package_files
 

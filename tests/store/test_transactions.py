@@ -13,8 +13,8 @@ from gandy.errors import DatabaseUnreachableError, GandyError, RowConflictError
 from gandy.settings import DatabaseSettings
 from gandy.store.dispatching import dispatch
 from gandy.store.drivers.opening import open_database
-from gandy.store.groups import ensure_groups
 from gandy.store.manifests import read_now
+from gandy.store.overriding import ensure_groups
 from gandy.store.queueing import enqueue
 from tests.store.work import ONE, ask, count, queue, run_statement, second_connection
 from tests.store.writing import write_many

@@ -12,11 +12,11 @@ from gandy.model.owners import Operator
 from gandy.model.run import Activation, EndedBy, TrainState
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
 from gandy.store.cancelling import cancel_jobs
-from gandy.store.checkup import find_stalled_turns
-from gandy.store.dead_letters import acknowledge_letters, requeue_letters
 from gandy.store.finishing import finish_runs
-from gandy.store.returning import Refusal, put_back, refuse_entries
-from gandy.store.triggers import remove_manifest, trigger
+from gandy.store.letters import acknowledge_letters, requeue_letters
+from gandy.store.queueing import remove_manifest, trigger
+from gandy.store.reading.checkup import find_stalled_turns
+from gandy.store.reaping import Refusal, put_back, refuse_entries
 from tests.store.work import RULES, WORKER, add_entry, count, ended, entry
 from tests.support.world import OWNER, OWNERS, SPANS, START, manifest
 

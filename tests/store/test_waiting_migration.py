@@ -13,7 +13,7 @@ from gandy.model.run import Activation
 from gandy.model.schedule import DormantDependent, Manual
 from gandy.store.drivers import migrate as migrations
 from gandy.store.drivers.opening import migrate
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from tests.support.world import OWNER, manifest, open_world
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from gandy.model.run import TrainState
 from gandy.settings import DatabaseSettings
 from gandy.store.dispatching import dispatch, hold_unknown
-from gandy.store.drivers.link import open_link
+from gandy.store.drivers.opening import open_link
 from gandy.store.finishing import finish_runs
 from gandy.store.reaping import ReapRules, find_silent_workers, next_lease_end
 from gandy.store.workers import (

@@ -8,7 +8,7 @@ import pytest
 
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.postgres import PostgresTransaction
-from gandy.store.drivers.sqlite_binding import execute_step
+from gandy.store.drivers.sqlite_values import execute_step
 
 if TYPE_CHECKING:
     import sqlite3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gandy import Gandy, every
 from gandy.model.manifest import GroupDeclaration
 from gandy.store.dispatching import dispatch, hold_unknown
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from tests.store.work import TRAINS, add_entry, ask, gates, queue
 from tests.support.world import OWNER, START, manifest
 

@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from gandy.store.drivers.opening import migrate
-from gandy.store.drivers.postgres_binding import bind
-from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
-from gandy.store.searching import SEARCHED
+from gandy.store.drivers.postgres_values import bind
+from gandy.store.drivers.sqlite_values import StatementClock, execute_step
+from gandy.store.reading.listings import SEARCHED
 from tests.store.volumes import explain
 from tests.web.addresses import addresses
 from tests.web.conftest import client_of

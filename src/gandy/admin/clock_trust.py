@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from gandy.clock import ClockWatch
 from gandy.rules.clocks import doubt
-from gandy.store.clock_mark import find_newest, keep_mark, read_mark
+from gandy.store.clocks import find_newest, keep_mark, read_mark
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from gandy.clock import ManualClock
     from gandy.rules.clocks import Doubt
-    from gandy.store.clock_mark import ClockMark
+    from gandy.store.clocks import ClockMark
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gandy.admin.job_runner.endings import encode_timings
-from gandy.store.recording import AdministrativeRun, record_run
-from gandy.store.service_state import take_turn
+from gandy.store.audit import AdministrativeRun, record_run
+from gandy.store.owners import take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,10 +13,9 @@ from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
 from gandy.settings.bounds import BOUNDS, check
-from gandy.store.layouts import record_layouts
-from gandy.store.queueing import enqueue, is_one_statement
+from gandy.store.owners import record_layouts
+from gandy.store.queueing import enqueue, is_one_statement, lock_manifest, remove_manifest, trigger
 from gandy.store.seeding import add_manifest
-from gandy.store.triggers import lock_manifest, remove_manifest, trigger
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
-from gandy.store.drivers.urls import dialect_of
-from gandy.store.layouts import takes_writers
+from gandy.store.drivers.database import dialect_of
+from gandy.store.owners import takes_writers
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import ManifestNotFoundError, TriggerInputConflictError
-from gandy.store.queueing import enqueue
-from gandy.store.triggers import lock_manifest, trigger
+from gandy.store.queueing import enqueue, lock_manifest, trigger
 from gandy.train.registry import OfThisProcess
 
 if TYPE_CHECKING:

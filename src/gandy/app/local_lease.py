@@ -16,15 +16,15 @@ from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.run import CancelledBy
 from gandy.services.worker.lease import LeaseKeeper
 from gandy.settings.values import presentable
-from gandy.store.drivers.link import open_link
-from gandy.store.returning import put_back
+from gandy.store.drivers.opening import open_link
+from gandy.store.reaping import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gandy.app.opening import OpenApp
-    from gandy.store.drivers.link import ThreadLink
+    from gandy.store.drivers.opening import ThreadLink
     from gandy.train.run import Run
 
 _log = logging.getLogger("gandy.runs")

@@ -23,9 +23,8 @@ from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.run import Cancelled, CancelledBy, ClaimedRun, Completed, Failed, TrainState
 from gandy.rules.ending import is_suspect, spans_of
 from gandy.services.run_reporter import RunReporter
-from gandy.store.delivering import claim_delivered
 from gandy.store.finishing import FinishRules
-from gandy.store.runs import RunStart, start_run
+from gandy.store.runs import RunStart, claim_delivered, start_run
 from gandy.store.workers import hold_worker
 from gandy.train.hooks import HookDelivery
 from gandy.train.run import RunLimits, running_now

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, over
 from gandy.app.asking import Asked, Asking
 from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.portal import Portal
-from gandy.store.drivers.urls import dialect_of
+from gandy.store.drivers.database import dialect_of
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:

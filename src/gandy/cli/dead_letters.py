@@ -12,12 +12,12 @@ from gandy.cli.output import emit_json, emit_listing, emit_record, emit_rows, sa
 from gandy.cli.session import Session, with_session
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.operators import local_operator
-from gandy.store.letter_listing import LetterFilter, LetterStatus
+from gandy.store.reading.listings import LetterFilter, LetterStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.store.dead_letters import AcknowledgeResult, RequeueResult
+    from gandy.store.letters import AcknowledgeResult, RequeueResult
 
 _COLUMNS = ("id", "train", "manifest", "status", "attempt", "dead_lettered_at", "reason")
 _LEFT_UNDONE = 1

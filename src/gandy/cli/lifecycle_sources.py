@@ -58,7 +58,7 @@ class Sources:
 
     def _own_tables(self, database: str) -> list[MatrixRow]:
         from gandy.admin.upkeep.matrix import own_matrix  # noqa: PLC0415 only an audit asks
-        from gandy.store.drivers.urls import table_name  # noqa: PLC0415 the same
+        from gandy.store.drivers.database import table_name  # noqa: PLC0415 the same
 
         home = self._home()
         if home is None or home.settings.database.url != database:

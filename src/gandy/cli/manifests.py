@@ -18,7 +18,7 @@ from gandy.desk.manifests import ManifestDesk
 from gandy.desk.operators import local_operator
 from gandy.desk.preview import preview_manifest
 from gandy.model.schedule import ScheduleType
-from gandy.store.views import ManifestFilter
+from gandy.store.reading.views import ManifestFilter
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -12,9 +12,8 @@ from gandy.cli.output import emit_json, print_text, say
 from gandy.errors import CodeTooOldError
 from gandy.settings import mask_url
 from gandy.store.drivers import opening
+from gandy.store.drivers.database import dialect_of, pending_script
 from gandy.store.drivers.migrate import SchemaState, known_version
-from gandy.store.drivers.scripts import pending_script
-from gandy.store.drivers.urls import dialect_of
 
 if TYPE_CHECKING:
     from gandy.store.drivers.grants import Grants

@@ -16,7 +16,7 @@ from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
-from gandy.store.entries import EntryFilter, EntryStatus, Gate, WantedStatus
+from gandy.store.reading.listings import EntryFilter, EntryStatus, Gate, WantedStatus
 
 if TYPE_CHECKING:
     from gandy.desk.queue import QueuedJob

@@ -16,7 +16,7 @@ from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
 from gandy.model.run import TrainState
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 
 _COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
 _MILLISECOND = timedelta(milliseconds=1)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gandy.errors import OwnerNotFoundError, OwnerNotGivenError
 from gandy.model.owners import OneOwner
+from gandy.store.drivers.database import database_file
 from gandy.store.drivers.opening import open_database
-from gandy.store.drivers.urls import database_file
 from gandy.store.owners import list_owners
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.settings import format_duration
-from gandy.store import overview
+from gandy.store.reading import overview
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

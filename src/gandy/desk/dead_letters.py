@@ -13,7 +13,7 @@ from gandy.desk.listing import Listed
 from gandy.desk.payloads import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
 from gandy.settings.bounds import check
-from gandy.store.dead_letters import (
+from gandy.store.letters import (
     AcknowledgeResult,
     RequeueResult,
     acknowledge_letters,
@@ -23,16 +23,16 @@ from gandy.store.dead_letters import (
     read_letters,
     requeue_letters,
 )
-from gandy.store.letter_listing import COUNTED, count_awaiting, list_letters
 from gandy.store.owners import narrowed_to_manifest
+from gandy.store.reading.listings import COUNTED, count_awaiting, list_letters
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
-    from gandy.store.layouts import PayloadLayouts
-    from gandy.store.letter_listing import LetterFilter
+    from gandy.store.owners import PayloadLayouts
+    from gandy.store.reading.listings import LetterFilter
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 

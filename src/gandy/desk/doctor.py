@@ -17,14 +17,13 @@ from gandy.desk.workers import WorkerDesk
 from gandy.errors import CodeTooOldError, DatabaseFaultError, DatabaseUnreachableError, SchemaBehindError
 from gandy.rules.clocks import doubt, is_impossible
 from gandy.rules.ending import days_ahead
-from gandy.store import checkup
-from gandy.store.clock_mark import find_newest, read_mark
-from gandy.store.clock_repair import FarPlace, load_far_cursors
+from gandy.store.clocks import FarPlace, find_newest, load_far_cursors, read_mark
+from gandy.store.drivers.database import database_file, dialect_of
 from gandy.store.drivers.migrate import verify
 from gandy.store.drivers.opening import open_database, schema_state
-from gandy.store.drivers.urls import database_file, dialect_of
 from gandy.store.manifests import read_now
 from gandy.store.partitions import read_history
+from gandy.store.reading import checkup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gandy.desk.manifests import describe_schedule, describe_state
 from gandy.rules.clocks import is_impossible
 from gandy.rules.recurring import guard_of
-from gandy.store.views import picture_of
+from gandy.store.reading.views import picture_of
 from gandy.store.waiting import MOST_WAITING
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
+    from gandy.store.reading.views import ManifestPicture
     from gandy.store.statements import Row
-    from gandy.store.views import ManifestPicture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings import format_duration
-from gandy.store.checkup import COUNTED
+from gandy.store.reading.checkup import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
     from gandy.rules.clocks import Doubt
     from gandy.settings import CleanupSettings
-    from gandy.store.checkup import BrokenReferences, IndexFaults
     from gandy.store.partitions import HistoryState
+    from gandy.store.reading.checkup import BrokenReferences, IndexFaults
     from gandy.store.statements import Rows
 
 Level: TypeAlias = Literal["problem", "warning"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gandy.store.graph import DRAWN, list_dependencies
+from gandy.store.reading.overview import DRAWN, list_dependencies
 
 if TYPE_CHECKING:
     from gandy.store.drivers.database import ReadingRunner

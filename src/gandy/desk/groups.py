@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from gandy.errors import GroupNotFoundError, OverrideError
 from gandy.settings.bounds import problems_of
 from gandy.store.audit import Deed, record_deed
-from gandy.store.groups import override_group
+from gandy.store.overriding import override_group
 from gandy.store.owners import owner_of_group
-from gandy.store.triggers import trigger_group
-from gandy.store.views import COUNTED, list_groups, list_groups_of
+from gandy.store.queueing import trigger_group
+from gandy.store.reading.views import COUNTED, list_groups, list_groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import Database
+    from gandy.store.queueing import Triggered
     from gandy.store.statements import Operation, Row
-    from gandy.store.triggers import Triggered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

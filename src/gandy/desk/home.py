@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.concerns import Concern, Count, find_concerns
-from gandy.store import overview, workers
+from gandy.store import workers
 from gandy.store.manifests import read_now
+from gandy.store.reading import overview
 
 if TYPE_CHECKING:
     from gandy.store.drivers.database import Database

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from gandy.model.layout import OPEN_LAYOUT
 from gandy.model.run import ADMINISTRATIVE_TRAINS
-from gandy.store.layouts import TrainLayout, load_layouts, record_layouts
+from gandy.store.owners import TrainLayout, load_layouts, record_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gandy.store.drivers.database import Runner
-    from gandy.store.layouts import PayloadLayouts
+    from gandy.store.owners import PayloadLayouts
     from gandy.store.statements import Operation
     from gandy.train.registry import AnyTrain, Registry
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gandy.store.searching import Key, Search
+    from gandy.store.reading.listings import Key, Search
     from gandy.store.statements import Row
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest
 from gandy.store.owners import owner_of_group, owner_of_manifest
-from gandy.store.triggers import lock_manifest, remove_manifest, trigger
-from gandy.store.views import list_manifests_of, list_members, picture_of
+from gandy.store.queueing import lock_manifest, remove_manifest, trigger
+from gandy.store.reading.views import list_manifests_of, list_members, picture_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from gandy.model.layout import Layouts
     from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.queueing import Triggered
+    from gandy.store.reading.views import ManifestFilter, ManifestPicture
     from gandy.store.statements import Operation, Row, Rows
-    from gandy.store.triggers import Triggered
-    from gandy.store.views import ManifestFilter, ManifestPicture
     from gandy.train.registry import Registry
 
 T = TypeVar("T")

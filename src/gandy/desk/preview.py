@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gandy.errors import OverrideError
 from gandy.rules.preview import preview
 from gandy.rules.zones import wall_of
-from gandy.store.views import picture_of
+from gandy.store.reading.views import picture_of
 
 if TYPE_CHECKING:
     from gandy.model.owners import Owners

@@ -12,18 +12,17 @@ from gandy.desk.payloads import edited_input, with_stored_secrets
 from gandy.desk.requests import enqueue_request, input_left_out
 from gandy.model.layout import Layouts
 from gandy.store.audit import Deed, record_deed
-from gandy.store.entries import list_entries, queue_rerun
 from gandy.store.manifests import read_now
 from gandy.store.owners import single_owner
 from gandy.store.queueing import enqueue
+from gandy.store.reading.listings import list_entries, queue_rerun
 from gandy.store.runs import load_run
 
 if TYPE_CHECKING:
     from gandy.desk.requests import EnqueueOptions
     from gandy.model.owners import Operator, Owners
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.entries import EntryFilter, Rerun
-    from gandy.store.searching import Search
+    from gandy.store.reading.listings import EntryFilter, Rerun, Search
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 

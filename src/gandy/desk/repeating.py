@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from gandy.store.answers import find_answer, keep_answer
+from gandy.store.audit import find_answer, keep_answer
 
 if TYPE_CHECKING:
     from gandy.store.drivers.database import ReadingRunner

@@ -11,15 +11,16 @@ from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
 from gandy.errors import RunNotFoundError
 from gandy.settings.bounds import as_span
-from gandy.store import logs, runs
+from gandy.store import reports as logs
+from gandy.store import runs
 from gandy.store.owners import single_owner
-from gandy.store.run_listing import list_runs
+from gandy.store.reading.listings import list_runs
 
 if TYPE_CHECKING:
     from gandy.model.owners import Owners
     from gandy.store.drivers.database import Database
-    from gandy.store.layouts import PayloadLayouts
-    from gandy.store.run_listing import RunFilter
+    from gandy.store.owners import PayloadLayouts
+    from gandy.store.reading.listings import RunFilter
     from gandy.store.statements import Operation, Row
     from gandy.train.registry import Registry
 

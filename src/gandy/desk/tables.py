@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from gandy.admin.upkeep.declaration import UPKEEP, ByRow, PrunedBy, UpkeepRequest
 from gandy.admin.upkeep.matrix import own_matrix
 from gandy.desk.concerns import Count
-from gandy.store import tables
-from gandy.store.cleanup import RowWalk
+from gandy.store.cleanup import ManifestWalk, RowWalk
 from gandy.store.manifests import read_now
-from gandy.store.walks import ManifestWalk
+from gandy.store.reading import tables
 
 if TYPE_CHECKING:
     from gandy.settings import Settings

@@ -12,7 +12,7 @@ from gandy.admin.job_dispatcher.running import cycle_request, run_cycle
 from gandy.admin.running import Record
 from gandy.events import CycleEnded
 from gandy.services.polling import Poller
-from gandy.store.delivering import count_pending
+from gandy.store.runs import count_pending
 from gandy.submit import Deliverer
 
 if TYPE_CHECKING:

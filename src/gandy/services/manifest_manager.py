@@ -20,8 +20,8 @@ from gandy.services.lease_watch import LeaseWatch
 from gandy.services.polling import Poller
 from gandy.services.reaper import tell_recovery
 from gandy.store.manifests import try_lock_cycle
+from gandy.store.owners import CHARGED_AFTER, count_refusal, remember
 from gandy.store.seeding import seed_halved
-from gandy.store.service_state import CHARGED_AFTER, count_refusal, remember
 from gandy.train.hooks import HookDelivery, HookEvent, Hooks
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from gandy.store.report_writing import write_reports
+from gandy.store.reports import write_reports
 from gandy.store.runs import read_cancellations
 
 if TYPE_CHECKING:

@@ -1,20 +1,21 @@
-"""The trail of who did what; written in the transaction of the deed itself."""
+"""Kept beside the work: the audit trail, answers to repeated requests, keys, and records of cycles."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from gandy.store.searching import below, search
+from gandy.store.reading.listings import below, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.owners import Operator, Owners
-    from gandy.store.searching import Search
-    from gandy.store.statements import Operation
+    from gandy.store.reading.listings import Search
+    from gandy.store.statements import Operation, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +45,103 @@ def list_deeds(owners: Owners, *, before: int | None = None, limit: int = 50) ->
     """Read the trail, the newest first."""
     wanted = {"owner": owners.bound, "before": below(before)}
     return (yield from search("search_deeds", wanted, limit=limit))
+
+
+KEPT_FOR: Final = timedelta(days=1)
+
+
+def find_answer(owner: str, key: str) -> Operation[int | None]:
+    """Find the job that an earlier request came to; take the key where there was none."""
+    seconds = KEPT_FOR.total_seconds()
+    if (yield statement("take_request_key", owner=owner, key=key, keep_seconds=seconds)):
+        return None
+    rows = yield statement("find_key_holders", owner=owner, keys=[key])
+    return int(rows[0].holder_id)
+
+
+def keep_answer(owner: str, key: str, *, job_id: int) -> Operation[None]:
+    """Remember which job the request came to."""
+    yield statement("keep_answer", owner=owner, key=key, holder_id=job_id)
+
+
+KeyKind: TypeAlias = Literal["session", "code"]
+
+#: The newest of each kind that are kept for one token.
+MOST_KEYS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebKey:
+    """What is kept of a session or a code: nothing that opens a door by itself."""
+
+    id: str
+    secret: str
+    token: str
+    name: str
+
+
+def keep_web_key(owner: str, kind: KeyKind, key: WebKey, *, keep_for: timedelta) -> Operation[None]:
+    """Keep a key, and drop the oldest beyond the limit."""
+    yield statement("drop_surplus_web_keys", owner=owner, kind=kind, token=key.token, most=MOST_KEYS - 1)
+    yield statement(
+        "keep_web_key",
+        id=key.id,
+        owner=owner,
+        kind=kind,
+        secret=key.secret,
+        token=key.token,
+        name=key.name,
+        keep_seconds=keep_for.total_seconds(),
+    )
+
+
+def find_web_key(owner: str, kind: KeyKind, id: str) -> Operation[WebKey | None]:
+    """Read a key whose time is not over."""
+    return _key(id, (yield statement("find_web_key", id=id, owner=owner, kind=kind)))
+
+
+def take_web_key(owner: str, kind: KeyKind, id: str) -> Operation[WebKey | None]:
+    """Take a key away for good; of several who do, one gets it, and none once its time is over."""
+    rows = yield statement("take_web_key", id=id, owner=owner, kind=kind)
+    return _key(id, rows) if rows and rows[0].is_valid else None
+
+
+def _key(id: str, rows: Rows) -> WebKey | None:
+    return WebKey(id=id, secret=rows[0].secret, token=rows[0].token, name=rows[0].name) if rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdministrativeRun:
+    """A run that is over when it is first written."""
+
+    owner: str
+    train: str
+    is_failed: bool
+    took: timedelta
+    keep_for: timedelta
+    output_json: str | None
+    junctions_json: str
+    failure_junction: str | None = None
+    failure_exception: str | None = None
+    failure_reason: str | None = None
+    stack_trace: str | None = None
+
+
+def record_run(run: AdministrativeRun) -> Operation[int]:
+    """Write the run, and give its id."""
+    rows = yield statement(
+        "record_administrative_run",
+        owner=run.owner,
+        name=run.train,
+        train_state="failed" if run.is_failed else "completed",
+        took_seconds=run.took.total_seconds(),
+        keep_seconds=run.keep_for.total_seconds(),
+        output=run.output_json,
+        junctions=run.junctions_json,
+        failure_junction=run.failure_junction,
+        failure_exception=run.failure_exception,
+        failure_reason=run.failure_reason,
+        stack_trace=run.stack_trace,
+    )
+    run_id: int = rows[0].id
+    return run_id

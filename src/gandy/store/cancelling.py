@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from gandy.errors import GroupNotFoundError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.store.finishing import FinishRules, finish_runs
+from gandy.store.queueing import lock_manifest
 from gandy.store.statements import statement
-from gandy.store.triggers import lock_manifest
 from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:

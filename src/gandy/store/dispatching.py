@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import ClaimedRun
 from gandy.rules.dispatching import Capacity, Ready, choose
-from gandy.store.free_slots import Space, leave_for_slots, within_slots
 from gandy.store.statements import batch, statement
+from gandy.store.workers import Space, leave_for_slots, within_slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from gandy.model.run import EndedBy, TrainState
 from gandy.rules.ending import USUAL, JobPolicy, Park, Retry, Settled, aftermath
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
-from gandy.store.activating import find_children, judge, keep_activations, refused_end
-from gandy.store.failing import read_policies
+from gandy.store.runs import read_policies
 from gandy.store.statements import batch, batch_of, statement
-from gandy.store.waiting import announce_promoted, make_way, promote
+from gandy.store.waiting import (
+    announce_promoted,
+    find_children,
+    judge,
+    keep_activations,
+    make_way,
+    promote,
+    refused_end,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +29,8 @@ if TYPE_CHECKING:
     from gandy.errors import ActivationError
     from gandy.model.run import RetentionSpans, RunEnd
     from gandy.settings import RetrySettings
-    from gandy.store.activating import Activations, InputProblem
     from gandy.store.statements import Operation, Row, Rows
+    from gandy.store.waiting import Activations, InputProblem
 
 
 @dataclass(frozen=True, slots=True)

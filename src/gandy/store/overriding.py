@@ -1,4 +1,4 @@
-"""An operator's values over the declared ones."""
+"""An operator's values over the declared ones, of manifests and of groups."""
 
 from __future__ import annotations
 
@@ -6,22 +6,158 @@ import json
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from gandy.errors import ManifestNotFoundError, OverrideError, ParentNotFoundError
-from gandy.model.schedule import Cron, Interval, Manual
-from gandy.store.declared import from_stored, parent_of
-from gandy.store.groups import ensure_groups
-from gandy.store.manifest_rows import Change, RowMaker
-from gandy.store.manifests import read_now
-from gandy.store.next_instant import set_next, unset_next
+from gandy.errors import GroupNotFoundError, ManifestNotFoundError, OverrideError, ParentNotFoundError
+from gandy.model.manifest import DEFAULT_GROUP, GroupDeclaration
+from gandy.model.schedule import Cron, Interval, Manual, Once, timezone_of
+from gandy.rules.clocks import true_cursor
+from gandy.rules.exclusions import is_excluded
+from gandy.store.clocks import clear_ahead
+from gandy.store.declared import (
+    Change,
+    GroupKey,
+    RowMaker,
+    from_stored,
+    group_from_stored,
+    group_text,
+    parent_of,
+)
+from gandy.store.manifests import load_view_of, read_now
 from gandy.store.statements import batch, statement
-from gandy.store.waiting import promote_and_announce
+from gandy.store.waiting import promote_and_announce, promote_of_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from gandy.model.manifest import ManifestDeclaration
+    from gandy.model.manifest import Declarations, ManifestDeclaration
+    from gandy.store.declared import ManifestRow
     from gandy.store.statements import Operation, Row
+
+
+def set_next(effective: ManifestDeclaration, stored: Row, next_at: datetime) -> Operation[ManifestRow]:
+    """Place the cursor where a person wants it; the schedule goes on from there."""
+    now = yield from read_now()
+    problem = _problem(effective, stored, next_at, now=now)
+    if problem is None and not isinstance(effective.schedule, Once):
+        view = (yield from load_view_of(stored.id, stored.owner)).views[0]
+        if next_at in (yield from clear_ahead(view, now)):
+            problem = "that instant has run or is about to run"
+    if problem is not None:
+        raise OverrideError(effective.external_id, f"next cannot be {_told(next_at)}: {problem}")
+    return _row(next_at, set_to=next_at, is_enabled=effective.is_enabled)
+
+
+def unset_next(stored: Row) -> Operation[ManifestRow]:
+    """Go back to the schedule's own next instant, where a person had set another one."""
+    view = (yield from load_view_of(stored.id, stored.owner)).views[0]
+    if not view.is_next_set:
+        return {}
+    now = yield from read_now()
+    taken = yield from clear_ahead(view, now)
+    return _row(true_cursor(view, now, taken=taken), set_to=None, is_enabled=view.is_enabled)
+
+
+def _problem(effective: ManifestDeclaration, stored: Row, next_at: datetime, *, now: datetime) -> str | None:
+    schedule = effective.schedule
+    if not isinstance(schedule, Cron | Interval | Once):
+        return "its schedule has no instants"
+    if isinstance(schedule, Once) and stored.next_scheduled_run is None:
+        return "it has run; schedule it again for another instant"
+    if next_at <= now:
+        return f"it must lie ahead of now, which is {_told(now)}"
+    if is_excluded(effective.exclusions, next_at, timezone_of(schedule)):
+        return "one of its exclusions removes that instant"
+    return None
+
+
+def _row(cursor: datetime | None, *, set_to: datetime | None, is_enabled: bool) -> ManifestRow:
+    return {
+        "next_scheduled_run": cursor,
+        "scheduled_at": set_to,
+        "next_look_at": cursor if is_enabled else None,
+    }
+
+
+def _told(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M:%S}Z"
+
+
+GroupRow = dict[str, object]
+
+
+def ensure_groups(owner: str, names: Iterable[str]) -> Operation[dict[str, GroupKey]]:
+    """Find or make groups by name."""
+    wanted = sorted({*names, DEFAULT_GROUP})
+    rows = yield batch("ensure_groups", [{"name": name} for name in wanted], owner=owner)
+    return {row.name: GroupKey(row.id, row.priority) for row in rows}
+
+
+def seed_groups(declarations: Declarations) -> Operation[Mapping[str, GroupKey]]:
+    """Write what is declared of groups; one that is no longer declared, but only named, has the defaults."""
+    declared = {group.name: group for group in declarations.groups}
+    named = {declaration.group for declaration in declarations.manifests}
+    yield from ensure_groups(declarations.owner, [*declared, *named])
+    stored = yield statement("list_groups_declared", owner=declarations.owner)
+    texts = {row.name: _text_for(row, declared, is_whole=bool(declarations.manifests)) for row in stored}
+    changed = [row for row in stored if row.declared != texts[row.name]]
+    yield from write_groups(
+        declarations.owner, [(row, texts[row.name], row.overrides, row.disabled_reason) for row in changed]
+    )
+    effective = {row.name: group_from_stored(row.name, texts[row.name], row.overrides) for row in stored}
+    return {row.name: GroupKey(row.id, effective[row.name].priority) for row in stored}
+
+
+def override_group(
+    owner: str, name: str, changes: Mapping[str, object] | None, *, reason: str | None = None
+) -> Operation[GroupDeclaration]:
+    """Set values over the declared ones; None clears every override."""
+    rows = yield statement("lock_group", owner=owner, name=name)
+    if not rows:
+        raise GroupNotFoundError(owner, name)
+    overrides = "{}" if changes is None else json.dumps({**json.loads(rows[0].overrides), **changes})
+    changed = (rows[0], rows[0].declared, overrides, reason or rows[0].disabled_reason)
+    yield from write_groups(owner, [changed])
+    yield statement("notify", payload=f"manager:{owner}")
+    yield statement("notify", payload=f"work:{owner}")
+    return group_from_stored(name, rows[0].declared, overrides)
+
+
+def write_groups(owner: str, changes: Sequence[tuple[Row, str, str, str | None]]) -> Operation[None]:
+    """Write groups with what follows: manifests take over a priority, and are looked at when switched on."""
+    if not changes:
+        return
+    after = {
+        row.id: group_from_stored(row.name, declared, overrides) for row, declared, overrides, _ in changes
+    }
+    rows = [_group_row(after[row.id], row, texts) for row, *texts in changes]
+    yield batch("update_groups", rows, owner=owner)
+    moved = [row.id for row, *_ in changes if row.priority != after[row.id].priority]
+    if moved:
+        yield statement("spread_group_priority", ids=moved, owner=owner)
+    woken = [row.id for row, *_ in changes if after[row.id].is_enabled and not row.is_enabled]
+    if woken:
+        yield statement("wake_groups", ids=woken, owner=owner)
+        yield from promote_of_groups(owner, woken)
+
+
+def _group_row(group: GroupDeclaration, stored: Row, texts: Sequence[str | None]) -> GroupRow:
+    declared, overrides, reason = texts
+    return {
+        "id": stored.id,
+        "declared": declared,
+        "overrides": overrides,
+        "max_active_jobs": group.max_active_jobs,
+        "priority": group.priority,
+        "is_enabled": group.is_enabled,
+        "reason": reason,
+    }
+
+
+def _text_for(stored: Row, declared: Mapping[str, GroupDeclaration], *, is_whole: bool) -> str:
+    group = declared.get(stored.name)
+    if group is not None:
+        return group_text(group)
+    return "{}" if is_whole else str(stored.declared)
 
 
 def override_manifest(

@@ -1,8 +1,12 @@
-"""The owners of a database, and which one of them a name belongs to."""
+"""Owners of rows, the layouts of their payloads, and the state that their services keep."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import (
     GroupAmbiguousError,
@@ -11,12 +15,16 @@ from gandy.errors import (
     ManifestNotFoundError,
     OneOwnerNeededError,
 )
+from gandy.model.layout import Layouts
 from gandy.model.owners import OneOwner
-from gandy.store.statements import statement
+from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.model.layout import Layout
     from gandy.model.owners import Owners
-    from gandy.store.statements import Operation
+    from gandy.store.statements import Dialect, Operation
 
 
 def list_owners() -> Operation[tuple[str, ...]]:
@@ -73,3 +81,95 @@ def _holders(name: str, wanted: str) -> Operation[tuple[str, ...]]:
     owners = yield from list_owners()
     rows = yield statement(name, owners=list(owners), name=wanted)
     return tuple(row.owner for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainLayout:
+    """How the payloads of one train look in this version of the code."""
+
+    train: str
+    input: Layout
+    output: Layout
+
+    @property
+    def digest(self) -> str:
+        """Name the layout: the same for every process with the same types."""
+        return hashlib.sha256(_text([self.input, self.output]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadLayouts:
+    """All that is known about the payloads of one train."""
+
+    input: Layouts
+    output: Layouts
+
+
+def takes_writers(dialect: Dialect) -> bool:
+    """Tell whether others can write while a caller's transaction is open."""
+    return dialect == "postgres"
+
+
+def record_layouts(owner: str, layouts: Sequence[TrainLayout]) -> Operation[None]:
+    """Record layouts; one that is there stays as it is."""
+    rows = [
+        {
+            "train_name": each.train,
+            "digest": each.digest,
+            "input_layout": _text(each.input),
+            "output_layout": _text(each.output),
+        }
+        for each in layouts
+    ]
+    if rows:
+        yield batch("record_layouts", rows, owner=owner)
+
+
+def load_layouts(owner: str, train: str, *known: TrainLayout) -> Operation[PayloadLayouts]:
+    """Read the layouts of all versions of a train, beside those that are known here."""
+    rows = yield statement("load_layouts", owner=owner, train_name=train)
+    return PayloadLayouts(
+        Layouts([*(json.loads(row.input_layout) for row in rows), *(each.input for each in known)]),
+        Layouts([*(json.loads(row.output_layout) for row in rows), *(each.output for each in known)]),
+    )
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+#: A set that is refused alike as often as this, in a row, is charged after all: nothing may be stuck.
+CHARGED_AFTER: Final = 3
+_LONGEST_GAP: Final = timedelta(minutes=10)
+#: What concerns every application of a database.
+EVERYBODY = ""
+
+
+def recall(key: str, *, owner: str = EVERYBODY) -> Operation[Any]:
+    """Read what was remembered under a key; None where nothing was."""
+    rows = yield statement("recall", owner=owner, key=key)
+    return json.loads(rows[0].value) if rows else None
+
+
+def remember(key: str, value: object, *, owner: str = EVERYBODY) -> Operation[None]:
+    """Remember a value; None forgets it."""
+    if value is None:
+        yield statement("forget", owner=owner, key=key)
+    else:
+        yield statement("remember", owner=owner, key=key, value=json.dumps(value))
+
+
+def take_turn(key: str, *, every_seconds: float, owner: str = EVERYBODY) -> Operation[bool]:
+    """Answer yes to one caller in so many seconds, whichever server it is on."""
+    rows = yield statement("take_turn", owner=owner, key=key, every_seconds=every_seconds)
+    return bool(rows)
+
+
+def count_refusal(key: str, *, owner: str = EVERYBODY) -> Operation[int]:
+    """Count that a whole set was refused alike, and give how often that was so in a row."""
+    found = yield from recall(key, owner=owner)
+    now: datetime = (yield statement("read_clock"))[0].now
+    is_same_stretch = found and now - datetime.fromisoformat(found["at"]) <= _LONGEST_GAP
+    count: int = found["count"] + 1 if is_same_stretch else 1
+    yield from remember(key, {"count": count, "at": now.isoformat()}, owner=owner)
+    return count

@@ -1,4 +1,4 @@
-"""Runs that take too long, runs that no process works on any more, and jobs that used up their attempts."""
+"""Ending runs from outside: reaped, or put back."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.errors import RunNotBegunError, RunNotFoundError, RunOverError
+from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
 from gandy.rules.ending import USUAL
 from gandy.settings.bounds import as_span
 from gandy.store.finishing import FinishRules, finish_runs
-from gandy.store.logs import settle_logs
-from gandy.store.statements import statement
+from gandy.store.reports import settle_logs
+from gandy.store.statements import batch, statement
+from gandy.store.waiting import make_way, promote_and_announce
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from gandy.model.run import RetentionSpans
     from gandy.settings import RetrySettings
     from gandy.store.statements import Operation, Row
+
 
 AT_ONCE: Final = 1_000
 _FAIL_ATTEMPTS: Final = 5
@@ -258,3 +261,63 @@ def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause)
         unique_key=row.unique_key,
     )
     return AbandonedRun(row.owner, end, cause)
+
+
+class Refusal(NamedTuple):
+    """An entry that cannot become a run, and what the database said."""
+
+    id: int
+    error: str
+
+
+def refuse_entries(refusals: Sequence[Refusal]) -> Operation[None]:
+    """Settle entries that cannot become runs: ad-hoc work waits for a person, a manifest goes on."""
+    if not refusals:
+        return
+    settled = yield batch("refuse_entries", [refusal._asdict() for refusal in refusals])
+    ad_hoc = {row.id for row in settled if row.manifest_id is None}
+    yield batch(
+        "park_jobs",
+        [
+            {"id": refusal.id, "reason": f"it cannot become a run: {refusal.error}", "evidence": "{}"}
+            for refusal in refusals
+            if refusal.id in ad_hoc
+        ],
+    )
+    yield statement("release_keys", holder_ids=[row.id for row in settled])
+    yield from _promote_behind([row.manifest_id for row in settled if row.manifest_id is not None])
+
+
+def _promote_behind(manifest_ids: Sequence[int]) -> Operation[None]:
+    """Let the next entries take the place of refused ones; entries are locked, so no manifest is waited for.
+
+    A manifest that another transaction holds is left to the repair pass.
+    """
+    if manifest_ids:
+        locked = yield statement("lock_idle_manifests", ids=sorted(manifest_ids))
+        yield from promote_and_announce([row.id for row in locked])
+
+
+def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
+    """Return what was claimed and not begun, untouched, and say that it is there again.
+
+    It takes the place in the queue: a queued entry of its manifest with another input steps back.
+    """
+    found = yield statement("find_manifests_of_entries", ids=list(ids))
+    manifest_ids = [row.id for row in found]
+    if manifest_ids:
+        yield statement("lock_manifests", ids=manifest_ids)
+    # whose they are is not asked: the worker's id guards them below
+    yield statement("lock_entries", ids=list(ids), owner=ALL_OWNERS.bound)
+    if manifest_ids:
+        yield from make_way(ids)
+    rows = yield statement("put_back_entries", ids=list(ids), worker_id=worker_id)
+    cancelled = [row.id for row in rows if row.is_cancelled]
+    if cancelled:
+        yield statement("release_keys", holder_ids=cancelled)
+    if manifest_ids:
+        yield statement("release_entries", manifest_ids=manifest_ids)
+        yield from promote_and_announce(manifest_ids)  # where the run was cancelled, or was not the worker's
+    for owner in {row.owner for row in rows}:
+        yield statement("notify", payload=f"work:{owner}")
+    return len(rows) - len(cancelled)

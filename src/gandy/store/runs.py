@@ -1,4 +1,4 @@
-"""Runs outside the queue: started here and now, followed, read."""
+"""Runs: starting, delivering and finding them, and the rules of their failures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.model.run import CancelledBy, TrainState
+from gandy.model.schedule import Manual
+from gandy.rules.ending import JobPolicy
+from gandy.rules.recurring import Rhythm
+from gandy.settings.bounds import as_span
+from gandy.store.dispatching import started_run
+from gandy.store.manifests import exclusions_of, schedule_of
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from gandy.model.owners import Owners
+    from gandy.model.run import ClaimedRun
     from gandy.settings.bounds import Timeout
     from gandy.store.statements import Operation, Row, Rows
 
@@ -120,3 +127,100 @@ def load_run(run_id: int, owners: Owners) -> Operation[Row | None]:
 def summarise_runs(owner: str, since: datetime) -> Operation[Rows]:
     """Count an application's runs since an instant, by train and state."""
     return (yield statement("summarise_runs", owner=owner, since=since))
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A run that is to be started elsewhere: `run_id` is all that the other side needs."""
+
+    run_id: int
+    external_id: str
+    train: str
+    input_json: str | None
+    attempt: int
+    failed_deliveries: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryNote:
+    """How a delivery went; an error says when to try again."""
+
+    run_id: int
+    error: str | None = None
+    delay_seconds: float = 0.0
+
+
+def exchange_deliveries(
+    notes: Sequence[DeliveryNote], *, owner: str, limit: int, reserve_seconds: float
+) -> Operation[tuple[Delivery, ...]]:
+    """Keep how deliveries went, and take the runs that the submitter shall be given now.
+
+    What is taken is reserved: no other process delivers it before the reservation is over.
+    """
+    yield batch(
+        "note_deliveries",
+        [
+            {"id": note.run_id, "error": note.error, "delay_seconds": note.delay_seconds}
+            for note in sorted(notes, key=attrgetter("run_id"))
+        ],
+    )
+    if not limit:
+        return ()
+    taken = yield statement("take_undelivered", owner=owner, limit=limit, reserve_seconds=reserve_seconds)
+    return tuple(
+        Delivery(row.id, row.external_id, row.train, row.input, row.attempt, row.delivery_attempts)
+        for row in sorted(taken, key=lambda row: (-row.rank, row.id))
+    )
+
+
+def count_pending(owner: str, limit: int) -> Operation[int]:
+    """Count the runs that have not begun, up to a limit."""
+    rows = yield statement("count_pending", owner=owner, limit=limit)
+    return int(rows[0].pending)
+
+
+def claim_delivered(
+    run_id: int, *, worker_id: str, default_timeout_seconds: float
+) -> Operation[ClaimedRun | None]:
+    """Start a delivered run; None where it was started already."""
+    rows = yield statement(
+        "claim_delivered", id=run_id, worker_id=worker_id, default_timeout_seconds=default_timeout_seconds
+    )
+    return started_run(rows[0]) if rows else None
+
+
+def read_policies(manifest_ids: Iterable[int]) -> Operation[Mapping[int, JobPolicy]]:
+    """Read what the manifests of failed runs allow next; none at all costs nothing."""
+    ids = sorted(set(manifest_ids))
+    rows = (yield statement("read_failing", ids=ids)) if ids else []
+    return {row.id: _policy(row) for row in rows}
+
+
+def _policy(row: Row) -> JobPolicy:
+    delay = row.retry_delay_seconds
+    return JobPolicy(
+        failures=row.failure_count,
+        max_retries=row.max_retries,
+        is_retried=row.is_retried,
+        retry_delay=None if delay is None else as_span(delay),
+        rhythm=_rhythm(row),
+    )
+
+
+def _rhythm(row: Row) -> Rhythm:
+    is_first = row.failure_count == 0 or row.first_failed_at is None
+    try:
+        schedule = schedule_of(
+            row.schedule_type, row.cron_expression, row.interval_seconds, row.timezone, None, ""
+        )
+        exclusions = exclusions_of(row.exclusions)
+    except Exception:  # noqa: BLE001 whatever the row holds: a retry is certain where the schedule is not
+        schedule, exclusions = Manual(), ()
+    return Rhythm(
+        schedule=schedule,
+        exclusions=exclusions,
+        cursor=row.next_scheduled_run,
+        now=row.now,
+        failing_since=row.now if is_first else row.first_failed_at,
+        is_own_input=bool(row.is_own_input),
+    )

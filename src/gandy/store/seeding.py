@@ -16,21 +16,18 @@ from gandy.errors import (
     SetRefusedError,
 )
 from gandy.rules.schedules import refuse_cycle
-from gandy.store.declared import parent_of
-from gandy.store.groups import ensure_groups, seed_groups
-from gandy.store.halving import HalvedResult, write_halved
-from gandy.store.manifest_rows import Change, RowMaker
-from gandy.store.statements import batch, statement
+from gandy.store.declared import Change, RowMaker, parent_of
+from gandy.store.overriding import ensure_groups, seed_groups
+from gandy.store.statements import HalvedResult, batch, statement, write_halved
 from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gandy.model.manifest import Declarations, ManifestDeclaration
+    from gandy.store.declared import ManifestRow
     from gandy.store.drivers.database import Database, Transaction
-    from gandy.store.halving import Refused
-    from gandy.store.manifest_rows import ManifestRow
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Operation, Refused, Row
 
 _log = logging.getLogger("gandy.seeding")
 

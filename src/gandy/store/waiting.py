@@ -1,18 +1,28 @@
-"""Entries whose turn has not come: they wait beside the queue, and one takes the free place in it."""
+"""Entries whose turn has not come, and the activations among them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gandy.errors import ActivationError
+from gandy.model.run import Failure, TrainState
+from gandy.store.reports import LogRow, keep_logs
 from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
+    from gandy.model.run import Activation, RunEnd
     from gandy.store.statements import Operation, Row, Rows
+
+    InputProblem: TypeAlias = Callable[[str, str], str | None]
+
 
 MOST_WAITING: Final = 10_000  #: activations of one manifest
 
@@ -111,3 +121,187 @@ def heal_waiting(after: int, limit: int) -> Operation[HealedWaiting]:
     cancelled = (yield statement("cancel_stranded", manifest_ids=stranded)) if stranded else []
     last = found[-1].id if len(found) >= limit else None
     return HealedWaiting(last, promoted, len(cancelled))
+
+
+_MOST_LINES: Final = 100
+_MOST_PROBLEMS: Final = 5
+_EXCEPTION: Final = f"{ActivationError.__module__}.{ActivationError.__qualname__}"
+
+
+class Wanted(NamedTuple):
+    """One activation of a child, with the text by which equal inputs find each other."""
+
+    child_id: int
+    child: str
+    input_json: str | None
+    digest: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What makes two of them the same."""
+        return self.child_id, self.digest
+
+
+@dataclass(slots=True)
+class Activations:
+    """What the runs of one finishing ask for, judged under the locks of their children."""
+
+    new: dict[int, list[Wanted]] = field(default_factory=dict)  #: to be kept, by run, in order
+    joined: dict[int, list[Wanted]] = field(default_factory=dict)  #: by run
+    holders: dict[tuple[int, str], int] = field(default_factory=dict)  #: the entry that each is joined to
+    refused: dict[int, ActivationError] = field(default_factory=dict)  #: by run
+
+    @property
+    def children(self) -> set[int]:
+        """The manifests that get new entries."""
+        return {wanted.child_id for each in self.new.values() for wanted in each}
+
+
+def find_children(ends: Sequence[RunEnd]) -> Operation[list[int]]:
+    """Name the manifests that completed runs activate, so that they are locked in one order with the rest."""
+    rows = [
+        {"parent_id": end.manifest_id, "external_id": external_id}
+        for end in asking(ends)
+        if end.manifest_id is not None
+        for external_id in sorted({each.external_id for each in end.activations})
+    ]
+    return [row.id for row in (yield batch("find_children", rows))]
+
+
+def asking(ends: Iterable[RunEnd]) -> list[RunEnd]:
+    """Return the ends whose activations count: a run that has not completed activates nothing."""
+    return [end for end in ends if end.activations and end.state is TrainState.COMPLETED]
+
+
+def judge(
+    ends: Sequence[RunEnd], children: Sequence[int], *, problem_of: InputProblem | None
+) -> Operation[Activations]:
+    """Decide for each run whether all that it activates can be kept; the caller holds the locks."""
+    judged = Activations()
+    wanting = asking(ends)
+    if not wanting:
+        return judged
+    rows = (yield statement("load_children", ids=list(children), limit=MOST_WAITING)) if children else []
+    by_name = {row.external_id: row for row in rows}
+    wanted: dict[int, list[Wanted]] = {}
+    for end in wanting:
+        problems = [
+            _problem(end, each, by_name.get(each.external_id), problem_of=problem_of)
+            for each in end.activations
+        ]
+        if found := tuple(dict.fromkeys(problem for problem in problems if problem is not None)):
+            judged.refused[end.id] = ActivationError(*found[:_MOST_PROBLEMS])
+        else:
+            wanted[end.id] = [_wanted(each, by_name[each.external_id]) for each in end.activations]
+    judged.holders = yield from _find_holders(wanted, rows)
+    for run_id, each in wanted.items():
+        _sort(judged, run_id, each, rooms={row.id: MOST_WAITING - row.waiting for row in rows})
+    return judged
+
+
+def refused_end(end: RunEnd, error: ActivationError) -> RunEnd:
+    """A run whose activations cannot be kept has failed, and says which."""
+    failure = Failure(None, _EXCEPTION, str(error))
+    return end._replace(state=TrainState.FAILED, failure=failure, output_json=None, activations=())
+
+
+def keep_activations(judged: Activations, finished: Mapping[int, str | None]) -> Operation[set[int]]:
+    """Write what completed runs activate, and note joins in their logs; return the children with new entries.
+
+    `finished` says where the runs went whose ends were recorded; the others activate nothing.
+    """
+    new = [wanted for run_id, each in judged.new.items() if run_id in finished for wanted in each]
+    rows = yield batch(
+        "keep_activations",
+        [
+            {"manifest_id": wanted.child_id, "input": wanted.input_json, "digest": wanted.digest}
+            for wanted in new
+        ],
+    )
+    holders = judged.holders | {(row.manifest_id, row.input_digest): row.id for row in rows}
+    joined = {run_id: each for run_id, each in judged.joined.items() if run_id in finished}
+    if joined:
+        now = (yield statement("read_clock"))[0].now
+        lines = [
+            LogRow(run_id, 0, now, "info", "gandy.run", line)
+            for run_id, each in joined.items()
+            for line in _lines(each, holders)
+        ]
+        yield from keep_logs(lines, finished)
+    return {wanted.child_id for wanted in new}
+
+
+def _problem(
+    end: RunEnd, asked: Activation, child: Row | None, *, problem_of: InputProblem | None
+) -> str | None:
+    """Say why an activation cannot be kept, if so; an input that its type has checked is not asked again."""
+    problem = _stranger(end, child)
+    if problem is None and child is not None and problem_of is not None and asked.input_json is not None:
+        problem = None if asked.checked_by == child.train else problem_of(child.train, asked.input_json)
+    return None if problem is None else f"activate({asked.external_id!r}): {problem}"
+
+
+def _stranger(end: RunEnd, child: Row | None) -> str | None:
+    if end.manifest_id is None:
+        return "this run belongs to no manifest, so it has no dependents; trigger the manifest instead"
+    if child is None:
+        return "no manifest of this application has that id"
+    if child.parent_id != end.manifest_id:
+        follows = "nothing" if child.parent is None else repr(child.parent)
+        return f"it follows {follows}, and only a run of what it follows can activate it"
+    if child.schedule_type != "dormant_dependent":
+        return "it is not dormant; declare it with dormant=True"
+    return "it is no longer declared" if child.is_orphaned else None
+
+
+def _wanted(asked: Activation, child: Row) -> Wanted:
+    text = child.input if asked.input_json is None else asked.input_json
+    return Wanted(child.id, child.external_id, text, input_digest(text))
+
+
+def _find_holders(
+    wanted: Mapping[int, Sequence[Wanted]], children: Iterable[Row]
+) -> Operation[dict[tuple[int, str], int]]:
+    """Find the entries that stand for activations with an equal input: queued and due, or waiting."""
+    keys = dict.fromkeys(each.key for some in wanted.values() for each in some)
+    rows = yield batch(
+        "find_equal_waiting", [{"manifest_id": child_id, "digest": digest} for child_id, digest in keys]
+    )
+    queued = {
+        (child.id, input_digest(child.queued_input)): child.queued_id
+        for child in children
+        if child.queued_id is not None and child.is_queued_due
+    }
+    waiting = {(row.manifest_id, row.input_digest): row.id for row in rows}
+    return {key: entry for key, entry in (waiting | queued).items() if key in keys}
+
+
+def _sort(judged: Activations, run_id: int, wanted: Sequence[Wanted], *, rooms: dict[int, int]) -> None:
+    """Tell new activations from joined ones; a run that would overfill a child is refused as a whole."""
+    seen: set[tuple[int, str]] = set(judged.holders)
+    new: list[Wanted] = []
+    joined: list[Wanted] = []
+    for each in wanted:
+        (joined if each.key in seen else new).append(each)
+        seen.add(each.key)
+    counts = Counter(each.child_id for each in new)
+    full = {each.child for each in new if counts[each.child_id] > rooms[each.child_id]}
+    if full:
+        problems = [f"activate({name!r}): at most {MOST_WAITING} may wait for it" for name in sorted(full)]
+        judged.refused[run_id] = ActivationError(*problems[:_MOST_PROBLEMS])
+        return
+    judged.new[run_id] = new
+    if joined:
+        judged.joined[run_id] = joined
+
+
+def _lines(joined: Sequence[Wanted], holders: Mapping[tuple[int, str], int]) -> list[str]:
+    """Say which activations were joined to which entries; of very many, the first."""
+    counts = Counter((each.child, holders[each.key]) for each in joined)
+    lines = [
+        f"{'an activation' if count == 1 else f'{count} activations'} of {child} joined entry {entry}, "
+        "which has an equal input"
+        for (child, entry), count in counts.items()
+    ]
+    more = len(lines) - _MOST_LINES
+    return lines if more <= 0 else [*lines[:_MOST_LINES], f"and activations joined {more} entries more"]

@@ -1,16 +1,19 @@
-"""Workers, their leases, and what they report of the runs that they own."""
+"""Workers: their leases and their free slots."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gandy.model.owners import Owners
+    from gandy.rules.dispatching import Capacity
+    from gandy.store.dispatching import DispatchRequest
     from gandy.store.statements import Operation, Rows
 
 
@@ -119,3 +122,46 @@ def drain_worker(worker_id: str, owners: Owners) -> Operation[str | None]:
     """Let a running worker finish what it has and claim no more; give its owner, None: it does not run."""
     rows = yield statement("drain_worker", id=worker_id, owner=owners.bound)
     return rows[0].owner if rows else None
+
+
+HELD_PART: Final = 4  # of the room under a cap, one place in this many may be held in advance
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """How many entries under caps a worker may take, in all and of each group, and how many had room."""
+
+    most: int
+    allowed: Mapping[int, int]
+    room: Mapping[int, int]
+
+    def is_cut(self, entries: Rows) -> bool:
+        """Tell whether a group had more than was taken of it, which waits for a free slot of the worker."""
+        loaded = Counter(entry.manifest_group_id for entry in entries)
+        return any(
+            loaded[group_id] >= allowed < self.room[group_id] for group_id, allowed in self.allowed.items()
+        )
+
+
+def leave_for_slots(request: DispatchRequest, capacity: Capacity, room: dict[int, int]) -> Space | None:
+    """Narrow the room of capped groups to the free slots, or to a part of it where there is much."""
+    if request.free_slots is None:
+        return None
+    capped = {group_id: space for group_id, space in room.items() if capacity.is_over(group_id)}
+    for group_id, space in capped.items():
+        room[group_id] = min(space, max(request.free_slots, space // HELD_PART))
+    total = sum(capped.values()) if capacity.free is None else capacity.free
+    allowed = {group_id: room[group_id] for group_id in capped}
+    return Space(max(request.free_slots, total // HELD_PART), allowed, capped)
+
+
+def within_slots(chosen: Rows, space: Space, capacity: Capacity) -> Rows:
+    """Leave what is too much where several groups brought it."""
+    begun: Rows = []
+    left = space.most
+    for entry in chosen:
+        is_capped = capacity.is_over(entry.manifest_group_id)
+        left -= is_capped
+        if not is_capped or left >= 0:
+            begun.append(entry)
+    return begun

@@ -12,7 +12,7 @@ from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
 from gandy.rules.deciding import determine
 from gandy.rules.dispatching import share
 from gandy.store.manifests import count_due, load_due
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from tests.support.world import OWNER, START, manifest
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from gandy.errors import TriggerInputConflictError
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Cron, Manual, Once
-from gandy.store.drivers.sqlite_binding import to_text
-from gandy.store.triggers import trigger
+from gandy.store.drivers.sqlite_values import to_text
+from gandy.store.queueing import trigger
 from tests.support.world import OWNER, START, WORKER, manifest
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gandy.model.run import Activation, TrainState
 from gandy.model.schedule import Dependent, DormantDependent, Manual
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from gandy.model.schedule import Cron, Dependent, Manual
 from gandy.store.overriding import override_manifest
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from gandy.model.run import RunEnd, TrainState
 from gandy.model.schedule import Cron, Interval, MisfirePolicy
 from gandy.settings import RetrySettings
 from gandy.store.finishing import FinishRules, finish_runs
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
 from tests.support.world import OWNER, PUNCTUAL, SPANS, START, WORKER, World, manifest
 from tests.unit.rules.outage import Job, Story, as_written
 

@@ -11,9 +11,9 @@ import pytest
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.model.owners import Operator
 from gandy.model.schedule import Cron, Dependent, Interval, Manual, MisfirePolicy, Once
-from gandy.store.letter_listing import LetterFilter
 from gandy.store.overriding import override_manifest
-from gandy.store.triggers import trigger
+from gandy.store.queueing import trigger
+from gandy.store.reading.listings import LetterFilter
 from tests.support.world import OWNER, OWNERS, START, manifest
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from gandy.model.schedule import Cron
-from gandy.store.drivers.postgres_binding import bind
-from gandy.store.drivers.sqlite_binding import StatementClock
+from gandy.store.drivers.postgres_values import bind
+from gandy.store.drivers.sqlite_values import StatementClock
 from gandy.store.statements import Batch
 from tests.store.volumes import explain
 from tests.support.statements import machine_steps

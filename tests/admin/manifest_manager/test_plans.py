@@ -17,8 +17,8 @@ import pytest
 from gandy.desk.home import Home
 from gandy.model.run import TrainState
 from gandy.model.schedule import Dependent, Manual
-from gandy.store.drivers.postgres_binding import bind
-from gandy.store.drivers.sqlite_binding import StatementClock, _adapted, statement_parts
+from gandy.store.drivers.postgres_values import bind
+from gandy.store.drivers.sqlite_values import StatementClock, _adapted, statement_parts
 from gandy.store.statements import Batch, Statement, columns_of
 from tests.store.volumes import explain
 from tests.support.history import Past

@@ -17,9 +17,8 @@ from gandy.admin.table_maintenance.train import TableMaintenanceTrain
 from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.model.schedule import Dependent, Once
 from gandy.settings import CleanupSettings
-from gandy.store.cleanup import prune_batch
+from gandy.store.cleanup import expired_runs, prune_batch
 from gandy.store.statements import Batch, Statement
-from gandy.store.walks import expired_runs
 from tests.support.world import manifest
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from gandy.errors import DatabaseUrlError
 from gandy.settings import mask_url
 from gandy.settings.urls import anchor_sqlite_url, read_url
-from gandy.store.drivers.urls import sqlite_path
+from gandy.store.drivers.database import sqlite_path
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from gandy import Gandy
 from gandy.clock import ManualClock
-from gandy.store import web_keys
+from gandy.store import audit as web_keys
 from gandy.store.drivers.opening import migrate
 from gandy.web.access.keyring import CODE_FOR, SESSION_FOR, Keyring
 from gandy.web.access.tokens import Tokens

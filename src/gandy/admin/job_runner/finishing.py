@@ -9,7 +9,7 @@ from gandy.admin.job_runner.runner import HOOKS_BY_STATE, as_recorded
 from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import Failure, TrainState
 from gandy.store.finishing import finish_runs
-from gandy.store.logs import keep_logs, settle_logs
+from gandy.store.reports import keep_logs, settle_logs
 from gandy.train.hooks import HookEvent
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from gandy.store.logs import LogRow, write_live_logs
+from gandy.store.reports import LogRow, write_live_logs
 from gandy.store.runs import ProgressRow, report_progress
 
 if TYPE_CHECKING:

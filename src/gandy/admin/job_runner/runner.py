@@ -16,8 +16,8 @@ from gandy.events import RunStarted
 from gandy.model.layout import Layouts
 from gandy.model.run import Cancelled, CancelledBy, Failed, TrainState
 from gandy.settings import format_duration
-from gandy.store.activating import refused_end
 from gandy.store.finishing import overruled_end
+from gandy.store.waiting import refused_end
 from gandy.train.failure import failure, type_path
 from gandy.train.hooks import HookEvent
 from gandy.train.junctions import Required
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from gandy.admin.job_runner.reports import RunReport, RunReports
     from gandy.events import EventBus
     from gandy.model.run import ClaimedRun, Outcome, RunEnd
-    from gandy.store.activating import InputProblem
     from gandy.store.finishing import FinishResult
+    from gandy.store.waiting import InputProblem
     from gandy.train.base import Engine
     from gandy.train.execution import ProvidedValues
     from gandy.train.hooks import HookDelivery, HookName

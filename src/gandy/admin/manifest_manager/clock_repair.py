@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.rules.clocks import FAR, is_impossible
-from gandy.store.clock_mark import keep_mark, read_mark
-from gandy.store.clock_repair import FarPlace, bring_back, load_far_cursors, put_right
-from gandy.store.service_state import recall, remember, take_turn
+from gandy.store.clocks import FarPlace, bring_back, keep_mark, load_far_cursors, put_right, read_mark
+from gandy.store.owners import recall, remember, take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,9 +17,8 @@ from gandy.admin.manifest_manager.cycle import (
 )
 from gandy.admin.manifest_manager.decision_writing import write_decisions
 from gandy.admin.manifest_manager.looking import Done, Looked, Looking, look_further, within_limit
-from gandy.store.backlog import keep_backlog
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
-from gandy.store.manifests import next_look
+from gandy.store.manifests import keep_backlog, next_look
 
 if TYPE_CHECKING:
     from gandy.admin.manifest_manager.decision_writing import Written

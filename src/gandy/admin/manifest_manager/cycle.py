@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gandy.events import RecoveryCause
     from gandy.model.manifest import Decision, DispatchView
-    from gandy.store.backlog import Backlog
+    from gandy.store.manifests import Backlog
     from gandy.store.reaping import ParkedManifest
 
 

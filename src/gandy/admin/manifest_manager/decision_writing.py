@@ -10,7 +10,6 @@ from gandy.errors import RowConflictError
 from gandy.model.manifest import Decision, DispatchView, Skipped
 from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
 from gandy.rules.recurring import as_error
-from gandy.store.halving import write_halved
 from gandy.store.manifests import (
     advance,
     advance_without_entry,
@@ -19,6 +18,7 @@ from gandy.store.manifests import (
     record_skips,
     step_back,
 )
+from gandy.store.statements import write_halved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from gandy.admin.manifest_manager.cycle import CycleRequest, LoadedManifests
 from gandy.rules.dispatching import entitled, looks
-from gandy.store.backlog import recall_backlog
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
-from gandy.store.manifests import count_due, load_due, read_now, wake_dependents
+from gandy.store.manifests import count_due, load_due, read_now, recall_backlog, wake_dependents
 
 if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
-    from gandy.store.backlog import Backlog
+    from gandy.store.manifests import Backlog
 
 
 async def load_manifests(request: CycleRequest, transaction: Transaction) -> LoadedManifests:

@@ -15,10 +15,10 @@ from gandy.admin.manifest_manager.cycle import (
 from gandy.rules.deciding import is_exhausted_view
 from gandy.rules.ending import is_spent
 from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
-from gandy.store.failing import read_policies
-from gandy.store.halving import write_halved
 from gandy.store.manifests import DueManifests, load_views
 from gandy.store.reaping import park_manifests
+from gandy.store.runs import read_policies
+from gandy.store.statements import write_halved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,16 +6,15 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from gandy.store.halving import write_halved
 from gandy.store.reaping import AT_ONCE, Reaped, end_abandoned, end_bare
+from gandy.store.statements import write_halved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from gandy.store.drivers.database import Transaction
-    from gandy.store.halving import Refused
     from gandy.store.reaping import AbandonedRun, ReapRules
-    from gandy.store.statements import Operation
+    from gandy.store.statements import Operation, Refused
 
 _log = logging.getLogger("gandy.manifest_manager")
 

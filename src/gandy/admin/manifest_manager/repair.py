@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from gandy.admin.manifest_manager.clock_repair import put_right_all
 from gandy.rules.deciding import is_exhausted_view, missing_look
 from gandy.rules.ending import USUAL, is_spent
-from gandy.store.failing import read_policies
 from gandy.store.manifests import load_page, read_now, set_looks
-from gandy.store.service_state import recall, remember, take_turn
+from gandy.store.owners import recall, remember, take_turn
+from gandy.store.runs import read_policies
 from gandy.store.waiting import heal_waiting
 
 if TYPE_CHECKING:

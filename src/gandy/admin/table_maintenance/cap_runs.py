@@ -14,8 +14,8 @@ from gandy.admin.table_maintenance.cycle import (  # noqa: TC001 the engine read
 from gandy.admin.upkeep.cycle import UpkeepResult  # noqa: TC001 the engine reads it at run time
 from gandy.admin.upkeep.declaration import ByCount, PrunedBy, upkeep_of
 from gandy.admin.upkeep.pruning import Pruned, Shift, prune
-from gandy.store.service_state import recall, remember
-from gandy.store.surplus import page_capped, surplus_runs
+from gandy.store.cleanup import page_capped, surplus_runs
+from gandy.store.owners import recall, remember
 
 _PLACE: Final = "table_maintenance.keep_last_place"
 _PAGE: Final = 100

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings import CleanupSettings, RetentionSettings  # noqa: TC001 the engine reads them at run time
-from gandy.store import walks
+from gandy.store import cleanup as walks
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from gandy.errors import DatabaseFaultError, GandyError
 from gandy.model.run import CancelledBy
-from gandy.store.report_writing import write_reports
+from gandy.store.reports import write_reports
 from gandy.store.runs import ProgressRow, read_cancellations, report_progress
 
 if TYPE_CHECKING:

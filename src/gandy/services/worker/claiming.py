@@ -22,8 +22,8 @@ from gandy.store.dispatching import (
     dispatch_entries,
     load_ready,
 )
-from gandy.store.halving import write_halved
-from gandy.store.returning import Refusal, refuse_entries
+from gandy.store.reaping import Refusal, refuse_entries
+from gandy.store.statements import write_halved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
 from gandy.store.dispatching import dispatch
 from gandy.store.finishing import announce_work
-from gandy.store.halving import write_halved
+from gandy.store.statements import write_halved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gandy.settings import WorkerSettings
-    from gandy.store.drivers.link import ThreadLink
+    from gandy.store.drivers.opening import ThreadLink
 
 _log = logging.getLogger("gandy.worker")
 

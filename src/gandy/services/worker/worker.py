@@ -32,9 +32,9 @@ from gandy.services.worker.reconciling import Comparison
 from gandy.services.worker.suspects import Suspects
 from gandy.settings.values import presentable
 from gandy.store.dispatching import next_due, open_due
-from gandy.store.drivers.link import open_link
-from gandy.store.halving import write_halved
-from gandy.store.returning import put_back
+from gandy.store.drivers.opening import open_link
+from gandy.store.reaping import put_back
+from gandy.store.statements import write_halved
 from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker
 from gandy.train.hooks import HookDelivery
 

@@ -1,14 +1,22 @@
-"""What a database offers to the rest of Gandy, whichever it is."""
+"""Databases as operations see them, and how an operation is driven on one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
+
+from gandy.errors import DatabaseUrlError
+from gandy.settings.urls import read_url
+from gandy.store.statements import load_statements
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from gandy.store.statements import Dialect, Operation
+    from gandy.store.drivers.migrate import Migration, SchemaState
+    from gandy.store.statements import Dialect, Operation, Rows, Step
+
 
 T = TypeVar("T")
 
@@ -103,3 +111,84 @@ class Database(ReadingRunner, Protocol):
     def notifications(self) -> AsyncIterator[str]:
         """Payloads of Gandy's channel, for as long as the caller listens."""
         ...
+
+
+def drive(operation: Operation[T], execute: Callable[[Step], Rows]) -> T:
+    """Run an operation on a connection that answers at once."""
+    try:
+        step = next(operation)
+        while True:
+            step = operation.send(execute(step))
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        operation.close()
+
+
+async def drive_async(operation: Operation[T], execute: Callable[[Step], Awaitable[Rows]]) -> T:
+    """Run an operation on a connection that has to be awaited."""
+    try:
+        step = next(operation)
+        while True:
+            step = operation.send(await execute(step))
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        operation.close()
+
+
+def dialect_of(url: str) -> Dialect:
+    """Tell which database a URL means."""
+    found = read_url(url)
+    if found.driver is not None:
+        raise DatabaseUrlError(found.shown, f"leave out +{found.driver}: Gandy brings its own driver")
+    return found.kind
+
+
+def sqlite_path(url: str) -> Path:
+    """Find the file of a SQLite URL: three slashes for a relative path, four for an absolute one."""
+    found = read_url(url)
+    if found.kind != "sqlite" or not found.database or found.database in {"/", ":memory:"}:
+        raise DatabaseUrlError(found.shown, "a SQLite database needs a file, shared by every connection")
+    return Path(found.database)
+
+
+def identity_of(url: str) -> str:
+    """Name the database that a URL leads to, alike for every user, password and way to write it."""
+    if dialect_of(url) == "sqlite":
+        return str(sqlite_path(url.partition("?")[0]).resolve())
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 a driver that SQLite does not need
+
+    given = conninfo_to_dict(url)
+    where = [str(given.get(key) or "").lower() for key in ("host", "hostaddr", "service")]
+    return json.dumps([*where, str(given.get("port") or 5432), given.get("dbname") or given.get("user")])
+
+
+def table_name(url: str, table: str) -> str:
+    """Say under which name one of Gandy's tables is found in a database."""
+    return table if dialect_of(url) == "sqlite" else f"gandy.{table}"
+
+
+def database_file(url: str) -> Path | None:
+    """Find the file that a database lives in; None where a server keeps it."""
+    return sqlite_path(url) if dialect_of(url) == "sqlite" else None
+
+
+#: Names mean PostgreSQL's own objects, whatever the search_path of the person who runs the script.
+_PIN: Final = "SET LOCAL search_path = pg_catalog, pg_temp;\n"
+
+
+def pending_script(state: SchemaState, dialect: Dialect) -> str:
+    """Write what brings a database from this state up to date; empty where nothing is missing."""
+    return "\n".join(_transaction(migration, dialect) for migration in state.pending(dialect))
+
+
+def _transaction(migration: Migration, dialect: Dialect) -> str:
+    record = load_statements(dialect)["record_migration"]
+    values = {"version": migration.version, "compatible_from": migration.compatible_from}
+    for name, value in values.items():
+        record = record.replace(f"%({name})s", str(value)).replace(f":{name}", str(value))
+    pin = _PIN if dialect == "postgres" else ""
+    return f"-- {migration.name}\nBEGIN;\n{pin}{migration.sql.strip()}\n{record.strip()};\nCOMMIT;\n"

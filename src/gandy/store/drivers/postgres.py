@@ -1,10 +1,13 @@
-"""PostgreSQL through psycopg 3."""
+"""PostgreSQL: connections from a pool, transactions, and notifications."""
 
 from __future__ import annotations
 
 import asyncio
+import select
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
@@ -13,12 +16,17 @@ from psycopg_pool import AsyncConnectionPool
 
 from gandy.errors import DatabaseBusyError, DatabaseFaultError, DatabaseReadOnlyError
 from gandy.settings import mask_url
-from gandy.store.drivers.driving import drive_async
+from gandy.store.drivers.database import drive_async
 from gandy.store.drivers.migrate import read_state, verify
 from gandy.store.drivers.pooler import name_statements, pooler_of
-from gandy.store.drivers.postgres_binding import keep_json_as_text, run_step_async, sql
-from gandy.store.drivers.postgres_errors import LOST_STATEMENT, translate, translated
-from gandy.store.drivers.postgres_pool import Liveness, Primary
+from gandy.store.drivers.postgres_values import (
+    LOST_STATEMENT,
+    keep_json_as_text,
+    run_step_async,
+    sql,
+    translate,
+    translated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,6 +34,56 @@ if TYPE_CHECKING:
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
     from gandy.store.statements import Dialect, Operation, Rows, Step
+
+
+RESTED_SECONDS: Final = 1.0
+
+
+class Liveness:
+    """Spares a round trip where a connection was used a moment ago and its server has not said goodbye."""
+
+    def __init__(self) -> None:
+        self._used: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
+
+    async def check(self, connection: AsyncConnection[Any]) -> None:
+        """Raise where the connection is of no use any more."""
+        now = monotonic()
+        rested = now - self._used.get(connection, 0.0)
+        self._used[connection] = now
+        if rested > RESTED_SECONDS or _is_spoken_to(connection):
+            await AsyncConnectionPool.check_connection(connection)
+
+
+class Primary:
+    """Has a pool leave a primary that takes no writes any more: its idle connections lead there, too."""
+
+    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
+        self._pool = pool
+        self._left_at = 0.0
+        self._opened: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
+
+    def note_opened(self, connection: AsyncConnection[Any]) -> None:
+        """Remember when a connection was made."""
+        self._opened[connection] = monotonic()
+
+    async def leave(self, connection: AsyncConnection[Any]) -> None:
+        """Open all connections again, unless that was done since this one was made."""
+        if self._opened.get(connection, 0.0) < self._left_at:
+            return
+        self._left_at = monotonic()
+        drain = getattr(self._pool, "drain", None)  # older pools lose them one by one, each by its own fault
+        if drain is not None:
+            await drain()
+
+
+def _is_spoken_to(connection: AsyncConnection[Any]) -> bool:
+    """Tell whether the server has sent something unasked, as it does when it goes away."""
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
 
 T = TypeVar("T")
 Link = AsyncConnection[Any]

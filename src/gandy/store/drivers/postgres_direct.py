@@ -8,10 +8,9 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from gandy.settings import mask_url
-from gandy.store.drivers.driving import drive
+from gandy.store.drivers.database import drive
 from gandy.store.drivers.migrate import MigrationResult, apply_pending
-from gandy.store.drivers.postgres_binding import run_step, sql
-from gandy.store.drivers.postgres_errors import translated
+from gandy.store.drivers.postgres_values import run_step, sql, translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from gandy.errors import DatabaseBusyError, DatabaseFaultError
-from gandy.store.drivers.driving import drive
+from gandy.store.drivers.database import drive, sqlite_path
 from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_state, verify
-from gandy.store.drivers.sqlite_binding import StatementClock, execute_step
-from gandy.store.drivers.sqlite_errors import translated
-from gandy.store.drivers.urls import sqlite_path
+from gandy.store.drivers.sqlite_values import StatementClock, execute_step, translated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

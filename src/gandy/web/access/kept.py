@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.errors import KeptFileError
 from gandy.settings.kinds import is_token
-from gandy.store.drivers.urls import identity_of
+from gandy.store.drivers.database import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.store.web_keys import WebKey, find_web_key, keep_web_key, take_web_key
+from gandy.store.audit import WebKey, find_web_key, keep_web_key, take_web_key
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
 
+    from gandy.store.audit import KeyKind
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.web_keys import KeyKind
     from gandy.web.access.tokens import Role, Token, Tokens
 
 _COOKIE: Final = "gandy_session"

@@ -8,7 +8,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import Response
 
 from gandy.errors import ResolutionNoteMissingError
-from gandy.store.letter_listing import LetterFilter, LetterStatus
+from gandy.store.reading.listings import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery, Surroundings

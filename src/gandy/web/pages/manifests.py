@@ -15,8 +15,8 @@ from gandy.desk.preview import PreviewedInstant, preview_manifest
 from gandy.desk.runs import RunInsights
 from gandy.errors import OverrideError
 from gandy.settings.bounds import LONGEST_SPAN
-from gandy.store.run_listing import RunFilter
-from gandy.store.views import ManifestFilter
+from gandy.store.reading.listings import RunFilter
+from gandy.store.reading.views import ManifestFilter
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
 from gandy.web.parts import CurrentOperator, Parts, WebParts

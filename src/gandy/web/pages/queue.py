@@ -11,7 +11,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.requests import EnqueueOptions
 from gandy.errors import JobNotFoundError
-from gandy.store.entries import EntryFilter, Gate, WantedStatus
+from gandy.store.reading.listings import EntryFilter, Gate, WantedStatus
 from gandy.web.access.routes import Routes
 from gandy.web.pages.schema_form import form_for, read_form
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery

@@ -11,7 +11,7 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
 from gandy.errors import RunNotFoundError
 from gandy.model.run import TrainState
-from gandy.store.run_listing import RunFilter
+from gandy.store.reading.listings import RunFilter
 from gandy.web.access.routes import Routes
 from gandy.web.pages.run_view import record_of, timeline_of, waterfall_of
 from gandy.web.pages.schema_form import form_for, read_form

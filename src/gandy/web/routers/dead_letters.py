@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
 from gandy.errors import DeadLetterNotFoundError
-from gandy.store.dead_letters import AcknowledgeResult, Requeued, RequeueResult
-from gandy.store.letter_listing import LetterFilter, LetterStatus
+from gandy.store.letters import AcknowledgeResult, Requeued, RequeueResult
+from gandy.store.reading.listings import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import InputBody, Taken, input_text

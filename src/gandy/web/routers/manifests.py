@@ -15,7 +15,7 @@ from gandy.desk.preview import PreviewedInstant, preview_manifest
 from gandy.model.owners import Operator
 from gandy.model.schedule import ScheduleType
 from gandy.store.drivers.database import ReadingRunner
-from gandy.store.views import ManifestFilter
+from gandy.store.reading.views import ManifestFilter
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, Taken, input_text

@@ -14,7 +14,7 @@ from gandy.desk.requests import EnqueueOptions
 from gandy.errors import JobNotFoundError
 from gandy.settings.bounds import Timeout
 from gandy.store.drivers.database import ReadingRunner
-from gandy.store.entries import EntryFilter, Gate, WantedStatus
+from gandy.store.reading.listings import EntryFilter, Gate, WantedStatus
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, Taken, input_text

@@ -12,8 +12,8 @@ from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
 from gandy.errors import RunNotFoundError
 from gandy.model.run import TrainState
 from gandy.store.drivers.database import ReadingRunner
+from gandy.store.reading.listings import RunFilter
 from gandy.store.reaping import FailedRun
-from gandy.store.run_listing import RunFilter
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts, WebParts
 from gandy.web.routers.bodies import CancelAnswer, InputBody, input_text

@@ -1,4 +1,4 @@
-"""Facts for a check-up: what is missing, overdue or refers to nothing; counted up to a limit."""
+"""What `gandy doctor` reads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gandy.model.owners import Owners
     from gandy.store.statements import Dialect, Operation, Rows
+
 
 #: Counting ends here; what is told then says "or more".
 COUNTED: Final = 10_001

@@ -1,4 +1,4 @@
-"""How values cross between Python and SQLite: instants as text, lists as JSON, rows as named tuples."""
+"""Values and errors of SQLite, in both directions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import json
 import sqlite3
 from collections import namedtuple
 from collections.abc import Callable, Collection, Iterable
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gandy.errors import RowConflictError
-from gandy.store.drivers.storable import storable
+from gandy.errors import (
+    DatabaseBusyError,
+    DatabaseFullError,
+    DatabaseReadOnlyError,
+    DatabaseRefusedError,
+    DatabaseUnreachableError,
+    GandyError,
+    RowConflictError,
+)
 from gandy.store.statements import (
     Affected,
     Batch,
@@ -22,6 +30,31 @@ from gandy.store.statements import (
     columns_of,
     load_statements,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+REPLACEMENT: Final = "\ufffd"
+
+
+def storable(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Replace NUL and lone surrogates in every text, those inside lists too; a pair becomes its character.
+
+    Called only after the driver has refused a text: what can be stored is never looked through.
+    """
+    return {name: _storable(value) for name, value in parameters.items()}
+
+
+def _storable(value: object) -> object:
+    if isinstance(value, str):
+        paired = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return paired.replace("\x00", REPLACEMENT)
+    if isinstance(value, (list, tuple)):
+        return [_storable(item) for item in value]
+    return value
+
 
 Convert: TypeAlias = Callable[[Any], Any]
 
@@ -228,3 +261,78 @@ def _adapt(value: object) -> object:
         # As it is: an escaped surrogate would pass the driver, and be found when it is read.
         return json.dumps([_adapt(item) for item in value], ensure_ascii=False)
     return value
+
+
+#: Extended codes come before the primary code, their lowest byte; what is in neither table concerns the item.
+_EXTENDED: Final[Mapping[int, type[GandyError]]] = {
+    sqlite3.SQLITE_IOERR_WRITE: DatabaseFullError,
+    sqlite3.SQLITE_IOERR_FSYNC: DatabaseFullError,
+    sqlite3.SQLITE_IOERR_DIR_FSYNC: DatabaseFullError,
+    sqlite3.SQLITE_IOERR_TRUNCATE: DatabaseFullError,
+    sqlite3.SQLITE_IOERR_SHMSIZE: DatabaseFullError,
+    sqlite3.SQLITE_IOERR_NOMEM: DatabaseFullError,
+    sqlite3.SQLITE_IOERR_COMMIT_ATOMIC: DatabaseFullError,
+}
+_PRIMARY: Final[Mapping[int, type[GandyError]]] = {
+    sqlite3.SQLITE_ABORT: DatabaseBusyError,
+    sqlite3.SQLITE_BUSY: DatabaseBusyError,
+    sqlite3.SQLITE_INTERRUPT: DatabaseBusyError,
+    sqlite3.SQLITE_LOCKED: DatabaseBusyError,
+    sqlite3.SQLITE_PROTOCOL: DatabaseBusyError,
+    sqlite3.SQLITE_SCHEMA: DatabaseBusyError,
+    sqlite3.SQLITE_READONLY: DatabaseReadOnlyError,
+    sqlite3.SQLITE_FULL: DatabaseFullError,
+    sqlite3.SQLITE_NOMEM: DatabaseFullError,
+    sqlite3.SQLITE_AUTH: DatabaseRefusedError,
+    sqlite3.SQLITE_PERM: DatabaseRefusedError,
+    sqlite3.SQLITE_CANTOPEN: DatabaseUnreachableError,
+    sqlite3.SQLITE_CORRUPT: DatabaseUnreachableError,
+    sqlite3.SQLITE_IOERR: DatabaseUnreachableError,
+    sqlite3.SQLITE_NOLFS: DatabaseUnreachableError,
+    sqlite3.SQLITE_NOTADB: DatabaseUnreachableError,
+}
+#: One code stands for a statement that does not fit the schema or the transaction, and for a function that
+#: refuses its value (JSON that is none, an instant past the last year); only the text tells them apart.
+_UNFIT: Final = ("no such ", "near ", "table ", "cannot ", "incomplete input")
+_BINDING: Final = (UnicodeEncodeError, OverflowError)
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn the driver's errors into Gandy's; what is no error of a database passes."""
+    try:
+        yield
+    except (sqlite3.Error, *_BINDING) as error:
+        raise translate(error, path) from error
+
+
+def translate(error: Exception, path: Path) -> GandyError:
+    """Find Gandy's error for one of the driver's."""
+    kind = _kind(error)
+    if kind is RowConflictError:
+        return refused(error)
+    if kind is DatabaseUnreachableError:
+        return DatabaseUnreachableError(f"sqlite:///{path}", str(error))
+    make: Callable[[str], GandyError] = kind
+    return make(str(error))
+
+
+def refused(error: Exception) -> RowConflictError:
+    """Say that an item was refused, and by what."""
+    text = str(error)
+    constraint = text.partition(": ")[2] if isinstance(error, sqlite3.IntegrityError) else ""
+    return RowConflictError(constraint or type(error).__name__, text)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Tell whether an error concerns the item alone."""
+    return _kind(error) is RowConflictError
+
+
+def _kind(error: Exception) -> type[GandyError]:
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # the module's own: a value that cannot be bound
+        return RowConflictError
+    if code == sqlite3.SQLITE_ERROR and str(error).startswith(_UNFIT):
+        return DatabaseRefusedError
+    return _EXTENDED.get(code) or _PRIMARY.get(code & 0xFF, RowConflictError)

@@ -1,4 +1,4 @@
-"""What can be read about manifests and groups."""
+"""Manifests, groups and workers as people see them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from gandy.errors import ManifestNotFoundError, OneOwnerNeededError
 from gandy.model.owners import OneOwner
 from gandy.store.manifests import load_view_of
 from gandy.store.owners import named_owners, owner_of_manifest
-from gandy.store.searching import SEARCHED, Search, search
+from gandy.store.reading.listings import SEARCHED, Search, search
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
     from gandy.model.manifest import DispatchView
     from gandy.model.owners import Owners
     from gandy.store.statements import Operation, Row, Rows
+
 
 #: A group's manifests are counted up to here.
 COUNTED: Final = 10_000

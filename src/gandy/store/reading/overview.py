@@ -1,9 +1,10 @@
-"""What is going on now: counted up to a limit, whatever is stored."""
+"""What the home page counts, and the graph of dependents."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gandy.errors import GroupNotFoundError
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from gandy.store.statements import Operation, Row, Rows
+
 
 #: Counting ends here; what is shown then says "or more".
 COUNTED: Final = 10_000
@@ -68,3 +70,20 @@ def find_most_overdue(owner: str, patience: timedelta) -> Operation[Row | None]:
     seconds = patience.total_seconds()
     rows = yield statement("find_most_overdue", owner=owner, patience_seconds=seconds)
     return rows[0] if rows else None
+
+
+#: So many manifests are looked at, and so many dependencies drawn.
+LOOKED_AT: Final = 2_000
+DRAWN: Final = 200
+
+
+def list_dependencies(owner: str, group: str | None) -> Operation[Rows]:
+    """List the dependencies of an application, or those that touch one of its groups."""
+    if group is None:
+        return (yield statement("list_dependencies", owner=owner, members=LOOKED_AT, limit=DRAWN))
+    found = yield statement("find_group", owner=owner, name=group)
+    if not found:
+        raise GroupNotFoundError(owner, group)
+    group_id = found[0].id
+    of = {"owner": owner, "group_id": group_id}
+    return (yield statement("list_group_dependencies", members=LOOKED_AT, limit=DRAWN, **of))

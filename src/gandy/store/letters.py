@@ -1,21 +1,52 @@
-"""What a person does with dead letters; of two at once, one resolves the letter."""
+"""Dead letters: requeueing and resolving them, and what follows for their manifests."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from gandy.model.schedule import Cron, Interval
+from gandy.rules.recurring import settle_letter
 from gandy.store.audit import Deed, record_deed
-from gandy.store.letter_settling import settle_letters
+from gandy.store.manifests import advance, load_views, read_now, record_skips
 from gandy.store.statements import batch, statement
 from gandy.store.waiting import input_digest, promote_and_announce, step_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
 
+    from gandy.model.manifest import Decision, DispatchView
     from gandy.model.owners import Operator, Owners
-    from gandy.store.letter_listing import LetterFilter, LetterStatus
+    from gandy.store.reading.listings import LetterFilter, LetterStatus
     from gandy.store.statements import Operation, Row, Rows
+
+
+_log = logging.getLogger("gandy.dead_letters")
+
+
+def settle_letters(since: Mapping[int, datetime]) -> Operation[None]:
+    """Settle what came due since each manifest's letter was written, and let its cursor go on from now."""
+    found = yield from load_views(since)
+    now = yield from read_now()
+    views = [view for view in found.views if view.id not in found.unreadable]
+    settled = [(view, _settle(view, since[view.id], now)) for view in views]
+    decided = [(view, decision) for view, decision in settled if decision is not None]
+    moved = (yield from advance(decided)).moved
+    skips = [(view.id, skip, None) for view, decision in decided for skip in decision.skipped]
+    yield from record_skips([row for row in skips if row[0] in moved])
+
+
+def _settle(view: DispatchView, since: datetime, now: datetime) -> Decision | None:
+    """Settle one; where that cannot be done here, the next cycle says why in a verdict."""
+    if not isinstance(view.schedule, Cron | Interval):
+        return None
+    try:
+        return settle_letter(view, view.schedule, since=since, now=now)
+    except Exception as error:  # noqa: BLE001 whatever one schedule raises, the letters are resolved
+        _log.error("what came due at %s while its letter waited has no verdict: %s", view.external_id, error)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

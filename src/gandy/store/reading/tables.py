@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from gandy.store.statements import Operation, Rows
 
+
 #: Counting ends here; beyond, the catalogue's estimate stands where there is one.
 COUNTED: Final = 10_000
 _CYCLES: Final = 300
