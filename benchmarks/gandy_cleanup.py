@@ -11,10 +11,9 @@ from benchmarks.ceilings.deletion import Deletion
 from benchmarks.protocol import serve
 from gandy.cli.event_loop import loop_factory
 from gandy.events import EventBus
-from gandy.services.table_maintenance import table_maintenance
-from gandy.services.upkeep import UpkeepParts
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import migrate, open_database
+from gandy.upkeep.service import UpkeepParts, table_maintenance
 
 
 class GandyByRow(Deletion):

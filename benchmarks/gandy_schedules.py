@@ -13,10 +13,10 @@ from benchmarks.coming_due import WARM_TICKS, make_due
 from benchmarks.protocol import Contestant, serve
 from benchmarks.statements import load_statements
 from gandy import Gandy, every
-from gandy.admin.manifest_manager.cycle import CycleRequest
-from gandy.admin.manifest_manager.train import ManifestManagerTrain
-from gandy.admin.running import Record, run_in_transaction
 from gandy.cli.event_loop import loop_factory, spare_collector
+from gandy.loops.cycles import Record, run_in_transaction
+from gandy.scheduler.cycle import CycleRequest
+from gandy.scheduler.manager import ManifestManagerTrain
 from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings
 from gandy.store.drivers.opening import migrate, open_database
 from gandy.store.manifests import try_lock_cycle

@@ -17,10 +17,9 @@ from benchmarks.protocol import serve
 from benchmarks.soak import Soak
 from benchmarks.statements import load_statements
 from gandy.events import EventBus
-from gandy.services.table_maintenance import table_maintenance
-from gandy.services.upkeep import UpkeepParts
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import open_database
+from gandy.upkeep.service import UpkeepParts, table_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

@@ -10,10 +10,10 @@ import pytest
 from gandy import Delivery, Gandy
 from gandy.app.running import make_dispatcher
 from gandy.clock import ManualClock
-from gandy.services.wakeups import Wakeups
+from gandy.loops.wakeups import Wakeups
 
 if TYPE_CHECKING:
-    from gandy.services.dispatcher import DispatcherService
+    from gandy.work.dispatcher import DispatcherService
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

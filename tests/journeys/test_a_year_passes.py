@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.admin.upkeep.declaration import UPKEEP
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.model.owners import Operator
 from gandy.model.run import TrainState
@@ -17,6 +16,7 @@ from gandy.settings import RetentionSettings
 from gandy.store.letters import acknowledge_letters
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+from gandy.upkeep.declaration import UPKEEP
 from tests.support.world import OWNER, OWNERS, manifest
 
 if TYPE_CHECKING:

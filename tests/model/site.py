@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gandy.admin.job_dispatcher.cycle import CycleRequest
-from gandy.admin.job_dispatcher.running import run_cycle
-from gandy.admin.manifest_manager.repair import find_spent
-from gandy.admin.running import Record
+from gandy.loops.cycles import Record
 from gandy.model.manifest import Declarations
 from gandy.model.owners import Operator
 from gandy.model.run import Failure, RunEnd, TrainState
 from gandy.rules.deciding import missing_look
+from gandy.scheduler.repair import find_spent
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch, open_due
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import load_page, read_now
 from gandy.store.seeding import seed
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
+from gandy.work.dispatcher import CycleRequest, run_cycle
 from tests.model.snapshot import open_reader, take_snapshot
 from tests.support.history import Past
 from tests.support.world import OWNER, PUNCTUAL, SPANS, open_world
@@ -27,12 +26,12 @@ from tests.support.world import OWNER, PUNCTUAL, SPANS, open_world
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
-    from gandy.admin.job_dispatcher.cycle import CycleResult as Dispatched
-    from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
     from gandy.model.run import Activation, ClaimedRun, EndedBy
+    from gandy.scheduler.cycle import CycleResult
     from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation
+    from gandy.work.dispatcher import CycleResult as Dispatched
     from tests.model.snapshot import Snapshot
     from tests.support.world import World
 

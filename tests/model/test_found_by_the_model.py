@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from gandy.admin.manifest_manager.repair import repair_hints
 from gandy.model.run import TrainState
 from gandy.model.schedule import Interval, Manual, MisfirePolicy
+from gandy.scheduler.repair import repair_hints
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.overriding import override_manifest
 from gandy.store.queueing import EnqueueRequest, enqueue

@@ -18,9 +18,8 @@ from gandy.lifecycle import Contract, Table, expires, older_than
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import take_lease
 from gandy.lifecycle.state.setup import ensure_tables
-from gandy.services.lifecycle import LifecycleParts, LifecycleService
-from gandy.services.upkeep import UpkeepParts
 from gandy.settings import CleanupSettings, RetentionSettings, Settings
+from gandy.upkeep.service import LifecycleParts, LifecycleService, UpkeepParts
 from tests.lifecycle.ground import NOW, Ground, ago, steps_of
 from tests.support.waiting import eventually
 from tests.support.world import OWNER

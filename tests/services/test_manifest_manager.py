@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.events import CycleEnded, DeadLettered, EventBus, OccurrencesQueued
+from gandy.loops.wakeups import Wakeups
 from gandy.model.manifest import Declarations
 from gandy.model.schedule import Cron, Dependent, Manual
-from gandy.services.lease_watch import LeaseWatch
-from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
-from gandy.services.wakeups import Wakeups
+from gandy.scheduler.reaper import LeaseWatch
+from gandy.scheduler.service import ManifestManagerParts, ManifestManagerService
 from gandy.settings import Settings
 from gandy.store.drivers.opening import migrate
 from gandy.store.queueing import trigger

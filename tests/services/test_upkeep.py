@@ -12,11 +12,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gandy.events import CycleEnded, EventBus
-from gandy.services.dead_letter_cleanup import dead_letter_cleanup
-from gandy.services.metadata_cleanup import metadata_cleanup
-from gandy.services.table_maintenance import table_maintenance
-from gandy.services.upkeep import UpkeepParts
 from gandy.settings import CleanupSettings, RetentionSettings, Settings
+from gandy.upkeep.service import UpkeepParts, dead_letter_cleanup, metadata_cleanup, table_maintenance
 from tests.support.history import Past
 from tests.support.waiting import eventually
 from tests.support.world import OWNER
@@ -24,7 +21,7 @@ from tests.support.world import OWNER
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from gandy.services.upkeep import UpkeepService
+    from gandy.upkeep.service import UpkeepService
     from tests.support.world import World
 
 SOON = timedelta(milliseconds=20)

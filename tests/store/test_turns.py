@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.admin.manifest_manager.repair import repair_hints
 from gandy.model.owners import Operator
 from gandy.model.run import Activation, EndedBy, TrainState
 from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
+from gandy.scheduler.repair import repair_hints
 from gandy.store.cancelling import cancel_jobs
 from gandy.store.finishing import finish_runs
 from gandy.store.letters import acknowledge_letters, requeue_letters

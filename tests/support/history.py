@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from gandy.admin.dead_letter_cleanup.train import DeadLetterCleanupTrain
-from gandy.admin.metadata_cleanup.train import MetadataCleanupTrain
-from gandy.admin.running import Record
-from gandy.admin.table_maintenance.train import TableMaintenanceTrain
-from gandy.admin.upkeep.declaration import UpkeepRequest
-from gandy.admin.upkeep.pruning import Shift
-from gandy.admin.upkeep.running import run_upkeep
+from gandy.loops.cycles import Record
 from gandy.settings import CleanupSettings, RetentionSettings
+from gandy.upkeep.declaration import UpkeepRequest
+from gandy.upkeep.pruning import Shift, run_upkeep
+from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 from tests.support.world import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gandy.admin.upkeep.cycle import UpkeepResult
     from gandy.train.base import Train
+    from gandy.upkeep.pruning import UpkeepResult
     from tests.support.world import World
 
 LIVE_STATES = {"pending", "in_progress"}

@@ -12,14 +12,14 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.string import TextLoader
 
-from gandy.admin.manifest_manager.cycle import CycleRequest
-from gandy.admin.manifest_manager.train import ManifestManagerTrain
-from gandy.admin.running import Record, run_in_transaction
 from gandy.clock import ManualClock
+from gandy.loops.cycles import Record, run_in_transaction
 from gandy.model.manifest import Declarations, ManifestDeclaration
 from gandy.model.owners import OneOwner
 from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
 from gandy.model.schedule import Interval
+from gandy.scheduler.cycle import CycleRequest
+from gandy.scheduler.manager import ManifestManagerTrain
 from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings, RetrySettings
 from gandy.store.dispatching import DispatchRequest, dispatch, open_due
 from gandy.store.drivers.opening import open_database
@@ -30,9 +30,9 @@ from gandy.store.seeding import seed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gandy.admin.manifest_manager.cycle import CycleResult
     from gandy.model.manifest import BatchDeclaration, GroupDeclaration
     from gandy.model.run import Activation, ClaimedRun
+    from gandy.scheduler.cycle import CycleResult
     from gandy.store.drivers.database import Database
     from gandy.store.finishing import FinishResult
     from gandy.store.seeding import SeedResult

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.admin.manifest_manager.repair import repair_hints
+from gandy.scheduler.repair import repair_hints
 from gandy.store.drivers.opening import migrate
 from tests.support.world import open_world
 

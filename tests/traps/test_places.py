@@ -15,9 +15,9 @@ import pytest
 
 from gandy.events import EventBus
 from gandy.model.run import Completed
-from gandy.services.worker.finisher import Finisher
 from gandy.store.dispatching import dispatch
 from gandy.store.workers import HELD_PART
+from gandy.work.finisher import Finisher
 from tests.store.work import RULES, ask, ended, queue
 from tests.support.waiting import eventually
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gandy.admin.upkeep.matrix import render_page
 from gandy.settings.catalogue import render_reference
+from gandy.upkeep.declaration import render_page
 from tools.references.commands import command_page
 from tools.references.metrics import metrics_page
 from tools.references.tables import tables_page

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gandy.app.defaults import filled_in
 from gandy.app.job import Job
 from gandy.app.manifests import NotGiven, ScheduleOptions, declare, input_value, split_arguments
-from gandy.desk.layouts import layout_of_train
 from gandy.desk.requests import EnqueueOptions, enqueue_request
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Dependent, DormantDependent, Manual
@@ -16,6 +15,7 @@ from gandy.settings.bounds import BOUNDS, check
 from gandy.store.owners import record_layouts
 from gandy.store.queueing import enqueue, is_one_statement, lock_manifest, remove_manifest, trigger
 from gandy.store.seeding import add_manifest
+from gandy.work.layouts import layout_of_train
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

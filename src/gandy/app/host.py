@@ -11,12 +11,12 @@ from gandy.store.queueing import enqueue, lock_manifest, trigger
 from gandy.train.registry import OfThisProcess
 
 if TYPE_CHECKING:
-    from gandy.admin.clock_trust import ClockTrust
     from gandy.clock import ManualClock
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
     from gandy.train.registry import AnyTrain, Registry
     from gandy.train.run import Run
+    from gandy.upkeep.clock_trust import ClockTrust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gandy.app.upkeep import ticked, upkeep_parts
-from gandy.services.lifecycle import LifecycleParts, LifecycleService
+from gandy.upkeep.service import LifecycleParts, LifecycleService
 
 if TYPE_CHECKING:
     from gandy.app.opening import OpenApp
-    from gandy.services.wakeups import Wakeups
+    from gandy.loops.wakeups import Wakeups
 
 
 def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:

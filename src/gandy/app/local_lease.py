@@ -14,11 +14,11 @@ from uuid import uuid4
 from gandy.errors import GandyError
 from gandy.events import LeaseLost, RunsRecovered
 from gandy.model.run import CancelledBy
-from gandy.services.worker.lease import LeaseKeeper
 from gandy.settings.values import presentable
 from gandy.store.drivers.opening import open_link
 from gandy.store.reaping import put_back
 from gandy.store.workers import WorkerRegistration, register_worker, stop_worker
+from gandy.work.lease import LeaseKeeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

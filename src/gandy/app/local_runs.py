@@ -8,9 +8,18 @@ from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
-from gandy.admin.job_runner.finishing import barer_end, tell_ends, write_ends
-from gandy.admin.job_runner.reports import RunReports
-from gandy.admin.job_runner.runner import (
+from gandy.app.local_lease import LocalLease
+from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
+from gandy.model.run import Cancelled, CancelledBy, ClaimedRun, Completed, Failed, TrainState
+from gandy.rules.ending import is_suspect, spans_of
+from gandy.store.finishing import FinishRules
+from gandy.store.runs import RunStart, claim_delivered, start_run
+from gandy.store.workers import hold_worker
+from gandy.train.hooks import HookDelivery
+from gandy.train.run import RunLimits, running_now
+from gandy.work.finisher import barer_end, tell_ends, write_ends
+from gandy.work.reports import RunReporter, RunReports
+from gandy.work.runner import (
     STORED,
     JobRunner,
     RunnerParts,
@@ -18,27 +27,17 @@ from gandy.admin.job_runner.runner import (
     as_recorded,
     input_problems,
 )
-from gandy.app.local_lease import LocalLease
-from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
-from gandy.model.run import Cancelled, CancelledBy, ClaimedRun, Completed, Failed, TrainState
-from gandy.rules.ending import is_suspect, spans_of
-from gandy.services.run_reporter import RunReporter
-from gandy.store.finishing import FinishRules
-from gandy.store.runs import RunStart, claim_delivered, start_run
-from gandy.store.workers import hold_worker
-from gandy.train.hooks import HookDelivery
-from gandy.train.run import RunLimits, running_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from gandy.admin.job_runner.runner import FinishedRun
     from gandy.app.opening import OpenApp
     from gandy.store.runs import StartedRun
     from gandy.store.statements import Operation
     from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain
+    from gandy.work.runner import FinishedRun
 
 T = TypeVar("T")
 _log = logging.getLogger("gandy.runs")

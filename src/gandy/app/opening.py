@@ -6,15 +6,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gandy.admin.clock_trust import ClockTrust
 from gandy.app.defaults import with_defaults
 from gandy.app.host import HostApp
 from gandy.app.local_runs import LocalRuns
 from gandy.app.log_capture import logs_kept_with_runs
 from gandy.app.place import find_place
-from gandy.desk.layouts import LayoutRecord
 from gandy.store.drivers.opening import open_database
 from gandy.train.base import Engine
+from gandy.upkeep.clock_trust import ClockTrust
+from gandy.work.layouts import LayoutRecord
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,24 +10,24 @@ from gandy.app.lifecycle import make_lifecycle
 from gandy.app.upkeep import UPKEEP_SERVICES, make_upkeep
 from gandy.app.web import check_door, has_web, make_probes, make_web
 from gandy.errors import UnknownServiceError
-from gandy.services.dispatcher import DispatcherParts, DispatcherService
-from gandy.services.guarding import LoopGuard
-from gandy.services.manifest_manager import SERVICE as MANIFEST_MANAGER
-from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
-from gandy.services.reaper import SERVICE as REAPER
-from gandy.services.reaper import ReaperParts, ReaperService
-from gandy.services.supervisor import Supervisor
-from gandy.services.table_maintenance import SERVICE as LIFECYCLE
-from gandy.services.wakeups import Wakeups
-from gandy.services.worker.parts import WorkerParts
-from gandy.services.worker.worker import Worker
+from gandy.loops.poller import LoopGuard
+from gandy.loops.supervisor import Supervisor
+from gandy.loops.wakeups import Wakeups
+from gandy.scheduler.reaper import SERVICE as REAPER
+from gandy.scheduler.reaper import ReaperParts, ReaperService
+from gandy.scheduler.service import SERVICE as MANIFEST_MANAGER
+from gandy.scheduler.service import ManifestManagerParts, ManifestManagerService
 from gandy.store.drivers.grants import refuse_missing
+from gandy.upkeep.service import LIFECYCLE
+from gandy.work.dispatcher import DispatcherParts, DispatcherService
+from gandy.work.parts import WorkerParts
+from gandy.work.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from gandy.app.opening import OpenApp
-    from gandy.services.supervisor import Service
+    from gandy.loops.supervisor import Service
 
 
 def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:

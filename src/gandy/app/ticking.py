@@ -9,8 +9,8 @@ from gandy.app.lifecycle import tick_lifecycle
 from gandy.app.running import make_dispatcher, make_manifest_manager
 from gandy.app.upkeep import UPKEEP_SERVICES, tick_upkeep
 from gandy.errors import UnknownServiceError
-from gandy.services.table_maintenance import SERVICE as LIFECYCLE
-from gandy.services.wakeups import Wakeups
+from gandy.loops.wakeups import Wakeups
+from gandy.upkeep.service import LIFECYCLE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from gandy.services.dead_letter_cleanup import SERVICE as DEAD_LETTER_CLEANUP
-from gandy.services.dead_letter_cleanup import dead_letter_cleanup
-from gandy.services.metadata_cleanup import SERVICE as METADATA_CLEANUP
-from gandy.services.metadata_cleanup import metadata_cleanup
-from gandy.services.upkeep import UpkeepParts
+from gandy.upkeep.service import (
+    DEAD_LETTER_CLEANUP,
+    METADATA_CLEANUP,
+    UpkeepParts,
+    dead_letter_cleanup,
+    metadata_cleanup,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gandy.admin.upkeep.cycle import UpkeepResult
     from gandy.app.opening import OpenApp
-    from gandy.services.upkeep import UpkeepService
-    from gandy.services.wakeups import Wakeups
+    from gandy.loops.wakeups import Wakeups
+    from gandy.upkeep.pruning import UpkeepResult
+    from gandy.upkeep.service import UpkeepService
 
 UPKEEP_SERVICES: Final[Mapping[str, Callable[[UpkeepParts], UpkeepService]]] = {
     METADATA_CLEANUP: metadata_cleanup,

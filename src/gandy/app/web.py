@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from gandy.app.opening import OpenApp
     from gandy.events import EventBus
-    from gandy.services.supervisor import Service
-    from gandy.services.wakeups import Wakeups
+    from gandy.loops.supervisor import Service
+    from gandy.loops.wakeups import Wakeups
     from gandy.settings import Settings, WebSettings
     from gandy.web.access.door import Door
     from gandy.web.parts import PartsSource, WebParts

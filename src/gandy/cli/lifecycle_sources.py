@@ -57,8 +57,8 @@ class Sources:
         return [*self._own_tables(database), *self._scheduled(database)]
 
     def _own_tables(self, database: str) -> list[MatrixRow]:
-        from gandy.admin.upkeep.matrix import own_matrix  # noqa: PLC0415 only an audit asks
         from gandy.store.drivers.database import table_name  # noqa: PLC0415 the same
+        from gandy.upkeep.declaration import own_matrix  # noqa: PLC0415 only an audit asks
 
         home = self._home()
         if home is None or home.settings.database.url != database:

@@ -8,7 +8,6 @@ from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.concerns import Count
-from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
 from gandy.desk.payloads import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
@@ -25,6 +24,7 @@ from gandy.store.letters import (
 )
 from gandy.store.owners import narrowed_to_manifest
 from gandy.store.reading.listings import COUNTED, count_awaiting, list_letters
+from gandy.work.layouts import layouts_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.changes import ManifestChanges, override_values
-from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
 from gandy.desk.payloads import edited_input
 from gandy.desk.schedule_words import plain_cron, plain_interval
@@ -18,6 +17,7 @@ from gandy.store.overriding import override_manifest
 from gandy.store.owners import owner_of_group, owner_of_manifest
 from gandy.store.queueing import lock_manifest, remove_manifest, trigger
 from gandy.store.reading.views import list_manifests_of, list_members, picture_of
+from gandy.work.layouts import layouts_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

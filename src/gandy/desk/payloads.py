@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gandy.desk.layouts import layouts_for, record_known
 from gandy.errors import PayloadError
 from gandy.model.layout import MASK
+from gandy.work.layouts import layouts_for, record_known
 
 if TYPE_CHECKING:
     from gandy.model.layout import Layouts

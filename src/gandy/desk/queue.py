@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING
 
-from gandy.desk.layouts import record_known
 from gandy.desk.listing import Listed
 from gandy.desk.payloads import edited_input, with_stored_secrets
 from gandy.desk.requests import enqueue_request, input_left_out
@@ -17,6 +16,7 @@ from gandy.store.owners import single_owner
 from gandy.store.queueing import enqueue
 from gandy.store.reading.listings import list_entries, queue_rerun
 from gandy.store.runs import load_run
+from gandy.work.layouts import record_known
 
 if TYPE_CHECKING:
     from gandy.desk.requests import EnqueueOptions

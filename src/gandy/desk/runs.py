@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gandy.desk.layouts import layouts_for
 from gandy.desk.listing import Listed
 from gandy.errors import RunNotFoundError
 from gandy.settings.bounds import as_span
@@ -15,6 +14,7 @@ from gandy.store import reports as logs
 from gandy.store import runs
 from gandy.store.owners import single_owner
 from gandy.store.reading.listings import list_runs
+from gandy.work.layouts import layouts_for
 
 if TYPE_CHECKING:
     from gandy.model.owners import Owners

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from gandy.admin.upkeep.declaration import UPKEEP, ByRow, PrunedBy, UpkeepRequest
-from gandy.admin.upkeep.matrix import own_matrix
 from gandy.desk.concerns import Count
 from gandy.store.cleanup import ManifestWalk, RowWalk
 from gandy.store.manifests import read_now
 from gandy.store.reading import tables
+from gandy.upkeep.declaration import UPKEEP, ByRow, PrunedBy, UpkeepRequest, own_matrix
 
 if TYPE_CHECKING:
     from gandy.settings import Settings

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import REGISTRY
 
-from gandy.admin.upkeep.running import declare_metrics
 from gandy.events import (
     CycleEnded,
     DeadLettered,
@@ -23,6 +22,7 @@ from gandy.events import (
     RunStarted,
     WriteFenced,
 )
+from gandy.upkeep.pruning import declare_metrics
 
 if TYPE_CHECKING:
     from gandy.events import EventBus

@@ -8,9 +8,9 @@ import pytest
 
 from gandy.errors import SetRefusedError
 from gandy.events import EventBus
+from gandy.loops.wakeups import Wakeups
 from gandy.model.manifest import Declarations
-from gandy.services.manifest_manager import ManifestManagerParts, ManifestManagerService
-from gandy.services.wakeups import Wakeups
+from gandy.scheduler.service import ManifestManagerParts, ManifestManagerService
 from gandy.settings import Settings
 from tests.support.poison import heal, poison
 from tests.support.world import OWNER, manifest

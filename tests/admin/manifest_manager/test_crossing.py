@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.admin.manifest_manager.decision_writing import write_decisions
 from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
 from gandy.rules.deciding import determine
 from gandy.rules.dispatching import share
+from gandy.scheduler.cycle import write_decisions
 from gandy.store.manifests import count_due, load_due
 from gandy.store.queueing import trigger
 from tests.support.world import OWNER, START, manifest
 
 if TYPE_CHECKING:
-    from gandy.admin.manifest_manager.decision_writing import Decided, Written
     from gandy.model.manifest import ManifestDeclaration
+    from gandy.scheduler.cycle import Decided, Written
     from tests.support.world import World
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.admin.manifest_manager.train import ManifestManagerTrain
 from gandy.errors import TriggerInputConflictError
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import EndedBy, TrainState
 from gandy.model.schedule import Cron, Manual, Once
+from gandy.scheduler.manager import ManifestManagerTrain
 from gandy.store.drivers.sqlite_values import to_text
 from gandy.store.queueing import trigger
 from tests.support.world import OWNER, START, WORKER, manifest

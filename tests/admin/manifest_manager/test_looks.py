@@ -15,7 +15,7 @@ from tests.support.world import OWNER, manifest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gandy.admin.manifest_manager.cycle import CycleResult
+    from gandy.scheduler.cycle import CycleResult
     from tests.support.world import World
 
 HELD = 1_500

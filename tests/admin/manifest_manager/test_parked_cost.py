@@ -17,7 +17,7 @@ from tests.support.statements import machine_steps
 from tests.support.world import manifest
 
 if TYPE_CHECKING:
-    from gandy.admin.manifest_manager.cycle import CycleResult
+    from gandy.scheduler.cycle import CycleResult
     from gandy.store.statements import Step
     from tests.support.world import World
 

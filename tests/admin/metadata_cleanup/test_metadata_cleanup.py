@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.admin.dead_letter_cleanup.train import DeadLetterCleanupTrain
-from gandy.admin.job_dispatcher.train import JobDispatcherTrain
-from gandy.admin.manifest_manager.train import ManifestManagerTrain
-from gandy.admin.metadata_cleanup.train import MetadataCleanupTrain
-from gandy.admin.table_maintenance.train import TableMaintenanceTrain
 from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.model.schedule import Dependent, Once
+from gandy.scheduler.manager import ManifestManagerTrain
 from gandy.settings import CleanupSettings
 from gandy.store.cleanup import expired_runs, prune_batch
 from gandy.store.statements import Batch, Statement
+from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
+from gandy.work.dispatcher import JobDispatcherTrain
 from tests.support.world import manifest
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from gandy.admin.upkeep.declaration import UPKEEP, ByRow
 from gandy.store.drivers.sqlite_values import _adapted, statement_parts
 from gandy.store.statements import Statement, load_statements
+from gandy.upkeep.declaration import UPKEEP, ByRow
 from tests.support.world import OWNER, manifest
 
 if TYPE_CHECKING:

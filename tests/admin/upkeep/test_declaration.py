@@ -6,12 +6,9 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from gandy.admin.dead_letter_cleanup.train import DeadLetterCleanupTrain
-from gandy.admin.metadata_cleanup.train import MetadataCleanupTrain
-from gandy.admin.table_maintenance.train import TableMaintenanceTrain
-from gandy.admin.upkeep.declaration import UPKEEP, ByRow, PrunedBy, upkeep_of
-from gandy.admin.upkeep.matrix import own_matrix, render_page
 from gandy.settings import RetentionSettings, Settings
+from gandy.upkeep.declaration import UPKEEP, ByRow, PrunedBy, own_matrix, render_page, upkeep_of
+from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 from tests.architecture.source import ROOT
 
 if TYPE_CHECKING:
@@ -55,7 +52,7 @@ def test_a_walk_is_on_the_table_that_it_is_declared_for(past: Past) -> None:
 def test_the_page_on_maintenance_is_the_one_that_the_code_prints() -> None:
     page = (ROOT / "docs" / "reference" / "maintenance.md").read_text(encoding="utf-8")
 
-    assert page == render_page(), "write it anew: python -m gandy.admin > docs/reference/maintenance.md"
+    assert page == render_page(), "write it anew: python -m gandy.upkeep > docs/reference/maintenance.md"
 
 
 def test_every_span_of_the_retention_is_in_the_matrix() -> None:

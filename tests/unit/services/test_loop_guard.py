@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.events import EventBus, LoopEnded, LoopRestarted
-from gandy.services import guarding
-from gandy.services.guarding import LoopGuard
+from gandy.loops import poller as guarding
+from gandy.loops.poller import LoopGuard
 from gandy.telemetry.loops import LoopWatch
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.events import EventBus, LoopEnded
-from gandy.services import supervisor
-from gandy.services.supervisor import Supervisor
+from gandy.loops import supervisor
+from gandy.loops.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

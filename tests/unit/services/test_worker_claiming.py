@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gandy.errors import DatabaseUnreachableError
-from gandy.services.wakeups import Wakeups
-from gandy.services.worker import claiming, pace, pool
-from gandy.services.worker.buffer import RunBuffer
-from gandy.services.worker.pool import Pool
+from gandy.loops.wakeups import Wakeups
 from gandy.settings import load_settings
 from gandy.store.dispatching import Dispatched
+from gandy.work import buffer as pace
+from gandy.work import claiming, pool
+from gandy.work.buffer import RunBuffer
+from gandy.work.pool import Pool
 from tests.unit.services.virtual_time import let_pass, run_virtual
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 from gandy.errors import DatabaseReadOnlyError, RowBusyError, RowConflictError
 from gandy.model.run import EndedBy, Failure, RunEnd, TrainState
-from gandy.services.worker import finisher as module
-from gandy.services.worker.finisher import Finisher
+from gandy.work import finisher as module
+from gandy.work.finisher import Finisher
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:

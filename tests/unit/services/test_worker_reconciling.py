@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gandy.services.worker.reconciling import Comparison
+from gandy.work.lease import Comparison
 
 
 class Flights:

@@ -11,12 +11,12 @@ import pytest
 
 from gandy.model.run import ClaimedRun
 from gandy.rules.ending import most_in_set
-from gandy.services.worker.buffer import RunBuffer
-from gandy.services.worker.suspects import Suspects
 from gandy.train.base import Engine
 from gandy.train.definition import TrainDefinition, define_function
 from gandy.train.process.runner import RunSet
 from gandy.train.registry import Registry
+from gandy.work.attendant import Suspects
+from gandy.work.buffer import RunBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.app.web import make_web
-from gandy.services.wakeups import Wakeups
+from gandy.loops.wakeups import Wakeups
 from gandy.web.access.keyring import Keyring
 from gandy.web.access.tokens import Tokens
 from tests.web.access.calling import Caller

@@ -1,3 +1,0 @@
-"""Gandy's own trains."""
-
-from __future__ import annotations

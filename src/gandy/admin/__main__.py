@@ -1,9 +1,0 @@
-"""Prints the page of the documentation on Gandy's own tables."""
-
-from __future__ import annotations
-
-import sys
-
-from gandy.admin.upkeep.matrix import render_page
-
-sys.stdout.write(render_page())

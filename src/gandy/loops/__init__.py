@@ -1,0 +1,3 @@
+"""Loops: polling, waking and supervising services."""
+
+from __future__ import annotations

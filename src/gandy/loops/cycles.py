@@ -1,0 +1,178 @@
+"""Running one cycle of a service as a train, in a transaction or in steps, with its record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+
+from gandy.errors import CycleStoppedError
+from gandy.model.run import Cancelled, Completed, Failed
+from gandy.store.audit import AdministrativeRun, record_run
+from gandy.store.drivers.database import Transaction
+from gandy.store.owners import take_turn
+from gandy.train.endings import encode_timings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gandy.model.run import Timings
+    from gandy.store.drivers.database import Database, Runner
+    from gandy.store.statements import Operation
+    from gandy.train.base import Train
+
+
+_IDLE_EVERY_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedCycle:
+    """One cycle of a service, as it is to be recorded."""
+
+    owner: str
+    train: str
+    timings: Timings
+    failure: Failed | None = None
+    took: timedelta
+    counts: Mapping[str, int]
+    keep_for: timedelta
+    is_idle: bool
+    is_asked_for: bool = False  #: a person ran this very cycle: it is recorded in any case
+
+
+async def record_cycle(database: Runner, cycle: FinishedCycle) -> None:
+    """Write the run of a cycle that did something or failed; of idle ones, one a minute over all servers."""
+    await database.run(_record(cycle))
+
+
+def _record(cycle: FinishedCycle) -> Operation[None]:
+    if cycle.is_idle and not cycle.is_asked_for:
+        key = f"idle:{cycle.train}"
+        if not (yield from take_turn(key, every_seconds=_IDLE_EVERY_SECONDS, owner=cycle.owner)):
+            return
+    failed = cycle.failure
+    run = AdministrativeRun(
+        owner=cycle.owner,
+        train=cycle.train,
+        is_failed=failed is not None,
+        took=cycle.took,
+        keep_for=cycle.keep_for,
+        output_json=None if failed else json.dumps(dict(cycle.counts)),
+        junctions_json=encode_timings(cycle.timings),
+        failure_junction=failed.junction if failed else None,
+        failure_exception=failed.exception_type if failed else None,
+        failure_reason=failed.reason if failed else None,
+        stack_trace=failed.stack_trace if failed else None,
+    )
+    yield from record_run(run)
+
+
+class Result(Protocol):
+    """What every cycle can say of itself."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What was done, in words and numbers."""
+        ...
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was there to do."""
+        ...
+
+
+Request = TypeVar("Request")
+Done = TypeVar("Done", bound=Result)
+Ended: TypeAlias = "Completed[Done] | Failed | Cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Whose run it is, and for how long it is kept."""
+
+    owner: str
+    keep_for: timedelta
+    is_asked_for: bool = False  #: a person ran this very cycle: it is recorded in any case
+
+
+class _CycleFailed(Exception):  # noqa: N818 never seen outside: it only ends the transaction
+    def __init__(self, outcome: Failed | Cancelled) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+async def run_in_transaction(
+    database: Database,
+    train: type[Train[Request, Done]],
+    request: Request,
+    *,
+    record: Record,
+    lock: Callable[[], Operation[bool]] | None = None,
+) -> Done | None:
+    """Run a cycle that is committed as one; None where another server holds its lock."""
+
+    async def run() -> Ended[Done] | None:
+        try:
+            async with database.transaction() as transaction:
+                if lock is not None and not await transaction.run(lock()):
+                    return None
+                outcome = await train.outcome(request, provide={Transaction: transaction})
+                return _completed(outcome)
+        except _CycleFailed as failed:
+            return failed.outcome
+
+    begun = monotonic()
+    outcome = await run()
+    return None if outcome is None else await _recorded(database, train, outcome, record=record, begun=begun)
+
+
+async def run_in_steps(
+    database: Database,
+    train: type[Train[Request, Done]],
+    request: Request,
+    *,
+    record: Record,
+    provide: Mapping[type, object],
+) -> Done:
+    """Run a cycle whose junctions commit for themselves."""
+    begun = monotonic()
+    outcome = await train.outcome(request, provide=provide)
+    return await _recorded(database, train, outcome, record=record, begun=begun)
+
+
+def _completed(outcome: Ended[Done]) -> Completed[Done]:
+    """Give a completed cycle; any other leaves the transaction by raising, so that it is rolled back."""
+    if isinstance(outcome, Completed):
+        return outcome
+    raise _CycleFailed(outcome)
+
+
+async def _recorded(
+    database: Database,
+    train: type[Train[Request, Done]],
+    outcome: Ended[Done],
+    *,
+    record: Record,
+    begun: float,
+) -> Done:
+    """Write the cycle's run outside its own transaction, then give its result or raise its failure."""
+    result = outcome.value if isinstance(outcome, Completed) else None
+    await record_cycle(
+        database,
+        FinishedCycle(
+            owner=record.owner,
+            train=train.definition.name,
+            timings=outcome.timings,
+            failure=outcome if isinstance(outcome, Failed) else None,
+            took=timedelta(seconds=monotonic() - begun),
+            counts={} if result is None else result.counts,
+            keep_for=record.keep_for,
+            is_idle=result is not None and result.is_idle,
+            is_asked_for=record.is_asked_for,
+        ),
+    )
+    if result is None:
+        raise outcome.exception if isinstance(outcome, Failed) else CycleStoppedError(train.definition.name)
+    return result

@@ -1,0 +1,112 @@
+"""Services side by side: a failed one is restarted after a back-off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from gandy.events import LoopEnded, LoopRestarted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+
+    from gandy.events import EventBus
+
+
+_log = logging.getLogger("gandy.services")
+
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+#: What a service may need beyond the grace period to put its own things in order.
+LEAVE_SECONDS: Final = 5.0
+
+
+class Service(Protocol):
+    """A loop that ends when it is told to."""
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until the event is set."""
+        ...
+
+
+class Supervisor:
+    """Starts services; one that fails is made anew after a pause, and the others go on."""
+
+    def __init__(
+        self, makers: Mapping[str, Callable[[], Service]], *, grace: timedelta, events: EventBus
+    ) -> None:
+        self._makers = makers
+        self._grace = grace.total_seconds()
+        self._events = events
+        self._is_leaving = False
+        self.restarts = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep all running until the event is set; who has not ended within the grace period is cut off."""
+        tasks = [
+            asyncio.create_task(self._keep(name, make, stop), name=f"gandy-{name}")
+            for name, make in self._makers.items()
+        ]
+        try:
+            await _first(stop, tasks)
+            if tasks:
+                _, late = await asyncio.wait(tasks, timeout=self._grace + LEAVE_SECONDS)
+                for task in late:
+                    _log.error("%s did not end in time and was cut off", task.get_name())
+        finally:
+            self._is_leaving = True
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, name: str, make: Callable[[], Service], stop: asyncio.Event) -> None:
+        clock, pause = asyncio.get_running_loop(), FIRST_PAUSE
+        while not stop.is_set():
+            begun = clock.time()
+            cause = await self._run(make, stop)
+            if cause is None:
+                return
+            pause = FIRST_PAUSE if clock.time() - begun > LONGEST_PAUSE else pause
+            _log.error("service %s failed; it starts again in %g s", name, pause, exc_info=cause)
+            self.restarts += 1
+            self._events.emit(LoopEnded(service=name, loop=name, cause=type(cause).__name__))
+            await _wait(stop, pause)
+            self._events.emit(LoopRestarted(service=name, loop=name))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _run(self, make: Callable[[], Service], stop: asyncio.Event) -> BaseException | None:
+        """Run a service to its end; give what ended it where it was not told to."""
+        try:
+            await make().run(stop)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self._is_leaving or task is None:
+                raise
+            while task.cancelling():  # code of a job can cancel any task of its event loop
+                task.uncancel()
+            return error
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the service starts again
+            return error
+        return None if stop.is_set() else RuntimeError("it returned")
+
+
+async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
+    """Wait for the stop, or until every service has ended by itself."""
+    stopping = asyncio.create_task(_told(stop))
+    waiting = {stopping, *tasks}
+    while waiting != {stopping} and not stopping.done():
+        _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+
+
+async def _told(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

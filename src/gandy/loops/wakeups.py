@@ -1,0 +1,103 @@
+"""Waking loops early: notifications of the database, and events of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from gandy.errors import GandyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gandy.store.drivers.database import Database
+
+
+_log = logging.getLogger("gandy.wakeups")
+
+Topic: TypeAlias = Literal["work", "later", "manager", "pending", "cancel"]
+
+RETRY_AFTER_SECONDS: Final = 1.0
+
+
+class Wakeups:
+    """Brings notifications of the database to the loops of this process."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self._owner = owner
+        self._events: dict[str, list[asyncio.Event]] = {}
+        self._callbacks: dict[str, list[Callable[[str], None]]] = {}
+        self._listeners: dict[str, list[Callable[[], None]]] = {}
+
+    def event(self, *topics: Topic) -> asyncio.Event:
+        """Make an event that is set whenever one of the topics is named."""
+        event = asyncio.Event()
+        for topic in topics:
+            self._events.setdefault(topic, []).append(event)
+        return event
+
+    def on(self, topic: Topic, listener: Callable[[], None]) -> None:
+        """Call a listener whenever the topic is named."""
+        self._listeners.setdefault(topic, []).append(listener)
+
+    def call(self, topic: Topic, callback: Callable[[str], None]) -> None:
+        """Call back with what follows the topic's name."""
+        self._callbacks.setdefault(topic, []).append(callback)
+
+    def wake(self, topic: Topic) -> None:
+        """Wake this process's own loops at once."""
+        self._wake(topic)
+
+    def _wake(self, topic: str) -> None:
+        for event in self._events.get(topic, ()):
+            event.set()
+        for listener in self._listeners.get(topic, ()):
+            listener()
+
+    def tell(self, topic: Topic, rest: str) -> None:
+        """Call back within this process at once, without a detour over the database."""
+        self._call_back(topic, rest)
+
+    async def listen(self) -> None:
+        """Listen for ever; after a fault everything is looked at once, since nobody knows what was missed."""
+        while True:
+            try:
+                async for payload in self._database.notifications():
+                    self._deliver(payload)
+            except GandyError as error:
+                _log.warning("not listening: %s", error)
+            self._wake_all()
+            await asyncio.sleep(RETRY_AFTER_SECONDS)
+
+    def _deliver(self, payload: str) -> None:
+        topic, _, rest = payload.partition(":")
+        if topic == "changed":  # a database that cannot say what
+            self._wake_all()
+            return
+        self._call_back(topic, rest)
+        if rest in {self._owner, ""}:
+            self._wake(topic)
+
+    def _call_back(self, topic: str, rest: str) -> None:
+        for callback in self._callbacks.get(topic, ()):
+            callback(rest)
+
+    def _wake_all(self) -> None:
+        for topic in {*self._events, *self._listeners}:
+            self._wake(topic)
+
+
+async def wait_for_wake(event: asyncio.Event, seconds: float) -> bool:
+    """Sleep until the event is set or the time is over, and clear it; say whether it was set."""
+    if event.is_set():
+        event.clear()
+        return True
+    try:
+        await asyncio.wait_for(event.wait(), max(seconds, 0.0))
+    except TimeoutError:
+        return False
+    finally:
+        event.clear()
+    return True

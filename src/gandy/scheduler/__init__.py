@@ -1,0 +1,3 @@
+"""Schedules: evaluating them, and recovering runs that are lost."""
+
+from __future__ import annotations

@@ -1,0 +1,158 @@
+"""The service that recovers runs of lost workers, and when an expired lease is to be trusted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from gandy.errors import GandyError
+from gandy.events import RunsRecovered
+from gandy.loops.poller import Poller
+from gandy.scheduler.cycle import CycleRequest
+from gandy.scheduler.reaping import recover_runs
+from gandy.scheduler.repair import REPAIR_EVERY_SECONDS
+from gandy.store.reaping import ask_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gandy.events import EventBus, RecoveryCause
+    from gandy.loops.wakeups import Wakeups
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.upkeep.clock_trust import ClockTrust
+
+
+#: The database is asked so often within one heartbeat interval, and each answer has to come in that time.
+_LOOKS: Final = 4
+
+
+class LeaseWatch:
+    """Asks the database for one heartbeat interval, during which every live worker renews its lease."""
+
+    def __init__(self, database: Database, heartbeat_every: timedelta) -> None:
+        self._database = database
+        self._interval = heartbeat_every.total_seconds()
+        self._confirmed_at: float | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the database has just answered for a full interval."""
+        return self._confirmed_at is not None and monotonic() - self._confirmed_at < self._interval
+
+    def follow(
+        self, on_confirmed: Callable[[], None], *, silent_workers: int, next_lease_end: timedelta | None
+    ) -> None:
+        """Begin to watch before the first lease runs out, so that the death is noticed when it does."""
+        is_near = next_lease_end is not None and next_lease_end.total_seconds() <= self._interval
+        if (silent_workers or is_near) and not self.is_trusted:
+            self.begin(on_confirmed)
+
+    def pause(self, next_lease_end: timedelta | None) -> timedelta | None:
+        """How long to wait before the leases are looked at again; None: there is none."""
+        if next_lease_end is None:
+            return None
+        heartbeat = timedelta(seconds=self._interval)
+        return max(next_lease_end - heartbeat, heartbeat / 2)
+
+    def begin(self, on_confirmed: Callable[[], None]) -> None:
+        """Start to watch in the background, unless that is going on."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch(on_confirmed), name="gandy-lease-watch")
+
+    async def confirm(self) -> bool:
+        """Watch for one interval; False: the database did not answer all the time."""
+        step = self._interval / _LOOKS
+        for _ in range(_LOOKS):
+            begun = monotonic()
+            try:
+                await asyncio.wait_for(self._database.read(ask_database()), step)
+            except (GandyError, TimeoutError):
+                return False
+            await asyncio.sleep(max(step - (monotonic() - begun), 0.0))
+        self._confirmed_at = monotonic()
+        return True
+
+    async def close(self) -> None:
+        """End the watch."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _watch(self, on_confirmed: Callable[[], None]) -> None:
+        if await self.confirm():
+            on_confirmed()
+
+
+SERVICE: Final = "reaper"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaperParts:
+    """What the application gives to its reaper."""
+
+    database: Database
+    settings: Settings
+    events: EventBus
+    wakeups: Wakeups
+    trust: ClockTrust | None = None  #: None: the clock is believed
+
+
+class ReaperService:
+    """Recovers runs and evaluates no schedule; any number of servers may do so at once."""
+
+    def __init__(self, parts: ReaperParts) -> None:
+        self._parts = parts
+        self._wake = asyncio.Event()
+        self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
+        self._clock_seen_at: float | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run cycles until told to stop."""
+        poll_every = self._parts.settings.manifest_manager.poll_every
+        try:
+            await Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake).run(stop)
+        finally:
+            await self._watch.close()
+
+    async def _cycle(self) -> timedelta | None:
+        parts = self._parts
+        await self._see_clock()
+        request = CycleRequest(
+            settings=parts.settings.manifest_manager,
+            retention=parts.settings.retention,
+            retry=parts.settings.retry,
+            cleanup=parts.settings.cleanup,
+            trusts_leases=self._watch.is_trusted,
+        )
+        result = await recover_runs(parts.database, request)
+        if result is None:
+            return None
+        tell_recovery(parts.events, parts.wakeups, timed_out=result.timed_out, recovered=result.recovered)
+        if result.recovered:
+            parts.wakeups.wake("work")
+        self._watch.follow(
+            self._wake.set, silent_workers=result.silent_workers, next_lease_end=result.next_lease_end
+        )
+        return self._watch.pause(result.next_lease_end)
+
+    async def _see_clock(self) -> None:
+        """Keep the mark of the clock where no manifest manager does so."""
+        is_due = self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS
+        if self._parts.trust is not None and is_due:
+            self._clock_seen_at = monotonic()
+            await self._parts.trust.examine()
+
+
+def tell_recovery(
+    events: EventBus, wakeups: Wakeups, *, timed_out: Iterable[int], recovered: Mapping[RecoveryCause, int]
+) -> None:
+    """Say what is committed, and stop at once what this process can stop."""
+    for run_id in timed_out:
+        wakeups.tell("cancel", str(run_id))
+    for cause, count in recovered.items():
+        events.emit(RunsRecovered(cause=cause, count=count))

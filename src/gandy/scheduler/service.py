@@ -1,0 +1,255 @@
+"""The service that evaluates schedules."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Literal
+
+from gandy.errors import DatabaseFaultError, SetRefusedError
+from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
+from gandy.loops.cycles import Record, run_in_transaction
+from gandy.loops.poller import Poller
+from gandy.scheduler.cycle import CycleRequest
+from gandy.scheduler.manager import ManifestManagerTrain
+from gandy.scheduler.reaper import LeaseWatch, tell_recovery
+from gandy.scheduler.repair import REPAIR_EVERY_SECONDS, repair_clock, repair_hints
+from gandy.store.manifests import try_lock_cycle
+from gandy.store.owners import CHARGED_AFTER, count_refusal, remember
+from gandy.store.seeding import seed_halved
+from gandy.train.hooks import HookDelivery, HookEvent, Hooks
+from gandy.work.layouts import LayoutRecord
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from gandy.events import EventBus
+    from gandy.loops.wakeups import Wakeups
+    from gandy.model.manifest import Declarations
+    from gandy.scheduler.cycle import CycleResult
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.store.seeding import SeedResult
+    from gandy.train.registry import Registry
+    from gandy.upkeep.clock_trust import ClockTrust
+
+
+_log = logging.getLogger("gandy.manifest_manager")
+
+SERVICE: Final = "manifest-manager"
+#: A look that stays due although nothing could be decided is not asked for without end.
+_SHORTEST_PAUSE: Final = timedelta(milliseconds=200)
+_NOW: Final = timedelta(0)
+_REFUSALS: Final = "manifest_manager.refusals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestManagerParts:
+    """What the application gives to its manifest manager."""
+
+    owner: str
+    database: Database
+    settings: Settings
+    declarations: Declarations
+    events: EventBus
+    wakeups: Wakeups
+    hooks: Hooks | None = None
+    registry: Registry | None = None  #: the trains whose secrets are recorded when it seeds
+    trust: ClockTrust | None = None  #: None: the clock is believed
+
+
+class ManifestManagerService:
+    """Seeds at its start, then evaluates; any number of servers may do so at once."""
+
+    def __init__(self, parts: ManifestManagerParts) -> None:
+        self._parts = parts
+        self._wake = parts.wakeups.event("manager")
+        self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
+        self._hooks = HookDelivery(parts.hooks or Hooks(), timeout=parts.settings.hooks.timeout)
+        self._is_seeded = False
+        self._seedings = 0
+        self._was_refused = False
+        self._repaired_at = monotonic()
+        self._clock_seen_at: float | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run cycles until told to stop."""
+        poll_every = self._parts.settings.manifest_manager.poll_every
+        poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
+        try:
+            await poller.run(stop)
+        finally:
+            await self._watch.close()
+            await self._hooks.close(self._parts.settings.worker.shutdown_grace.total_seconds())
+
+    async def seed(self) -> SeedResult:
+        """Write what the application declares."""
+        await LayoutRecord(self._parts.database, self._parts.owner).record(self._parts.registry or ())
+        result = await seed_halved(self._parts.database, self._parts.declarations)
+        for refused in result.refused:
+            _log.error("%s was not seeded: %s", refused.name, refused.problem)
+        self._is_seeded = True
+        return result
+
+    async def tick(self) -> CycleResult | None:
+        """Run exactly one cycle because a person asks for it; silent workers are watched and read again."""
+        await self._put_clock_right(is_asked_for=True)
+        result = await self._run(is_asked_for=True)
+        if result is not None and result.silent_workers and await self._watch.confirm():
+            result = await self._run(is_asked_for=True)
+        await self._hooks.settle(self._parts.settings.worker.shutdown_grace.total_seconds())
+        return result
+
+    async def _cycle(self) -> timedelta | None:
+        if not self._is_seeded:
+            await self._seed_at_start()
+        if self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS:
+            await self._put_clock_right(is_asked_for=False)
+        result = await self._run(is_asked_for=False)
+        await self._repair()
+        if result is None:
+            return None
+        self._watch.follow(
+            self._wake.set, silent_workers=result.silent_workers, next_lease_end=result.next_lease_end
+        )
+        return self._pause(result)
+
+    async def _seed_at_start(self) -> None:
+        """Seed; what is refused is no reason not to evaluate what is there already."""
+        try:
+            await self.seed()
+        except Exception as error:
+            if isinstance(error, DatabaseFaultError) and not isinstance(error, SetRefusedError):
+                raise
+            self._seedings += 1
+            self._is_seeded = self._seedings >= CHARGED_AFTER
+            follows = "given up" if self._is_seeded else "tried again by the next cycle"
+            _log.error("nothing was seeded, which is %s: %s", follows, error)
+
+    async def _run(self, *, is_asked_for: bool) -> CycleResult | None:
+        """Run a cycle; what several cycles in a row find refused alike is charged after all."""
+        try:
+            result = await self._run_cycle(is_asked_for=is_asked_for)
+        except SetRefusedError:
+            self._was_refused = True
+            if await self._parts.database.run(count_refusal(_REFUSALS)) < CHARGED_AFTER:
+                raise
+            result = await self._run_cycle(is_asked_for=is_asked_for, charges_all=True)
+        if self._was_refused and result is not None:
+            await self._parts.database.run(remember(_REFUSALS, None))
+            self._was_refused = False
+        return result
+
+    async def _run_cycle(self, *, is_asked_for: bool, charges_all: bool = False) -> CycleResult | None:
+        parts, begun = self._parts, monotonic()
+        settings = parts.settings.manifest_manager
+        request = CycleRequest(
+            settings=settings,
+            retention=parts.settings.retention,
+            retry=parts.settings.retry,
+            cleanup=parts.settings.cleanup,
+            trusts_leases=self._watch.is_trusted,
+            charges_all=charges_all,
+        )
+        record = Record(
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept(ManifestManagerTrain.definition.name),
+            is_asked_for=is_asked_for,
+        )
+        try:
+            result = await run_in_transaction(
+                parts.database,
+                ManifestManagerTrain,
+                request,
+                record=record,
+                lock=try_lock_cycle if settings.advisory_lock else None,
+            )
+        except Exception as error:
+            self._tell("failed", begun, error=str(error))
+            raise
+        if result is None:
+            self._tell("skipped", begun)
+        else:
+            self._tell_result(result, begun)
+            self._tell_hooks(result)
+        return result
+
+    def _tell_hooks(self, result: CycleResult) -> None:
+        """Tell the application which of its jobs wait for a person."""
+        for letter in result.parked:
+            self._hooks.deliver(
+                HookEvent(
+                    name="dead_lettered",
+                    train=letter.train,
+                    run_id=letter.run_id,
+                    attempt=letter.attempt,
+                    manifest=letter.manifest,
+                    reason=letter.reason,
+                )
+            )
+
+    def _tell_result(self, result: CycleResult, begun: float) -> None:
+        """Say what is committed, and stop at once what this process can stop."""
+        parts = self._parts
+        tell_recovery(parts.events, parts.wakeups, timed_out=result.timed_out, recovered=result.recovered)
+        if result.queued:
+            parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
+            parts.wakeups.wake("work")
+        for letter in result.parked:
+            parts.events.emit(
+                DeadLettered(
+                    run_id=letter.run_id, train=letter.train, manifest=letter.manifest, reason=letter.reason
+                )
+            )
+        self._tell("idle" if result.is_idle else "worked", begun, result=result)
+
+    def _tell(
+        self,
+        verdict: Literal["worked", "idle", "skipped", "failed"],
+        begun: float,
+        *,
+        result: CycleResult | None = None,
+        error: str | None = None,
+    ) -> None:
+        self._parts.events.emit(
+            CycleEnded(
+                service=SERVICE,
+                verdict=verdict,
+                took=timedelta(seconds=monotonic() - begun),
+                counts={} if result is None else result.counts,
+                error=error,
+            )
+        )
+
+    async def _put_clock_right(self, *, is_asked_for: bool) -> None:
+        """Find what a wrong clock left; one that is far behind now is waited out."""
+        parts, self._clock_seen_at = self._parts, monotonic()
+        found = None if parts.trust is None else await parts.trust.examine()
+        if found is not None and found.is_behind:
+            return
+        page = parts.settings.manifest_manager.repair_page
+        result = await repair_clock(parts.database, page=page, is_asked_for=is_asked_for)
+        if result.cursors:
+            parts.events.emit(HintRepaired(count=result.cursors))
+
+    async def _repair(self) -> None:
+        if monotonic() - self._repaired_at < REPAIR_EVERY_SECONDS:
+            return
+        self._repaired_at = monotonic()
+        settings = self._parts.settings
+        page = settings.manifest_manager.repair_page
+        result = await repair_hints(self._parts.database, page=page, retry=settings.retry)
+        if result.repaired:
+            self._parts.events.emit(HintRepaired(count=result.repaired))
+
+    def _pause(self, result: CycleResult) -> timedelta | None:
+        if result.wants_another:
+            return _NOW
+        wanted = (result.next_look, self._watch.pause(result.next_lease_end))
+        pauses = [pause for pause in wanted if pause is not None]
+        if not pauses:
+            return None
+        shortest = min(pauses)
+        return shortest if shortest > _NOW or not result.is_idle else _SHORTEST_PAUSE

@@ -1,0 +1,9 @@
+"""Prints the page of the documentation on Gandy's own tables."""
+
+from __future__ import annotations
+
+import sys
+
+from gandy.upkeep.declaration import render_page
+
+sys.stdout.write(render_page())

@@ -1,0 +1,65 @@
+"""Whether the clock can be trusted before anything is removed by age."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from gandy.clock import ClockWatch
+from gandy.rules.clocks import doubt
+from gandy.store.clocks import find_newest, keep_mark, read_mark
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gandy.clock import ManualClock
+    from gandy.rules.clocks import Doubt
+    from gandy.store.clocks import ClockMark
+    from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.statements import Operation
+
+
+_log = logging.getLogger("gandy.clock")
+
+
+class ClockTrust:
+    """Judges the clock of one database for all services of a process."""
+
+    def __init__(self, database: ReadingRunner, clock: ManualClock | None = None) -> None:
+        self._database = database
+        self._watch = ClockWatch(clock)
+        self._is_told = False
+
+    @property
+    def believed(self) -> datetime | None:
+        """Which instant it should be now, by the last one that was believed and the time since."""
+        return self._watch.believed
+
+    async def examine(self, *, is_overruled: bool = False) -> Doubt | None:
+        """Judge the clock and keep the mark; one that a person vouches for is believed from now on."""
+        mark, newest = await self._database.read(_read())
+        found = doubt(mark.now, newest, self._watch.observe(mark.now))
+        # the first instant of a fresh database has nothing to be compared with, and vouches for none
+        is_believed = is_overruled or (found is None and newest is not None)
+        if is_believed:
+            self._watch.believe(mark.now)
+        await self._keep(mark, is_believed=is_believed)
+        self._tell(None if is_overruled else found)
+        return None if is_overruled else found
+
+    async def _keep(self, mark: ClockMark, *, is_believed: bool) -> None:
+        if mark.is_to_be_kept(is_believed=is_believed):
+            await self._database.run(keep_mark(mark, is_believed=is_believed))
+
+    def _tell(self, found: Doubt | None) -> None:
+        """Log once when the doubt begins, and once when it ends."""
+        if found is not None and not self._is_told:
+            _log.error("nothing is removed by age until ten steady minutes have passed: %s", found)
+        if found is None and self._is_told:
+            _log.info("the clock is believed again; what is dead is removed again")
+        self._is_told = found is not None
+
+
+def _read() -> Operation[tuple[ClockMark, datetime | None]]:
+    mark = yield from read_mark()
+    return mark, (yield from find_newest(mark))

@@ -1,0 +1,117 @@
+"""Sweeping an application's tables by its contracts, as a train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gandy import lifecycle
+from gandy.errors import ContractTickError, GandyError
+from gandy.lifecycle.supervisor import announce
+from gandy.lifecycle.supervisor.metrics import process_metrics
+from gandy.lifecycle.supervisor.report import ContractReport, RuleFailure
+from gandy.loops.cycles import run_in_steps
+from gandy.train.base import Train
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
+
+    from gandy.clock import Clock
+    from gandy.lifecycle import Contract
+    from gandy.loops.cycles import Record
+    from gandy.store.drivers.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractRequest:
+    """Which contract to keep, by its name."""
+
+    scheduler: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractShift:
+    """The contract, and how its sweep hears that it has to stop."""
+
+    contract: Contract
+    is_stopping: Callable[[], bool]
+    rest: Callable[[timedelta], None]
+    clock: Clock | None = None
+    believed: datetime | None = None  # which instant it is, by a clock that is believed
+    is_clock_right: bool = False  # a person vouches for the clock
+    beside: Sequence[Contract] = ()  # the application's other contracts, whose holds count too
+
+
+@dataclass(frozen=True, slots=True)
+class SweptContract:
+    """The report, as a cycle's result."""
+
+    report: ContractReport
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was done, in words and numbers."""
+        report = self.report
+        done = {
+            "deleted": report.deleted,
+            **{f"deleted_{report.scheduler}.{table}": rows for table, rows in sorted(report.counts.items())},
+            "set_aside": sum(rule.set_aside for rule in report.rules),
+            "passed_over": sum(rule.passed_over for rule in report.rules),
+            "failed": len(report.failures),
+            "held": len(report.held),
+            "overdue": len(report.overdue),
+            "skipped": int(report.is_skipped or report.doubt is not None),
+        }
+        return {word: count for word, count in done.items() if count or word == "deleted"}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was there to do, or another process did it."""
+        return not any(count for word, count in self.counts.items() if word != "skipped")
+
+
+def keep_contract(request: ContractRequest, shift: ContractShift) -> SweptContract:
+    """Sweep in this thread; a rule that fails is part of the report, a tick that did nothing at all fails."""
+    report = _swept(request.scheduler, shift)
+    whole = [failure.error for failure in report.failures if not failure.table]
+    if whole and not report.deleted:
+        raise ContractTickError(report.scheduler, whole[0])
+    return SweptContract(report)
+
+
+def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
+    try:
+        attendance = lifecycle.Attendance(
+            is_stopping=shift.is_stopping,
+            rest=shift.rest,
+            clock=shift.clock,
+            beside=shift.beside,
+            believed=shift.believed,
+            is_clock_right=shift.is_clock_right,
+        )
+        [report] = lifecycle.run_contracts([shift.contract], attendance=attendance)
+    except GandyError as error:  # no database is named, or it cannot be what is named
+        process_metrics().failed(scheduler)
+        announce.tick_failed(scheduler, table="", rule="", error=str(error))
+        raise ContractTickError(scheduler, str(error)) from error
+    return report
+
+
+class ContractSweepTrain(Train[ContractRequest, SweptContract]):
+    """Recorded under the name of the maintenance of tables: whose they are does not matter to a reader."""
+
+    name = "TableMaintenanceTrain"
+    route = (keep_contract,)
+
+
+async def sweep_contract(database: Database, shift: ContractShift, *, record: Record) -> SweptContract:
+    """Keep the contract once; what fails is recorded and reported, and never raised."""
+    request = ContractRequest(scheduler=shift.contract.name)
+    try:
+        return await run_in_steps(
+            database, ContractSweepTrain, request, record=record, provide={ContractShift: shift}
+        )
+    except ContractTickError as error:
+        failure = RuleFailure(table="", rule="", error=error.problem)
+        return SweptContract(ContractReport(scheduler=error.scheduler, failures=[failure]))

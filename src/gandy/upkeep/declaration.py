@@ -1,0 +1,356 @@
+"""Which of Gandy's own rows go when: the declaration, and the page that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from enum import StrEnum
+from textwrap import dedent
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+
+from gandy.lifecycle.contract.matrix import MatrixRow
+from gandy.model.run import ADMINISTRATIVE_TRAINS
+from gandy.settings import (
+    CleanupSettings,
+    RetentionSettings,
+    Settings,
+)
+from gandy.settings.values import format_duration
+from gandy.store import cleanup as walks
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gandy.store.cleanup import Walk
+
+
+class PrunedBy(StrEnum):
+    """The trains that prune."""
+
+    METADATA_CLEANUP = "MetadataCleanupTrain"
+    DEAD_LETTER_CLEANUP = "DeadLetterCleanupTrain"
+    TABLE_MAINTENANCE = "TableMaintenanceTrain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepRequest:
+    """Whose settings a cycle prunes by."""
+
+    owner: str
+    retention: RetentionSettings
+    cleanup: CleanupSettings
+
+
+Dead: TypeAlias = Callable[[UpkeepRequest, "datetime"], "Walk"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByRow:
+    """Dead rows are found by an index and deleted in batches."""
+
+    dead: Dead
+
+
+@dataclass(frozen=True, slots=True)
+class ByDay:
+    """Partitions of a day are dropped when it is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByCount:
+    """What is beyond the newest so many is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Nothing is deleted: the key bounds the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """The path that wrote the row removes it."""
+
+    path: str
+
+
+Means: TypeAlias = ByRow | ByDay | ByCount | ByKey | Inline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """One bound of one table; `bound` names settings in braces."""
+
+    table: str
+    bound: str
+    means: Means
+    safety: str
+    pruned_by: PrunedBy = PrunedBy.TABLE_MAINTENANCE
+
+
+def _without_own_date(names: tuple[str, ...], cleanup: CleanupSettings) -> tuple[str, ...]:
+    """Leave out the trains with a retention of their own: their runs carry the date of it."""
+    return tuple(name for name in names if name not in cleanup.retention_by_train)
+
+
+UPKEEP: Final[tuple[Upkeep, ...]] = (
+    Upkeep(
+        table="metadata",
+        bound="finished runs of administrative trains and of those in cleanup.trains: {cleanup.retention} "
+        "from their start; those of trains in cleanup.retention_by_train by the date that each carries",
+        means=ByRow(
+            lambda request, now: walks.expired_runs(
+                administrative=_without_own_date(ADMINISTRATIVE_TRAINS, request.cleanup),
+                owner=request.owner,
+                names=_without_own_date(request.cleanup.trains, request.cleanup),
+                before=now - request.cleanup.retention,
+            )
+        ),
+        safety="Never a pending run or one in progress, however old. Its entry and its lines go with it.",
+        pruned_by=PrunedBy.METADATA_CLEANUP,
+    ),
+    Upkeep(
+        table="metadata",
+        bound="finished runs: completed {retention.completed}, failed {retention.failed}, cancelled "
+        "{retention.cancelled} from their end, or as their train or manifest says; at most a day longer",
+        means=ByDay(),
+        safety="A day is dropped only when it is over and no unfinished run is in it.",
+    ),
+    Upkeep(
+        table="metadata",
+        bound="finished runs that are kept by row (on SQLite all; those kept for less than a day; those "
+        "whose day has no partition): the date that each carries",
+        means=ByRow(lambda _, now: walks.dead_runs(now)),
+        safety="Only finished runs carry a date. Nothing that decides is read from a run: dependents do not "
+        "need their parent's history.",
+    ),
+    Upkeep(
+        table="metadata",
+        bound="runs of a manifest with keep_last: the newest so many",
+        means=ByCount(),
+        safety="Unfinished runs are not counted and never go.",
+    ),
+    Upkeep(
+        table="log",
+        bound="with their run; at most run_log.max_lines for each",
+        means=ByRow(lambda _request, _now: walks.stray_logs()),
+        safety="Lines go when their run goes. Lines that a lost worker left are taken to their run first.",
+    ),
+    Upkeep(
+        table="work_queue",
+        bound="dispatched entries: {retention.dispatched} from their dispatch",
+        means=ByRow(lambda request, now: walks.dispatched_entries(now - request.retention.dispatched)),
+        safety="Never while their run is unfinished.",
+    ),
+    Upkeep(
+        table="work_queue",
+        bound="skipped occurrences: {retention.skipped} from their last instant",
+        means=ByRow(lambda request, now: walks.settled_entries("skipped", now - request.retention.skipped)),
+        safety="The manifest's own cursor says what is settled; the row only tells a person.",
+    ),
+    Upkeep(
+        table="work_queue",
+        bound="cancelled entries: {retention.cancelled_entries} from their cancellation",
+        means=ByRow(
+            lambda request, now: walks.settled_entries("cancelled", now - request.retention.cancelled_entries)
+        ),
+        safety="Queued entries never go: they are what is still to be done.",
+    ),
+    Upkeep(
+        table="dead_letter",
+        bound="resolved letters: {retention.dead_letters} from their resolution",
+        means=ByRow(lambda request, now: walks.resolved_letters(now - request.retention.dead_letters)),
+        safety="Never one that awaits a person, never while its requeued entry waits.",
+        pruned_by=PrunedBy.DEAD_LETTER_CLEANUP,
+    ),
+    Upkeep(
+        table="dead_letter",
+        bound="awaiting letters: one for each manifest, {retention.max_awaiting_letters_per_train} for each "
+        "train's ad-hoc work",
+        means=Inline("finishing a run"),
+        safety="Failures beyond that are counted and alarmed. Lost by design: their letters.",
+    ),
+    Upkeep(
+        table="manifest",
+        bound="no longer declared: {retention.orphaned}; a once that has run: {retention.once_completed} "
+        "from its completion",
+        means=ByRow(
+            lambda request, now: walks.orphaned_manifests(
+                now, request.retention.orphaned, keep_once_for=request.retention.once_completed
+            )
+        ),
+        safety="Never one made at run time, with an unfinished run, with a letter that awaits a person, or "
+        "with a dependent. Entries that still wait are cancelled.",
+    ),
+    Upkeep(
+        table="manifest",
+        bound="made at run time to run once, and completed: {retention.once_completed}",
+        means=ByRow(lambda request, now: walks.completed_manifests(now, request.retention.once_completed)),
+        safety="Never one that is declared, has an unfinished run, or has a letter that awaits a person.",
+    ),
+    Upkeep(
+        table="worker",
+        bound="stopped or lost workers: {retention.workers} from their last sign of life",
+        means=ByRow(lambda request, now: walks.gone_workers(now - request.retention.workers)),
+        safety="Identities are never used again.",
+    ),
+    Upkeep(
+        table="worker",
+        bound="silent workers that nobody marked lost: {retention.workers} from the end of their lease",
+        means=ByRow(lambda request, now: walks.silent_workers(now - request.retention.workers)),
+        safety="Only once every run of theirs has been settled.",
+    ),
+    Upkeep(
+        table="unique_key",
+        bound="one for each unfinished job that asked for it; past its expiry, at the next pass",
+        means=ByRow(lambda _, now: walks.expired_keys(now)),
+        safety="An expired key is free already: the next to ask would take it.",
+    ),
+    Upkeep(
+        table="audit",
+        bound="{retention.audit}",
+        means=ByRow(lambda request, now: walks.old_audit(now - request.retention.audit)),
+        safety="Read by people only. Lost by design: older entries.",
+    ),
+    Upkeep(
+        table="service_state",
+        bound="one for each key; those that nothing has touched for {retention.audit} go",
+        means=ByRow(lambda request, now: walks.old_state(now - request.retention.audit)),
+        safety="A service that forgets begins its slow pass from the start.",
+    ),
+    Upkeep(
+        table="web_key",
+        bound="sessions of the dashboard 12 hours, one-time codes 10 minutes; the newest 1,000 of each for "
+        "a token",
+        means=ByRow(lambda _, now: walks.expired_web_keys(now)),
+        safety="An expired one opens nothing any more.",
+    ),
+    Upkeep(
+        table="manifest_group",
+        bound="no more than a name, and nothing waits or runs under it: {retention.orphaned}",
+        means=ByRow(lambda request, now: walks.idle_groups(now - request.retention.orphaned)),
+        safety="Never one with a manifest, or with a cap, priority or pause that somebody set. One named "
+        "again is made again.",
+    ),
+    Upkeep(
+        table="payload_layout",
+        bound="one row for each layout of a train's payloads",
+        means=ByKey(),
+        safety="Says which parts are secret, also of what older code wrote.",
+    ),
+    Upkeep(
+        table="history_horizon",
+        bound="one row (PostgreSQL)",
+        means=ByKey(),
+        safety="Says which days have partitions.",
+    ),
+    Upkeep(
+        table="sequence",
+        bound="one row for each sequence (SQLite)",
+        means=ByKey(),
+        safety="Holds the last fence.",
+    ),
+    Upkeep(
+        table="schema_version",
+        bound="one row for each migration",
+        means=ByKey(),
+        safety="Says which code may run.",
+    ),
+)
+
+
+def upkeep_of(pruned_by: PrunedBy) -> tuple[Upkeep, ...]:
+    """Give what one train has to see to, in the order of the declaration."""
+    return tuple(upkeep for upkeep in UPKEEP if upkeep.pruned_by is pruned_by)
+
+
+_HEAD: Final = """\
+    # Maintenance of Gandy's own tables
+
+    <!-- Written by `python -m gandy.upkeep`; a test compares. -->
+
+    Every table that Gandy writes is bounded out of the box, with no configuration. The spans below are the
+    defaults; [settings](settings.md) lists what each can be set to, and `keep_for` and `keep_last` say it for
+    one train or manifest.
+
+    - Batches are short transactions of at most `cleanup.batch_size` rows (MetadataCleanup) or 2,000 (the
+      others), sized so that each takes about 50 ms. They walk an index, so a cycle that finds nothing costs
+      the same whatever is kept.
+    - A batch waits at most 200 ms for a lock and then tries again with less: cleanup loses to work.
+    - A row that cannot be deleted is found by halving the batch, logged with its error and counted as
+      `set_aside`; all others go.
+    - No lock keeps servers apart: whoever comes second finds nothing left. Only the making and dropping of
+      partitions is left to one server at a time.
+    - Shutdown stops between two batches.
+
+    | Table | Bounded by | Prune path | Safety rule |
+    |---|---|---|---|
+    """
+_FOOT: Final = """\
+
+    ## What happens to references
+    Before a run is deleted, its entry in `work_queue` and its lines in `log` go, and
+    `dead_letter.retry_metadata_id` is set to null. Other columns name runs too and keep the number as a
+    record of what was: `dead_letter.metadata_id`, `metadata.parent_id`, `work_queue.retry_of`,
+    `work_queue.parent_id`, and `last_run_id`, `last_failed_run_id` and `last_successful_run_id` of
+    `manifest`. The number of a run past its keeping is no error. Whether a dependent is due is decided by
+    counts on the manifests, never by a run that may be gone.
+
+    ## Days
+    On PostgreSQL a finished run lies in the partition of the day on which its keeping ends, and so do its
+    lines. TableMaintenance makes days ahead (the longest of the three retentions and four days, at most 100)
+    and drops those that are over: detached concurrently, then dropped. A detach that was cut short is
+    finished by the next cycle; a partition that was detached and not dropped is dropped. Runs that are kept
+    for less than a day, or beyond the days made so far, lie in a partition of their own, pruned by row.
+    """
+
+
+def own_matrix(settings: Settings) -> tuple[MatrixRow, ...]:
+    """Say what bounds each table under these settings; `scheduler` is Gandy itself."""
+    spoken = {section.name: _spoken(getattr(settings, section.name)) for section in fields(settings)}
+    return tuple(
+        MatrixRow(
+            scheduler="gandy",
+            table=upkeep.table,
+            bounded_by=upkeep.bound.format(**spoken),
+            prune_path=_path(upkeep),
+            safety=upkeep.safety,
+        )
+        for upkeep in UPKEEP
+    )
+
+
+def render_page() -> str:
+    """Write the page of the documentation, in Markdown."""
+    rows = "".join(
+        f"| {row.table} | {row.bounded_by} | {row.prune_path} | {row.safety} |\n"
+        for row in own_matrix(Settings())
+    )
+    return dedent(_HEAD) + rows + dedent(_FOOT)
+
+
+def _path(upkeep: Upkeep) -> str:
+    match upkeep.means:
+        case ByRow():
+            return f"{upkeep.pruned_by}, by row"
+        case ByDay():
+            return f"{upkeep.pruned_by}, by partition"
+        case ByCount():
+            return f"{upkeep.pruned_by}, manifest by manifest"
+        case Inline(path):
+            return path
+        case ByKey():
+            return "none: bounded by its key"
+        case means:
+            assert_never(means)
+
+
+def _spoken(section: Any) -> SimpleNamespace:  # noqa: ANN401 any section of the settings
+    values = {each.name: getattr(section, each.name) for each in fields(section)}
+    return SimpleNamespace(
+        **{
+            name: format_duration(value) if isinstance(value, timedelta) else value
+            for name, value in values.items()
+        }
+    )

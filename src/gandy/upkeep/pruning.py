@@ -1,0 +1,287 @@
+"""Deleting what has expired of Gandy's own tables, in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, assert_never
+
+from gandy.errors import DatabaseBusyError, DatabaseFaultError, GandyError, RowConflictError
+from gandy.lifecycle.supervisor import announce
+from gandy.lifecycle.supervisor.metrics import process_metrics
+from gandy.loops.cycles import run_in_steps
+from gandy.store.cleanup import next_place, prune_batch
+from gandy.store.manifests import read_now
+from gandy.sweep import (
+    Attempt,
+    Checkpoint,
+    Contended,
+    Ending,
+    Pace,
+    PassOver,
+    Refused,
+    Rest,
+    SetAside,
+    Swept,
+    Verdict,
+    drive_async,
+    walk,
+)
+from gandy.upkeep.declaration import UPKEEP, ByRow, upkeep_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gandy.loops.cycles import Record
+    from gandy.store.cleanup import Place, Walk
+    from gandy.store.drivers.database import Database
+    from gandy.sweep import Answer, Request
+    from gandy.train.base import Train
+    from gandy.upkeep.declaration import PrunedBy, UpkeepRequest
+
+
+_log = logging.getLogger("gandy.cleanup")
+
+#: How long a batch waits for a lock before it gives way.
+PATIENCE: Final = timedelta(milliseconds=200)
+_START: Final = 500
+LARGEST: Final = 2_000  # others who commit wait for the log of a whole batch
+#: More rows than a table holds: one statement for all of them.
+_ALL: Final = 2**31 - 1
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Where a cycle prunes, and who tells it to stop between two batches."""
+
+    database: Database
+    is_stopping: Callable[[], bool] = _never
+
+
+@dataclass(slots=True)
+class Pruned:
+    """What became of one walk, or of several together."""
+
+    counts: Counter[str] = field(default_factory=Counter)  #: rows that are gone, by table
+    set_aside: int = 0  #: rows that the database refuses to delete
+    passed_over: int = 0  #: rows that somebody held
+    endings: set[Ending] = field(default_factory=set)
+    longest_batch: timedelta = timedelta(0)
+
+    def add(self, other: Pruned) -> None:
+        """Take in what another walk did."""
+        self.counts += other.counts
+        self.set_aside += other.set_aside
+        self.passed_over += other.passed_over
+        self.endings |= other.endings
+        self.longest_batch = max(self.longest_batch, other.longest_batch)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was told to stop before it had come to the end."""
+        return Ending.STOPPED in self.endings
+
+
+async def prune(shift: Shift, dead: Walk, *, batch_size: int | None = LARGEST) -> Pruned:
+    """Delete everything dead; without a batch size in one statement for each table."""
+    driver = _Driver(shift, dead)
+    if batch_size is None:
+        whole = await driver.attempt(None, _ALL)
+        if isinstance(whole, Swept):
+            driver.pruned.endings.add(Ending.EXHAUSTED)
+            return driver.pruned
+        batch_size = LARGEST  # one row is in the way of all: it is looked for batch by batch
+    pace = Pace(start=min(_START, batch_size), largest=batch_size)
+    result = await drive_async(walk(None, pace=pace), driver.perform)
+    driver.pruned.set_aside, driver.pruned.passed_over = result.set_aside, result.passed_over
+    driver.pruned.endings.add(result.ending)
+    return driver.pruned
+
+
+class _Driver:
+    """Answers the requests of one sweep."""
+
+    def __init__(self, shift: Shift, dead: Walk) -> None:
+        self._shift = shift
+        self._dead = dead
+        self.pruned = Pruned()
+
+    async def perform(self, request: Request[Place]) -> Answer[Place]:
+        match request:
+            case Checkpoint():
+                await asyncio.sleep(0)  # work that waits for the event loop goes first
+                return Verdict.STOP if self._shift.is_stopping() else Verdict.GO
+            case Rest(rest_for):
+                await asyncio.sleep(rest_for.total_seconds())
+                return Verdict.GO
+            case Attempt(after, limit):
+                return await self.attempt(after, limit)
+            case SetAside(after):
+                return await self._set_aside(after)
+            case PassOver(after):
+                return await self._pass_over(after)
+            case _:
+                assert_never(request)
+
+    async def attempt(self, after: Place | None, limit: int) -> Swept[Place] | Refused | Contended:
+        begun = perf_counter()
+        try:
+            batch = await self._shift.database.run(
+                prune_batch(self._dead, after, limit=limit, patience=PATIENCE)
+            )
+        except DatabaseBusyError:
+            return Contended(elapsed=_since(begun))
+        except RowConflictError as error:
+            return Refused(reason=str(error), elapsed=_since(begun))
+        elapsed = _since(begun)
+        self.pruned.counts += Counter(
+            batch.counts
+        )  # only now: what was rolled back must not have been counted
+        self.pruned.longest_batch = max(self.pruned.longest_batch, elapsed)
+        rows = batch.counts.get(self._dead.table, 0)
+        return Swept(rows=rows, cursor=batch.place, is_full=batch.is_full, elapsed=elapsed)
+
+    async def _set_aside(self, after: Place | None) -> Answer[Place]:
+        answer = await self.attempt(after, 1)
+        if not isinstance(answer, Refused):
+            return answer
+        place = await self._shift.database.run(next_place(self._dead, after))
+        if place is None:  # somebody else got rid of it
+            return Swept(rows=0, cursor=after, is_full=False, elapsed=answer.elapsed)
+        _log.error("row %s of %s cannot be deleted: %s", place.id, self._dead.table, answer.reason)
+        return Swept(rows=0, cursor=place, is_full=True, elapsed=answer.elapsed, set_aside=1)
+
+    async def _pass_over(self, after: Place | None) -> Answer[Place]:
+        begun = perf_counter()
+        place = await self._shift.database.run(next_place(self._dead, after))
+        is_there = place is not None
+        return Swept(rows=0, cursor=place or after, is_full=is_there, elapsed=_since(begun))
+
+
+def _since(begun: float) -> timedelta:
+    return timedelta(seconds=perf_counter() - begun)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBound:
+    """A bound that could not be kept this time; the others were seen to."""
+
+    table: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepResult:
+    """What a cycle removed, and what it could not."""
+
+    rows: Mapping[str, int] = field(default_factory=dict)  #: by table
+    days_made: int = 0
+    days_dropped: int = 0
+    set_aside: int = 0  #: rows that the database refuses to delete
+    passed_over: int = 0  #: rows that somebody held
+    failed: tuple[FailedBound, ...] = ()
+    is_stopped: bool = False
+    longest_batch: timedelta | None = None
+
+    @property
+    def deleted(self) -> int:
+        """How many rows are gone, of all tables together."""
+        return sum(self.rows.values())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was done, in words and numbers."""
+        done = {
+            "deleted": self.deleted,
+            **{f"deleted_{table}": rows for table, rows in sorted(self.rows.items())},
+            "days_made": self.days_made,
+            "days_dropped": self.days_dropped,
+            "set_aside": self.set_aside,
+            "passed_over": self.passed_over,
+            "failed": len(self.failed),
+        }
+        return {word: count for word, count in done.items() if count or word == "deleted"}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was there to do."""
+        return not any(self.counts.values())
+
+
+def result_of(pruned: Pruned, *, failed: tuple[FailedBound, ...] = ()) -> UpkeepResult:
+    """Say what walks over rows came to."""
+    return UpkeepResult(
+        rows=dict(pruned.counts),
+        set_aside=pruned.set_aside,
+        passed_over=pruned.passed_over,
+        failed=failed,
+        is_stopped=pruned.is_stopped,
+        longest_batch=pruned.longest_batch,
+    )
+
+
+async def prune_rows_of(
+    pruned_by: PrunedBy, request: UpkeepRequest, shift: Shift, *, batch_size: int | None = LARGEST
+) -> UpkeepResult:
+    """Walk the dead rows of every bound that is the train's; one that fails does not stop the others."""
+    now = await shift.database.read(read_now())  # once: what dies while it walks is the next cycle's
+    total, failed = Pruned(counts=Counter()), list[FailedBound]()
+    for upkeep in upkeep_of(pruned_by):
+        if not isinstance(upkeep.means, ByRow) or total.is_stopped:
+            continue
+        try:
+            total.add(await prune(shift, upkeep.means.dead(request, now), batch_size=batch_size))
+        except GandyError as error:
+            if isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError):
+                raise  # it would stop the others, too
+            _log.error("%s could not be pruned (%s): %s", upkeep.table, upkeep.bound, error)
+            failed.append(FailedBound(upkeep.table, str(error)))
+    return result_of(total, failed=tuple(failed))
+
+
+#: Gandy's own tables among all that a lifecycle looks after.
+SCHEDULER: Final = "gandy"
+
+
+def declare_metrics() -> None:
+    """Let every series exist from the start, at 0."""
+    metrics = process_metrics()
+    metrics.failed(SCHEDULER, 0)
+    for table in {upkeep.table for upkeep in UPKEEP}:
+        metrics.pruned(SCHEDULER, table, 0)
+
+
+async def run_upkeep(
+    shift: Shift, train: type[Train[UpkeepRequest, UpkeepResult]], request: UpkeepRequest, *, record: Record
+) -> UpkeepResult:
+    """Run one cycle and record it; what it removed is counted once it is committed."""
+    try:
+        result = await run_in_steps(shift.database, train, request, record=record, provide={Shift: shift})
+    except Exception as error:
+        _tell_failure("", train.definition.name, str(error))
+        raise
+    _tell(result, train.definition.name)
+    return result
+
+
+def _tell(result: UpkeepResult, rule: str) -> None:
+    metrics = process_metrics()
+    for table, rows in result.rows.items():
+        metrics.pruned(SCHEDULER, table, rows)
+    if result.deleted:
+        announce.pruned(SCHEDULER, result.rows)
+    for bound in result.failed:
+        _tell_failure(bound.table, rule, bound.error)
+
+
+def _tell_failure(table: str, rule: str, error: str) -> None:
+    process_metrics().failed(SCHEDULER)
+    announce.tick_failed(SCHEDULER, table=table, rule=rule, error=error)

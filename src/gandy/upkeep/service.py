@@ -1,0 +1,260 @@
+"""The services of upkeep, and the one that keeps contracts."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Literal
+
+from gandy.clock import STEADY_FOR
+from gandy.errors import ClockDoubtedError
+from gandy.events import CycleEnded
+from gandy.lifecycle.supervisor.metrics import process_metrics
+from gandy.loops.cycles import Record
+from gandy.loops.poller import Poller
+from gandy.upkeep.contracts import ContractShift, ContractSweepTrain, sweep_contract
+from gandy.upkeep.declaration import UpkeepRequest
+from gandy.upkeep.pruning import Shift, declare_metrics, run_upkeep
+from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
+
+if TYPE_CHECKING:
+    from gandy.clock import Clock
+    from gandy.events import EventBus
+    from gandy.lifecycle import Contract
+    from gandy.lifecycle.supervisor.report import ContractReport
+    from gandy.settings import Settings
+    from gandy.store.drivers.database import Database
+    from gandy.train.base import Train
+    from gandy.upkeep.clock_trust import ClockTrust
+    from gandy.upkeep.contracts import SweptContract
+    from gandy.upkeep.pruning import UpkeepResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepParts:
+    """What the application gives to a service that prunes."""
+
+    owner: str
+    database: Database
+    settings: Settings
+    events: EventBus
+    trust: ClockTrust | None = None  #: None: the clock is believed
+
+
+class UpkeepService:
+    """Runs one of the trains that prune; any number of servers may do so at once."""
+
+    def __init__(
+        self,
+        parts: UpkeepParts,
+        name: str,
+        train: type[Train[UpkeepRequest, UpkeepResult]],
+        *,
+        every: timedelta,
+    ) -> None:
+        self._parts = parts
+        self._name = name
+        self._train = train
+        self._every = every
+        self._stop = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run cycles until told to stop, also between two batches of one."""
+        self._stop = stop
+        declare_metrics()
+        await Poller(self._name, self._cycle, poll_every=self._every, wake=asyncio.Event()).run(stop)
+
+    async def tick(self, *, is_overruled: bool = False) -> UpkeepResult:
+        """Run exactly one cycle because a person asks for it.
+
+        ClockDoubtedError: the clock cannot be believed, and the person does not vouch for it.
+        """
+        trust = self._parts.trust
+        found = None if trust is None else await trust.examine(is_overruled=is_overruled)
+        if found is not None:
+            raise ClockDoubtedError(str(found))
+        return await self._run(is_asked_for=True)
+
+    async def _run(self, *, is_asked_for: bool) -> UpkeepResult:
+        parts, begun = self._parts, monotonic()
+        request = UpkeepRequest(
+            owner=parts.owner, retention=parts.settings.retention, cleanup=parts.settings.cleanup
+        )
+        record = Record(
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept(self._train.definition.name),
+            is_asked_for=is_asked_for,
+        )
+        shift = Shift(parts.database, self._stop.is_set)
+        try:
+            result = await run_upkeep(shift, self._train, request, record=record)
+        except Exception as error:
+            self._tell("failed", begun, error=str(error))
+            raise
+        self._tell("idle" if result.is_idle else "worked", begun, result=result)
+        return result
+
+    async def _cycle(self) -> timedelta | None:
+        trust, begun = self._parts.trust, monotonic()
+        if trust is not None and await trust.examine() is not None:
+            self._tell("skipped", begun)
+            return min(self._every, STEADY_FOR)
+        await self._run(is_asked_for=False)
+        return None
+
+    def _tell(
+        self,
+        verdict: Literal["worked", "idle", "skipped", "failed"],
+        begun: float,
+        *,
+        result: UpkeepResult | None = None,
+        error: str | None = None,
+    ) -> None:
+        self._parts.events.emit(
+            CycleEnded(
+                service=self._name,
+                verdict=verdict,
+                took=timedelta(seconds=monotonic() - begun),
+                counts={} if result is None else result.counts,
+                error=error,
+            )
+        )
+
+
+DEAD_LETTER_CLEANUP: Final = "dead-letter-cleanup"
+
+
+def dead_letter_cleanup(parts: UpkeepParts) -> UpkeepService:
+    """Run it every `retention.interval`."""
+    return UpkeepService(
+        parts, DEAD_LETTER_CLEANUP, DeadLetterCleanupTrain, every=parts.settings.retention.interval
+    )
+
+
+METADATA_CLEANUP: Final = "metadata-cleanup"
+
+
+def metadata_cleanup(parts: UpkeepParts) -> UpkeepService:
+    """Run it every `cleanup.interval`."""
+    return UpkeepService(parts, METADATA_CLEANUP, MetadataCleanupTrain, every=parts.settings.cleanup.interval)
+
+
+LIFECYCLE: Final = "lifecycle"
+
+
+def table_maintenance(parts: UpkeepParts) -> UpkeepService:
+    """Run it every `retention.interval`."""
+    return UpkeepService(parts, LIFECYCLE, TableMaintenanceTrain, every=parts.settings.retention.interval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleParts:
+    """What the application gives to the service; every contract names its database."""
+
+    upkeep: UpkeepParts
+    contracts: tuple[Contract, ...] = ()
+    clock: Clock | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecycleTick:
+    """One cycle of everything that the service sees to."""
+
+    own: UpkeepResult
+    contracts: tuple[ContractReport, ...]
+
+
+class LifecycleService:
+    """Runs TableMaintenance and the contracts side by side; one contract after the other."""
+
+    def __init__(self, parts: LifecycleParts) -> None:
+        self._parts = parts
+        self._own = table_maintenance(parts.upkeep)
+        self._keeper = ContractKeeper(parts)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until told to stop, which a sweep hears between two batches."""
+        process_metrics().declare(self._parts.contracts)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._own.run(stop))
+            group.create_task(self._keeper.run(stop))
+
+    async def tick(self, *, is_overruled: bool = False) -> LifecycleTick:
+        """Run exactly one cycle of Gandy's own tables, and keep each contract once."""
+        own = await self._own.tick(is_overruled=is_overruled)
+        reports = [
+            await self._keeper.tick(contract, is_overruled=is_overruled) for contract in self._parts.contracts
+        ]
+        return LifecycleTick(own=own, contracts=tuple(reports))
+
+
+class ContractKeeper:
+    """Keeps contracts, each as often as it says; any number of servers may do so at once."""
+
+    def __init__(self, parts: LifecycleParts) -> None:
+        self._parts = parts
+        self._is_told = Event()  # heard in the threads that sweep
+        self._turn = asyncio.Lock()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep every contract at once, and then at its interval."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for contract in self._parts.contracts:
+                    group.create_task(self._poll(contract, stop))
+                await stop.wait()
+                self._is_told.set()
+        finally:
+            self._is_told.set()  # also where the service is cut off: a thread cannot be cancelled
+
+    async def tick(
+        self, contract: Contract, *, is_asked_for: bool = True, is_overruled: bool = False
+    ) -> ContractReport:
+        """Keep one contract once."""
+        upkeep = self._parts.upkeep
+        shift = ContractShift(
+            contract=contract,
+            is_stopping=self._is_told.is_set,
+            rest=self._rest,
+            clock=self._parts.clock,
+            beside=self._parts.contracts,
+            believed=None if upkeep.trust is None else upkeep.trust.believed,
+            is_clock_right=is_overruled,
+        )
+        record = Record(
+            owner=upkeep.owner,
+            keep_for=upkeep.settings.cleanup.kept(ContractSweepTrain.definition.name),
+            is_asked_for=is_asked_for,
+        )
+        async with self._turn:
+            begun = monotonic()
+            swept = await sweep_contract(upkeep.database, shift, record=record)
+        self._tell(swept, timedelta(seconds=monotonic() - begun))
+        return swept.report
+
+    async def _poll(self, contract: Contract, stop: asyncio.Event) -> None:
+        async def cycle() -> timedelta | None:
+            if self._parts.upkeep.trust is not None:
+                await self._parts.upkeep.trust.examine()
+            report = await self.tick(contract, is_asked_for=False)
+            return None if report.doubt is None else STEADY_FOR
+
+        name = f"{LIFECYCLE} {contract.name}"
+        await Poller(name, cycle, poll_every=contract.interval, wake=asyncio.Event()).run(stop)
+
+    def _rest(self, span: timedelta) -> None:
+        self._is_told.wait(span.total_seconds())
+
+    def _tell(self, swept: SweptContract, took: timedelta) -> None:
+        """Tell of the loop that went round; how the rules fared is in the contract's own events."""
+        event = CycleEnded(service=LIFECYCLE, verdict=_verdict(swept), took=took, counts=swept.counts)
+        self._parts.upkeep.events.emit(event)
+
+
+def _verdict(swept: SweptContract) -> Literal["worked", "idle", "skipped"]:
+    if swept.report.is_skipped:
+        return "skipped"
+    return "idle" if swept.is_idle else "worked"

@@ -1,0 +1,3 @@
+"""Work: dispatching, claiming, running and finishing jobs."""
+
+from __future__ import annotations

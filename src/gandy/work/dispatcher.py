@@ -1,0 +1,283 @@
+"""The JobDispatcher: its junctions, its route, and the service that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from gandy.events import CycleEnded
+from gandy.loops.cycles import Record, run_in_transaction
+from gandy.loops.poller import Poller
+from gandy.store import dispatching
+from gandy.store.dispatching import (
+    DispatchRequest,
+    announce_pending,
+    choose_entries,
+    dispatch_entries,
+    hold_unknown,
+    load_entries,
+    open_due,
+    ready_groups,
+)
+from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
+from gandy.store.runs import count_pending
+from gandy.store.workers import live_workers
+from gandy.submit import Deliverer
+from gandy.train.base import Train
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.events import EventBus
+    from gandy.loops.wakeups import Wakeups
+    from gandy.model.run import ClaimedRun
+    from gandy.rules.dispatching import Capacity
+    from gandy.settings import Settings
+    from gandy.store.dispatching import ReadyGroup
+    from gandy.store.drivers.database import Database
+    from gandy.store.statements import Rows
+    from gandy.submit import Submitter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleRequest:
+    """Whose work is dispatched, under which cap."""
+
+    owner: str
+    known_trains: tuple[str, ...]  #: of this application; the live workers' are added
+    max_active_jobs: int | None  #: a number that the user set; None with `is_cap_auto`: by the live workers
+    is_cap_auto: bool
+    max_per_group: int
+    default_timeout_seconds: float
+    min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyGroups:
+    """The groups that have ready work, and how it may be taken."""
+
+    request: DispatchRequest
+    groups: Sequence[ReadyGroup]
+    opened: int
+    held: int
+
+    @property
+    def by_id(self) -> dict[int, ReadyGroup]:
+        """The groups by their ids."""
+        return {group.id: group for group in self.groups}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCapacity:
+    """The caps and what is active under them."""
+
+    capacity: Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenEntries:
+    """The entries that may run now."""
+
+    entries: Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleResult:
+    """What a cycle did."""
+
+    dispatched: tuple[ClaimedRun, ...] = ()
+    held: int = 0
+    opened: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was done, in words and numbers."""
+        return {"dispatched": len(self.dispatched), "held": self.held, "opened": self.opened}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was there to do."""
+        return not any(self.counts.values())
+
+
+LEAST_AUTO_CAP = 10
+AUTO_CAP_PER_SLOT = 2
+
+
+async def load_ready(request: CycleRequest, transaction: Transaction) -> ReadyGroups:
+    """Let in what has come due, set aside what nobody alive can run, and find the groups that are left."""
+    workers = await transaction.run(live_workers(request.owner))
+    trains = sorted({*request.known_trains, *(train for worker in workers for train in worker.trains)})
+    opened = await transaction.run(open_due())
+    held = await transaction.run(hold_unknown(request.owner, trains))
+    cap = request.max_active_jobs
+    if request.is_cap_auto:
+        cap = max(LEAST_AUTO_CAP, AUTO_CAP_PER_SLOT * sum(worker.slots for worker in workers))
+    groups = await transaction.run(ready_groups(request.owner, trains))
+    dispatch_request = DispatchRequest(
+        owner=request.owner,
+        trains=trains,
+        limit=request.max_per_group * max(1, len(groups)),
+        per_group=request.max_per_group,
+        default_timeout_seconds=request.default_timeout_seconds,
+        max_active_jobs=cap,
+        min_age_seconds=request.min_age_seconds,
+    )
+    return ReadyGroups(dispatch_request, groups, opened, held)
+
+
+async def measure_capacity(ready: ReadyGroups, transaction: Transaction) -> MeasuredCapacity:
+    """Lock the capped groups, then count: in this order a cap is exact across servers."""
+    capacity = await transaction.run(dispatching.measure_capacity(ready.request, ready.groups))
+    return MeasuredCapacity(capacity)
+
+
+async def apply_capacity(
+    ready: ReadyGroups, measured: MeasuredCapacity, transaction: Transaction
+) -> ChosenEntries:
+    """Take the top of each group with room: the global cap stops the cycle, a group's cap only that group."""
+    work = await transaction.run(load_entries(ready.request, ready.groups, measured.capacity))
+    return ChosenEntries(choose_entries(work, ready.request))
+
+
+async def dispatch(ready: ReadyGroups, chosen: ChosenEntries, transaction: Transaction) -> CycleResult:
+    """Create the runs, mark the entries, and tell whoever takes pending runs."""
+    if not chosen.entries:
+        return CycleResult(opened=ready.opened, held=ready.held)
+    dispatched = await transaction.run(dispatch_entries(ready.request, chosen.entries, ready.by_id))
+    if dispatched.runs:
+        await transaction.run(announce_pending(ready.request.owner))
+    return CycleResult(dispatched=dispatched.runs, held=ready.held + dispatched.held, opened=ready.opened)
+
+
+class JobDispatcherTrain(Train[CycleRequest, CycleResult]):
+    """One cycle, inside the transaction that it is given: all of it is committed, or nothing."""
+
+    route = (load_ready, measure_capacity, apply_capacity, dispatch)
+
+
+def cycle_request(
+    owner: str,
+    trains: Sequence[str],
+    settings: Settings,
+    *,
+    min_age_seconds: float = 0.0,
+    has_submitter: bool = False,
+) -> CycleRequest:
+    """Say what a cycle may do, by the settings; with a submitter no slots of ours limit what is active."""
+    cap = settings.dispatcher.max_active_jobs
+    return CycleRequest(
+        owner=owner,
+        known_trains=tuple(trains),
+        max_active_jobs=cap if isinstance(cap, int) else None,
+        is_cap_auto=cap == "auto" and not has_submitter,
+        max_per_group=settings.dispatcher.max_per_group,
+        default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
+        min_age_seconds=min_age_seconds,
+    )
+
+
+async def run_cycle(database: Database, request: CycleRequest, record: Record) -> CycleResult:
+    """Run one cycle and record it."""
+    result = await run_in_transaction(database, JobDispatcherTrain, request, record=record)
+    return result or CycleResult()
+
+
+SERVICE: Final = "dispatcher"
+#: With a submitter, how many runs may wait for the other engine to begin them.
+MOST_PENDING: Final = 1_000
+LOOK_AGAIN: Final = timedelta(milliseconds=100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatcherParts:
+    """What the application gives to its dispatcher."""
+
+    owner: str
+    database: Database
+    settings: Settings
+    trains: Sequence[str]
+    events: EventBus
+    wakeups: Wakeups
+    submitter: Submitter | None = None  #: None: workers take the runs from the database
+
+
+class DispatcherService:
+    """Dispatches what waits; with workers of our own, only what none of them asked for within one poll."""
+
+    def __init__(self, parts: DispatcherParts) -> None:
+        self._parts = parts
+        wakeups, submitter = parts.wakeups, parts.submitter
+        self._wake = wakeups.event("later") if submitter is None else wakeups.event("work", "later")
+        self._deliverer = (
+            None
+            if submitter is None
+            else Deliverer(parts.database, parts.owner, submitter, events=parts.events)
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run cycles until told to stop, and beside them deliver what they dispatch."""
+        poll_every = self._parts.settings.dispatcher.poll_every
+        poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
+        if self._deliverer is None:
+            return await poller.run(stop)
+        delivering = asyncio.create_task(self._deliverer.run(poll_every), name="gandy-deliverer")
+        polling = asyncio.create_task(poller.run(stop), name="gandy-dispatcher")
+        try:
+            done, _ = await asyncio.wait((delivering, polling), return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # what one of them raises is the service's own end
+        finally:
+            for task in (delivering, polling):
+                task.cancel()
+            await asyncio.gather(delivering, polling, return_exceptions=True)
+            await self._deliverer.close()
+
+    async def tick(self) -> CycleResult:
+        """Run exactly one cycle because a person asks for it."""
+        result = await self._dispatch(min_age=timedelta(0), is_asked_for=True)
+        if self._deliverer is not None:
+            await self._deliverer.deliver_due()
+        return result
+
+    async def _cycle(self) -> timedelta | None:
+        if self._deliverer is None:
+            await self._dispatch(min_age=self._parts.settings.dispatcher.poll_every, is_asked_for=False)
+            return None
+        pending = await self._parts.database.read(count_pending(self._parts.owner, MOST_PENDING))
+        if pending == MOST_PENDING:  # the other engine has enough for now
+            return LOOK_AGAIN
+        result = await self._dispatch(min_age=timedelta(0), is_asked_for=False)
+        if not result.dispatched:
+            return None
+        self._deliverer.wake()
+        return timedelta(0)
+
+    async def _dispatch(self, *, min_age: timedelta, is_asked_for: bool) -> CycleResult:
+        """Run one cycle."""
+        parts, begun = self._parts, monotonic()
+        request = cycle_request(
+            parts.owner,
+            parts.trains,
+            parts.settings,
+            min_age_seconds=min_age.total_seconds(),
+            has_submitter=parts.submitter is not None,
+        )
+        record = Record(
+            owner=parts.owner,
+            keep_for=parts.settings.cleanup.kept("JobDispatcherTrain"),
+            is_asked_for=is_asked_for,
+        )
+        result = await run_cycle(parts.database, request, record)
+        parts.events.emit(
+            CycleEnded(
+                service=SERVICE,
+                verdict="idle" if result.is_idle else "worked",
+                took=timedelta(seconds=monotonic() - begun),
+                counts=result.counts,
+            )
+        )
+        return result

@@ -1,0 +1,378 @@
+"""Writing the ends of runs in batches, and announcing them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
+from gandy.events import DeadLettered, RunFinished, WriteFenced
+from gandy.model.run import Failure, TrainState
+from gandy.store.dispatching import dispatch
+from gandy.store.finishing import announce_work, finish_runs
+from gandy.store.reports import keep_logs, settle_logs
+from gandy.store.statements import write_halved
+from gandy.train.hooks import HookEvent
+from gandy.work.runner import HOOKS_BY_STATE, as_recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from gandy.events import EventBus
+    from gandy.model.run import RunEnd
+    from gandy.store.dispatching import Dispatched
+    from gandy.store.drivers.database import Session
+    from gandy.store.finishing import FinishResult, FinishRules
+    from gandy.store.statements import Operation
+    from gandy.train.hooks import HookDelivery, HookName
+    from gandy.work.buffer import Ticket
+    from gandy.work.runner import FinishedRun
+
+
+_STATE_WORDS: Final[dict[TrainState, Literal["completed", "failed", "cancelled"]]] = {
+    TrainState.COMPLETED: "completed",
+    TrainState.FAILED: "failed",
+    TrainState.CANCELLED: "cancelled",
+}
+_LEAST: Final = Failure(None, "EndNotStored", "its end could not be stored")
+
+
+def write_ends(taken: Sequence[FinishedRun], rules: FinishRules) -> Operation[FinishResult]:
+    """Record ends together with the last lines of their logs."""
+    result = yield from finish_runs([finished.end for finished in taken], rules)
+    reports = [finished.report for finished in taken if finished.report is not None]
+    lines = [line for report in reports for line in report.lines]
+    if lines:
+        yield from keep_logs(lines, result.finished)
+    early = {
+        report.run.id: result.finished[report.run.id]
+        for report in reports
+        if report.has_written_lines and report.run.id in result.finished
+    }
+    if early:
+        yield from settle_logs(early)
+    return result
+
+
+def barer_end(finished: FinishedRun, error: Exception) -> FinishedRun:
+    """Give an end that the database refused in the next simpler form; itself where it is as bare as can be.
+
+    First its log lines go, then all that the run brought, then every text of its own.
+    """
+    end = finished.end
+    if finished.report is not None:
+        return finished._replace(report=None)
+    if end.state is not TrainState.FAILED or _has_extras(end):
+        failure = end.failure
+        if end.state is TrainState.COMPLETED or failure is None:
+            failure = Failure(None, type(error).__name__, f"its end could not be stored: {error}")
+        return finished._replace(end=_bare(end, failure))
+    if end.failure == _LEAST:
+        return finished
+    return finished._replace(end=_bare(end, _LEAST))
+
+
+def _has_extras(end: RunEnd) -> bool:
+    extras = (end.output_json, end.junctions_json, end.progress_done, end.progress_total)
+    return any(each is not None for each in extras) or bool(end.activations)
+
+
+def _bare(end: RunEnd, failure: Failure) -> RunEnd:
+    return end._replace(
+        state=TrainState.FAILED,
+        failure=failure,
+        output_json=None,
+        junctions_json=None,
+        progress_done=None,
+        progress_total=None,
+        retry_after=None,
+        activations=(),
+    )
+
+
+def tell_ends(
+    taken: Sequence[FinishedRun], result: FinishResult, *, events: EventBus, hooks: HookDelivery
+) -> None:
+    """Tell what is on record now; an end that was refused is told by the process that has the run."""
+    if result.refused:
+        events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
+    if events.is_heard or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
+        for finished in taken:
+            if finished.claimed.id in result.finished:
+                _tell_end(as_recorded(finished, result), events=events, hooks=hooks)
+    if result.parked:
+        parked = set(result.parked)
+        for finished in taken:
+            if finished.claimed.id in parked:
+                _tell_parked(as_recorded(finished, result), events=events, hooks=hooks)
+
+
+def _tell_end(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:
+    events.emit(_finished_event(finished))
+    name = HOOKS_BY_STATE[finished.end.state]
+    if hooks.wants(name):
+        hooks.deliver(_hook_event(finished, name))
+
+
+def _tell_parked(finished: FinishedRun, *, events: EventBus, hooks: HookDelivery) -> None:
+    claimed, failure = finished.claimed, finished.end.failure
+    reason = failure.reason if failure else ""
+    events.emit(
+        DeadLettered(run_id=claimed.id, train=claimed.train, manifest=claimed.manifest, reason=reason)
+    )
+    if hooks.wants("dead_lettered"):
+        hooks.deliver(_hook_event(finished, "dead_lettered", reason=reason))
+
+
+def _finished_event(finished: FinishedRun) -> RunFinished:
+    claimed, end = finished.claimed, finished.end
+    timings = finished.outcome.timings
+    last = timings[-1] if timings else None
+    return RunFinished(
+        run_id=claimed.id,
+        train=claimed.train,
+        manifest=claimed.manifest,
+        attempt=claimed.attempt,
+        state=_STATE_WORDS[end.state],
+        took=timedelta(microseconds=(last.started_ns + last.duration_ns) // 1000 if last else 0),
+        failure=end.failure.exception if end.failure else None,
+    )
+
+
+def _hook_event(finished: FinishedRun, name: HookName, *, reason: str | None = None) -> HookEvent:
+    claimed = finished.claimed
+    return HookEvent(
+        name=name,
+        train=claimed.train,
+        run_id=claimed.id,
+        attempt=claimed.attempt,
+        manifest=claimed.manifest,
+        outcome=finished.outcome,
+        reason=reason,
+        masks=finished.masks,
+    )
+
+
+_log = logging.getLogger("gandy.worker")
+
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 5.0
+GATHER_SECONDS: Final = 0.01
+CHARGED_AFTER: Final = 3  # rounds in which every end of a set was refused alike
+ISOLATED_AFTER: Final = 2  # rounds that failed because a row stayed locked
+
+
+class Finisher:
+    """Writes ends as fast as the database takes them; a fault of the database only delays them.
+
+    An end is held here until the database has it. One that the database refuses is stripped step by step,
+    down to the bare fact that the run failed; where even that is refused, it is tried again later.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        rules: FinishRules,
+        *,
+        batch: int,
+        hooks: HookDelivery,
+        events: EventBus,
+        on_drained: Callable[[], None],
+        on_room: Callable[[], None],
+        board: Callable[[], Ticket | None],
+        is_busy: Callable[[], bool],
+    ) -> None:
+        """Take `is_busy`, which says whether more ends are about to come: they are then written together.
+
+        `board` gives a claim that is made in the transaction of an end under a cap, for the place it frees.
+        """
+        self._session = session
+        self._rules = rules
+        self._batch = batch
+        self._hooks = hooks
+        self._events = events
+        self._waiting: list[FinishedRun] = []
+        self._writing: list[FinishedRun] = []
+        self._stubborn: list[FinishedRun] = []
+        self._on_drained = on_drained
+        self._on_room = on_room
+        self._board = board
+        self._is_busy = is_busy
+        self._is_urgent = False
+        self._full = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._held_back: frozenset[int] = frozenset()
+        self._released = asyncio.Event()
+        self.retried = 0
+        self.parked = 0
+
+    def add(self, finished: FinishedRun) -> None:
+        """Take an end; it is written soon."""
+        self._waiting.append(finished)
+        if finished.claimed.is_capped:  # others wait for its place: it does not wait for company
+            self._is_urgent = True
+            self._full.set()
+        if len(self._waiting) == 1:  # with more of them there, it is awake
+            self._wake.set()
+        if len(self._waiting) >= self._batch:
+            self._full.set()
+            if len(self._waiting) >= 2 * self._batch:
+                self._room.clear()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the database keeps up."""
+        return self._room.is_set()
+
+    async def wait_for_room(self) -> None:
+        """Hold a slot back while the database does not keep up."""
+        await self._room.wait()
+
+    @contextmanager
+    def holding_back(self, run_ids: Iterable[int]) -> Iterator[None]:
+        """Record no end of these runs before lines of theirs that are on their way have arrived."""
+        self._held_back = frozenset(run_ids)
+        try:
+            yield
+        finally:
+            self._held_back = frozenset()
+            self._released.set()
+
+    @property
+    def unwritten(self) -> int:
+        """How many ends are not on record yet."""
+        return len(self._waiting) + len(self._writing) + len(self._stubborn)
+
+    @property
+    def ids(self) -> list[int]:
+        """The runs whose ends are not on record yet."""
+        return [finished.claimed.id for finished in (*self._waiting, *self._writing, *self._stubborn)]
+
+    async def run(self) -> None:
+        """Write without end; what was being written when a loop before this one broke comes first."""
+        self._waiting, self._writing = [*self._writing, *self._waiting], []
+        if self._waiting:
+            self._wake.set()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self._gather()
+                self._is_urgent = False
+                self._writing, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+                await self._write_persistently()
+                self._room.set()
+            self._on_drained()
+
+    async def _gather(self) -> None:
+        """Let a full set come together while more ends are about to come, for a moment at most."""
+        if len(self._waiting) < self._batch and self._is_busy() and not self._is_urgent:
+            self._full.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._full.wait(), GATHER_SECONDS)
+
+    async def _write_persistently(self) -> None:
+        """Write what was taken, through every fault of the database; each end leaves once it is on record."""
+        pause, refused_alike, busy = FIRST_PAUSE, 0, 0
+        while self._writing:
+            try:
+                result = await write_halved(
+                    self._writing,
+                    self._write,
+                    charges_all=refused_alike >= CHARGED_AFTER or busy >= ISOLATED_AFTER,
+                    isolates_busy=busy >= ISOLATED_AFTER,
+                )
+            except DatabaseFaultError as error:
+                refused_alike += isinstance(error, SetRefusedError)
+                busy += isinstance(error, RowBusyError)
+                _log.warning("%d ends not written yet: %s", len(self._writing), error)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                for refused in result.refused:
+                    self._strip(refused.item, refused.error)
+
+    async def _write(self, taken: Sequence[FinishedRun]) -> None:
+        """Write a set, and take note of what is on record now."""
+        while self._held_back and any(finished.claimed.id in self._held_back for finished in taken):
+            self._released.clear()
+            await self._released.wait()
+        result = await self._write_and_claim(taken)
+        if len(taken) == len(self._writing):
+            self._writing = []
+        else:
+            written = {finished.claimed.id for finished in taken}
+            self._writing = [each for each in self._writing if each.claimed.id not in written]
+        try:
+            self._tell(taken, result)
+        except Exception:  # noqa: BLE001 - what is on record is not written again for that
+            _log.exception("not everybody was told of %d ends", len(taken))
+
+    async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
+        """Write a set; where it frees places under a cap, fill them in the same transaction."""
+        ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
+        if ticket is None:
+            return await self._session.run(write_ends(taken, self._rules))
+        found: Dispatched | None = None
+        try:
+            result, found = await self._session.run(self._finish_and_claim(taken, ticket))
+        except DatabaseFaultError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the claim is to blame, or the end alone will show it
+            _log.warning("a claim beside ends was refused: %s", error)
+            return await self._session.run(write_ends(taken, self._rules))
+        finally:
+            ticket.land(found)
+        return result
+
+    def _finish_and_claim(
+        self, taken: Sequence[FinishedRun], ticket: Ticket
+    ) -> Operation[tuple[FinishResult, Dispatched]]:
+        """Fill the places that ends make free; others are told of what is left of them."""
+        result = yield from write_ends(taken, replace(self._rules, tells_room=False))
+        found = yield from dispatch(ticket.request)
+        if result.makes_room and self._are_filled(taken, result, found):
+            return replace(result, makes_room=False), found
+        if result.makes_room:
+            yield from announce_work(self._rules.owner)
+        return result, found
+
+    def _are_filled(self, taken: Sequence[FinishedRun], result: FinishResult, found: Dispatched) -> bool:
+        """Tell whether no place is left that was not free before: of a cap over all, or of each group's."""
+        if self._rules.is_capped:
+            return len(found.runs) >= len(result.finished)
+        ended = (each.claimed for each in taken if each.claimed.id in result.finished)
+        freed = Counter(claimed.group_id for claimed in ended if claimed.is_capped)
+        return freed <= Counter(run.group_id for run in found.runs)
+
+    def _strip(self, finished: FinishedRun, error: Exception) -> None:
+        """Replace an end that cannot be stored by one that says less."""
+        _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
+        barer = finished if isinstance(error, RowBusyError) else barer_end(finished, error)
+        if barer is not finished:
+            self._writing = [barer if each is finished else each for each in self._writing]
+            return
+        self._writing = [each for each in self._writing if each is not finished]
+        self._stubborn.append(finished)
+        asyncio.get_running_loop().call_later(LONGEST_PAUSE, self._try_again, finished)
+
+    def _try_again(self, finished: FinishedRun) -> None:
+        self._stubborn.remove(finished)
+        self.add(finished)
+
+    def _tell(self, taken: Sequence[FinishedRun], result: FinishResult) -> None:
+        """Tell everybody what is on record now."""
+        self.retried += result.retried
+        self.parked += len(result.parked)
+        if result.makes_room:
+            self._on_room()
+        if result.refused:
+            _log.warning("%d ends refused: their runs were given to others", len(result.refused))
+        tell_ends(taken, result, events=self._events, hooks=self._hooks)

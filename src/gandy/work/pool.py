@@ -1,0 +1,53 @@
+"""The slots of one kind: the runs that wait for them, how many are busy, and the claims that fill them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from gandy.work.buffer import Places, RunBuffer
+from gandy.work.claiming import Claimer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gandy.work.buffer import Claiming
+    from gandy.work.parts import WorkerParts
+
+
+STALLED_SECONDS: Final = 1.0
+
+
+class Pool:
+    """Slots that serve certain trains; a worker has one for its event loop and threads, one for processes."""
+
+    def __init__(
+        self,
+        parts: WorkerParts,
+        worker: Claiming,
+        *,
+        trains: Sequence[str],
+        slots: int,
+        prefetch: int,
+        suspects: RunBuffer,
+    ) -> None:
+        self.slots = slots
+        self.ready = RunBuffer()
+        self._begun = 0
+        self._begun_at = time.monotonic()
+        places = Places(slots=slots, prefetch=prefetch, trains=trains)
+        self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
+
+    def take_stalled(self) -> list[int]:
+        """Give up what is held while every slot is busy with long jobs: another worker may be free."""
+        if self.claimer.begun != self._begun:
+            self._begun, self._begun_at = self.claimer.begun, time.monotonic()
+        is_stalled = (
+            self.claimer.busy >= self.slots
+            and len(self.ready.runs) > 0
+            and time.monotonic() - self._begun_at > STALLED_SECONDS
+        )
+        if not is_stalled:
+            return []
+        self.claimer.stall()
+        return self.ready.clear()

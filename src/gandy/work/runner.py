@@ -1,0 +1,344 @@
+"""Running one job: its input, its execution, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from math import inf
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from gandy.errors import GandyError, TrainProcessError
+from gandy.events import RunStarted
+from gandy.model.layout import Layouts
+from gandy.model.run import Cancelled, CancelledBy, EndedBy, Failed, RunEnd, TrainState
+from gandy.settings import format_duration
+from gandy.settings.bounds import as_span
+from gandy.store.finishing import overruled_end
+from gandy.store.waiting import refused_end
+from gandy.train.endings import describe, without_secrets
+from gandy.train.failure import failure, type_path
+from gandy.train.hooks import HookEvent
+from gandy.train.junctions import Required
+from gandy.train.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gandy.events import EventBus
+    from gandy.model.run import ClaimedRun, Outcome
+    from gandy.store.finishing import FinishResult
+    from gandy.store.waiting import InputProblem
+    from gandy.train.base import Engine
+    from gandy.train.endings import Ending
+    from gandy.train.execution import ProvidedValues
+    from gandy.train.hooks import HookDelivery, HookName
+    from gandy.train.process.runner import RunSet
+    from gandy.train.registry import AnyTrain, Registry
+    from gandy.train.run import RunLimits
+    from gandy.work.reports import RunReport, RunReports
+
+
+def record(
+    claimed: ClaimedRun,
+    ending: Ending,
+    *,
+    worker_id: str,
+    keep_for: timedelta | None,
+    report: RunReport | None,
+    was_alone: bool,
+) -> RunEnd:
+    """Say how a claimed run ended, with everything that finishing has to know.
+
+    `was_alone` says that it was isolated in a process of its own.
+    """
+    delay = claimed.retry_delay_seconds
+    end = RunEnd(  # by position: thousands of them are made each second
+        claimed.id,
+        claimed.train,
+        worker_id,
+        claimed.fence,
+        ending.state,
+        ending.ended_by,
+        claimed.manifest_id,
+        ending.output_json,
+        ending.junctions_json,
+        ending.failure,
+        keep_for,
+        ending.retry_after,
+        claimed.failures,
+        claimed.losses,
+        claimed.lone_losses,
+        was_alone,
+        claimed.max_retries,
+        claimed.is_retried,
+        None if delay is None else as_span(delay),
+        claimed.unique_key,
+    )
+    if ending.gives_up:
+        end = end._replace(gives_up=True)
+    return end if report is None else _with_report(end, report)
+
+
+def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
+    """Add what the run said of itself."""
+    progress = report.progress
+    return end._replace(
+        progress_done=progress.done if progress else None,
+        progress_total=progress.total if progress else None,
+        activations=tuple(report.activations),
+    )
+
+
+def judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
+    """The death of the process that a set of suspects ran in is a loss of each run that was not over."""
+    error = outcome.exception if isinstance(outcome, Failed) else None
+    if type(error) is TrainProcessError and error.process_exit_code is not None:
+        return ending._replace(ended_by=EndedBy.LOST_WORKER)
+    return ending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerParts:
+    """What the application gives to every run."""
+
+    registry: Registry
+    provided: ProvidedValues
+    hooks: HookDelivery
+    events: EventBus
+    reports: RunReports
+    limits: RunLimits
+    engine: Engine
+    max_output_bytes: int
+
+
+# What is on record counts: a run that timed out has failed, and so has one whose output cannot be kept.
+HOOKS_BY_STATE: Final[Mapping[TrainState, HookName]] = {
+    TrainState.COMPLETED: "completed",
+    TrainState.FAILED: "failed",
+    TrainState.CANCELLED: "cancelled",
+}
+
+
+class FinishedRun(NamedTuple):
+    """A run that is over, and how; it counts once the store has taken the end."""
+
+    claimed: ClaimedRun
+    outcome: Outcome[Any]
+    end: RunEnd
+    report: RunReport | None  #: None: it said nothing
+    masks: Run | None = None  #: the run itself where it has secrets: they stay known while its hooks are told
+
+
+class Stored(NamedTuple):
+    """Stands for the input that the claim brought."""
+
+
+STORED: Final = Stored()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unattended:
+    """A run without an attendant: its time is watched here, and a caller who leaves has cancelled it."""
+
+    value: object = STORED  #: the input, where the caller has it at hand
+
+
+class JobRunner:
+    """Takes a claimed run to its end; whatever happens inside becomes that run's own outcome."""
+
+    def __init__(self, parts: RunnerParts) -> None:
+        self._parts = parts
+        self.running: dict[int, Run] = {}
+
+    async def run(
+        self,
+        claimed: ClaimedRun,
+        worker_id: str,
+        *,
+        cancelled_by: CancelledBy | None = None,
+        together: RunSet | None = None,
+        held_for: float = 0.0,
+        is_leaving: Callable[[], bool] | None = None,
+        unattended: Unattended | None = None,
+    ) -> FinishedRun:
+        """Run one claimed run and return its end.
+
+        `together` is the set that a suspect is isolated with, `held_for` how many seconds the run waited here
+        after its claim. A cancellation of this task passes through where `is_leaving` says that the caller
+        asked for it (without it: always). A caller who leaves an `unattended` run has
+        cancelled the run.
+        """
+        parts = self._parts
+        run = self._begin(claimed)
+        if cancelled_by is not None:
+            run.request_cancel(cancelled_by)
+        alarm = None if unattended is None else _Alarm(run, claimed.timeout_seconds)
+        train: AnyTrain | None = None
+        outcome: Outcome[Any]
+        try:
+            if parts.events.is_heard or parts.hooks.wants("started"):
+                self._tell_started(claimed, held_for)
+            train = parts.registry.get(claimed.train)
+            if unattended is None or unattended.value is STORED:
+                _hide_secrets(train, claimed.input_json, run)
+                value = check_input(train, claimed.input_json)
+            else:
+                value = unattended.value
+            outcome = await parts.engine.execute(
+                train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
+            )
+        except BaseException as error:  # what the job's code raises is in its outcome; this is beside it
+            if _passes(error, is_leaving, is_kept=unattended is not None):
+                raise
+            outcome = _stopped(error, run)
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+            del self.running[claimed.id]
+            report = parts.reports.close(run)
+        try:
+            ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
+        except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
+            outcome = failure(error, run, junction=None, timings=outcome.timings)
+            ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
+        if run.has_secrets:
+            ending = without_secrets(ending, run, train)
+        if together is not None:
+            ending = judged(ending, outcome)
+        end = record(
+            claimed,
+            ending,
+            worker_id=worker_id,
+            keep_for=None if train is None else train.options.keep_for,
+            report=report,
+            was_alone=together is not None and together.size == 1,
+        )
+        return FinishedRun(claimed, outcome, end, report, run if run.has_secrets else None)
+
+    def _begin(self, claimed: ClaimedRun) -> Run:
+        run = Run(
+            id=claimed.id,
+            train=claimed.train,
+            manifest=claimed.manifest,
+            due_at=claimed.due_at,
+            attempt=claimed.attempt,
+            fence=claimed.fence,
+            sink=self._parts.reports,
+            limits=self._parts.limits,
+            timeout_seconds=claimed.timeout_seconds,
+            dormant=self._parts.registry.dormant,
+        )
+        self.running[claimed.id] = run
+        self._parts.reports.open(run, claimed.started_at)
+        return run
+
+    def _tell_started(self, claimed: ClaimedRun, held_for: float) -> None:
+        """Say that a run begins; its hooks are called beside it."""
+        self._parts.events.emit(
+            RunStarted(
+                run_id=claimed.id,
+                train=claimed.train,
+                manifest=claimed.manifest,
+                attempt=claimed.attempt,
+                waited_for=claimed.started_at - claimed.waited_since + timedelta(seconds=held_for),
+            )
+        )
+        if self._parts.hooks.wants("started"):
+            self._parts.hooks.deliver(
+                HookEvent(
+                    name="started",
+                    train=claimed.train,
+                    run_id=claimed.id,
+                    attempt=claimed.attempt,
+                    manifest=claimed.manifest,
+                )
+            )
+
+
+def check_input(train: AnyTrain, input_json: str | None) -> object:
+    """Decode a stored input by the train's own type; a train without input gets none."""
+    if input_json is not None:
+        return train.input.decode(input_json)
+    return None if isinstance(train.default_input, Required) else train.default_input
+
+
+def input_problems(registry: Registry) -> InputProblem:
+    """Give what says whether a stored input fits its train: the types of activations made at run time."""
+
+    def problem_of(train: str, input_json: str) -> str | None:
+        try:
+            registry.get(train).input.decode(input_json)
+        except GandyError as error:  # a train that is not known here cannot judge its input
+            return str(error)
+        return None
+
+    return problem_of
+
+
+def _hide_secrets(train: AnyTrain, input_json: str | None, run: Run) -> None:
+    """Mask the secrets of a stored input before anything is said about it: it may not fit its type."""
+    if input_json is not None and train.input.has_secrets:
+        run.hide(Layouts([train.input.layout]).secrets(input_json))
+
+
+def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
+    """Give the run as it stands on record: an operator's cancellation, or what it could not activate."""
+    if finished.claimed.id in result.overruled:
+        return finished._replace(end=overruled_end(finished.end))
+    error = result.refused_activations.get(finished.claimed.id)
+    if error is None:
+        return finished
+    end = refused_end(finished.end, error)
+    path, reason = type_path(type(error)), str(error)
+    outcome = Failed(error, None, path, reason, stack_trace=reason, timings=finished.outcome.timings)
+    return finished._replace(end=end, outcome=outcome)
+
+
+class _Alarm:
+    """Stops a run that no attendant watches when its time is over; a wait for its process does not count."""
+
+    def __init__(self, run: Run, seconds: float) -> None:
+        self._run = run
+        self._seconds = seconds
+        self._timer: asyncio.TimerHandle | None = None
+        self._set(seconds)
+
+    def cancel(self) -> None:
+        """The run is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set(self, seconds: float) -> None:
+        if seconds < inf:  # NO_TIMEOUT
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
+
+    def _ring(self) -> None:
+        run = self._run
+        left = self._seconds
+        if not run.is_waiting:
+            left -= (perf_counter_ns() - run.counts_from_ns) / 1e9
+        if left > 0:
+            self._set(left)
+            return
+        span = format_duration(timedelta(seconds=self._seconds))
+        run.request_cancel(CancelledBy.TIMEOUT, f"the run took longer than {span}")
+
+
+def _passes(error: BaseException, is_leaving: Callable[[], bool] | None, *, is_kept: bool) -> bool:
+    """Whether this ends the task and not only its run."""
+    if isinstance(error, asyncio.CancelledError):
+        return not is_kept and (is_leaving is None or is_leaving())
+    if isinstance(error, GeneratorExit):
+        try:
+            asyncio.current_task()
+        except RuntimeError:  # closed from outside: no loop runs it any more
+            return True
+    return False
+
+
+def _stopped(error: BaseException, run: Run) -> Outcome[Any]:
+    if isinstance(error, asyncio.CancelledError):
+        return Cancelled(CancelledBy.CALLER, "the task that ran it was cancelled", run.junction)
+    return failure(error, run, junction=None, timings=())

@@ -1,0 +1,394 @@
+"""A worker: its slots, its lease, and its way to start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import sys
+import uuid
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from gandy.errors import GandyError
+from gandy.events import LeaseLost, RunsRecovered
+from gandy.loops.poller import LoopGuard, RenewTask, until_quiet, within
+from gandy.loops.wakeups import wait_for_wake
+from gandy.model.run import CancelledBy
+from gandy.settings.values import presentable
+from gandy.store.dispatching import next_due, open_due
+from gandy.store.drivers.opening import open_link
+from gandy.store.reaping import put_back
+from gandy.store.statements import write_halved
+from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker
+from gandy.train.hooks import HookDelivery
+from gandy.work.attendant import Attendant, Suspects
+from gandy.work.buffer import RunBuffer
+from gandy.work.finisher import Finisher
+from gandy.work.layouts import LayoutRecord
+from gandy.work.lease import Comparison, Idleness, LeaseKeeper
+from gandy.work.parts import finish_rules, runner_parts
+from gandy.work.pool import Pool
+from gandy.work.reports import RunReports
+from gandy.work.runner import JobRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+
+    from gandy.model.run import ClaimedRun
+    from gandy.train.process.runner import RunSet
+    from gandy.work.claiming import Claimer
+    from gandy.work.parts import WorkerParts
+    from gandy.work.runner import FinishedRun
+
+
+_log = logging.getLogger("gandy.worker")
+
+SERVICE: Final = "worker"
+FLUSH_SECONDS: Final = 2.0
+LEAVE_SECONDS: Final = 4.5  # after the grace, for all that is left to do
+SHORTEST_SECONDS: Final = 0.1
+RETRY_AFTER_SECONDS: Final = 1.0
+RETURN_EVERY_SECONDS: Final = 0.5
+
+
+class Worker:
+    """Runs the application's trains; any number of them may share the database."""
+
+    def __init__(self, parts: WorkerParts) -> None:
+        settings = parts.settings
+        self._parts = parts
+        self._settings = settings.worker
+        self._layouts = LayoutRecord(parts.database, parts.owner)
+        self._guard = LoopGuard(SERVICE, parts.events)
+        self._claiming = LoopGuard(SERVICE, parts.events)
+        self._reports = RunReports()
+        self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
+        self._runner = JobRunner(runner_parts(parts, self._reports, self._hooks))
+        self._ends = parts.database.session()
+        self._suspects = RunBuffer()
+        self._isolated = Suspects(
+            self._suspects,
+            parts.engine,
+            parts.registry,
+            run_one=self._run_suspect,
+            slots=settings.worker.slots,
+            processes=settings.worker.processes,
+        )
+        self._pools = list(self._make_pools())
+        self._idleness = Idleness(
+            parts.database, parts.owner, heartbeat_every=settings.worker.heartbeat_every, look=self._look
+        )
+        self._comparison = Comparison([pool.claimer for pool in self._pools])
+        self._finisher = Finisher(
+            self._ends,
+            finish_rules(parts),
+            batch=settings.worker.finish_batch,
+            hooks=self._hooks,
+            events=parts.events,
+            on_drained=self._idleness.look_again,
+            on_room=self._look,
+            board=self._pools[0].claimer.board,
+            is_busy=lambda: any(pool.ready.runs for pool in self._pools),
+        )
+        self._attendant = Attendant(
+            parts.database,
+            self._runner,
+            reports=self._reports,
+            finisher=self._finisher,
+            held=lambda: [*self._held()],
+        )
+        self._later = parts.wakeups.event("later")
+        self._id = ""
+        self._lease: LeaseKeeper | None = None
+        self._tasks: set[asyncio.Future[None]] = set()
+
+    def _make_pools(self) -> Iterator[Pool]:
+        """Make the slots of the event loop and its threads, and those of processes where trains need them."""
+        settings, trains = self._settings, list(self._parts.registry)
+        here = [train.name for train in trains if not train.options.process]
+        apart = [train.name for train in trains if train.options.process]
+        processes = min(settings.processes, settings.slots)
+        for names, slots, prefetch in ((here, settings.slots, settings.prefetch), (apart, processes, 0)):
+            if names or not trains:
+                yield Pool(
+                    self._parts, self, trains=names, slots=slots, prefetch=prefetch, suspects=self._suspects
+                )
+
+    @property
+    def id(self) -> str:
+        """The worker's identity; a new one after its lease was lost."""
+        return self._id
+
+    @property
+    def parked(self) -> int:
+        """How many jobs were parked, those that could not become runs among them."""
+        return self._finisher.parked + sum(pool.claimer.refused for pool in self._pools)
+
+    async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
+        """Work until told to stop, or until nothing is left to do."""
+        self._idleness.is_wanted = until_idle
+        await self._persistently(self._register)
+        self._parts.wakeups.call("cancel", self._attendant.look)
+        for name, loop in self._claiming_loops():
+            self._claiming.keep(name, loop)
+        for name, loop in self._working_loops():
+            self._guard.keep(name, loop)
+        try:
+            await self._until(stop, until_idle=until_idle)
+        finally:
+            await self._shut_down()
+
+    def _claiming_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        """The loops that bring new work, and give back what cannot begin."""
+        for pool in self._pools:
+            yield "claimer", pool.claimer.run
+        yield "opener", self._open_due
+        yield "returner", self._return_stalled
+
+    def _working_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        yield "finisher", self._finisher.run
+        yield "attendant", self._attendant.run
+        yield "suspects", self._isolated.run
+        for pool in self._pools:
+            for _ in range(pool.slots):
+                yield "slot", partial(self._slot, pool)
+
+    async def _until(self, stop: asyncio.Event, *, until_idle: bool) -> None:
+        """Wait for the stop, or for idleness where asked."""
+        events = (stop, self._idleness.reached) if until_idle else (stop,)
+        while not any(event.is_set() for event in events):
+            ways = [asyncio.create_task(event.wait()) for event in events]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+
+    # The loops
+
+    async def _slot(self, pool: Pool) -> None:
+        task = asyncio.current_task()
+        references = sys.getrefcount(task)
+        ready, claimer = pool.ready, pool.claimer
+        while True:
+            claimed = await ready.get()
+            claimer.begin()
+            try:
+                self._finisher.add(await self._run(claimed))
+            finally:
+                claimer.end()
+            if not self._finisher.has_room:
+                await self._finisher.wait_for_room()
+            if sys.getrefcount(task) > references:
+                # The job kept a reference to its task, and may cancel it later: the next job gets another.
+                raise RenewTask
+
+    async def _run_suspect(self, claimed: ClaimedRun, together: RunSet) -> None:
+        self._finisher.add(await self._run(claimed, together))
+
+    def _run(
+        self, claimed: ClaimedRun, together: RunSet | None = None
+    ) -> Coroutine[object, object, FinishedRun]:
+        return self._runner.run(
+            claimed,
+            self._id,
+            cancelled_by=self._attendant.asked_early(claimed.id),
+            together=together,
+            is_leaving=self._is_leaving,
+        )
+
+    def _is_leaving(self) -> bool:
+        """Whether a cancellation of a slot's task is meant; a job can cancel the task that it runs in."""
+        return self._guard.is_leaving
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is held or runs, and every end is on record."""
+        return not (self._runner.running or self._finisher.unwritten or any(self._held()))
+
+    def _held(self) -> Iterator[int]:
+        """The runs that are claimed and not begun."""
+        for buffer in (*(pool.ready for pool in self._pools), self._suspects):
+            yield from buffer.ids
+
+    def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
+        """Hear from a claimer whether a claim made while all was quiet found nothing."""
+        self._idleness.note(claimer, is_idle=is_idle, claimers=len(self._pools), worker_id=self._id)
+
+    def _look(self) -> None:
+        for pool in self._pools:
+            pool.claimer.look()
+
+    async def _open_due(self) -> None:
+        """Let in what comes due, at its instant."""
+        poll = self._settings.poll_every.total_seconds()
+        while True:
+            seconds = await self._let_in()
+            for pool in self._pools:
+                pool.claimer.look_for_pending()
+            await wait_for_wake(self._later, poll if seconds is None else min(seconds, poll))
+
+    async def _let_in(self) -> float | None:
+        try:
+            await self._parts.database.run(open_due())
+            return await self._parts.database.read(next_due())
+        except GandyError as error:
+            _log.warning("what came due was not let in: %s", error)
+            return RETRY_AFTER_SECONDS
+
+    async def _return_stalled(self) -> None:
+        """Give back what is held while every slot is busy with long jobs."""
+        while True:
+            await asyncio.sleep(RETURN_EVERY_SECONDS)
+            for pool in self._pools:
+                await self._put_back(pool.take_stalled())
+
+    # Beginning and end
+
+    async def _register(self) -> None:
+        settings, parts = self._settings, self._parts
+        self._id = uuid.uuid4().hex
+        worker = WorkerRegistration(
+            id=self._id,
+            owner=parts.owner,
+            host=presentable(platform.node()),
+            pid=os.getpid(),
+            version=version("gandy"),
+            slots=settings.slots,
+            trains=parts.registry.names,
+        )
+        await self._layouts.record(parts.registry)
+        await parts.database.run(register_worker(worker, settings.lease_for.total_seconds()))
+        self._lease = LeaseKeeper(
+            open_link(parts.settings.database, clock=parts.clock),
+            settings,
+            loop=asyncio.get_running_loop(),
+            busy=self._busy,
+            on_lost=self._lose_lease,
+            on_drain=self._drain,
+            on_owned=self._compare,
+        )
+        self._lease.start(self._id)
+
+    def _busy(self) -> tuple[int, str | None]:
+        running = list(self._runner.running.values())
+        return len(running), next((run.junction for run in running), None)
+
+    def _lose_lease(self, worker_id: str) -> None:
+        """Others may have the runs by now: stop them, and come back under a new identity."""
+        if worker_id != self._id:
+            return
+        _log.error("worker %s lost its lease; its runs are stopped", worker_id)
+        self._parts.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._runner.running)))
+        self._take_unbegun()
+        self._attendant.cancel_all(CancelledBy.LEASE_LOST, "the worker lost its lease")
+        self._start(self._persistently(self._register))
+
+    def _compare(self, worker_id: str, owned: Sequence[int]) -> None:
+        """Put back what the database gives to this worker and the worker does not hold, and the reverse."""
+        if worker_id != self._id or self._guard.is_leaving:
+            return
+        running = [*self._runner.running]
+        held = {*running, *self._held(), *self._finisher.ids}
+        found = self._comparison.compare(owned, held=held, running=running)
+        if found.unknown:
+            self._start(self._recover(found.unknown))
+        for run_id in found.gone:
+            self._attendant.cancel(run_id, CancelledBy.LEASE_LOST, "the run was ended or given to another")
+
+    async def _recover(self, run_ids: Sequence[int]) -> None:
+        count = await self._put_back(run_ids)
+        if count:
+            _log.warning("%d runs were put back: the answer of the claim that brought them was lost", count)
+            self._parts.events.emit(RunsRecovered(cause="answer_lost", count=count))
+
+    async def _put_back(self, run_ids: Sequence[int]) -> int:
+        """Return what was not begun; what cannot be returned is found again at the next renewal."""
+        if not run_ids:
+            return 0
+        try:
+            result = await write_halved(
+                run_ids, lambda part: self._parts.database.run(put_back(part, self._id))
+            )
+        except GandyError as error:
+            _log.warning("%d runs not put back yet: %s", len(run_ids), error)
+            return 0
+        for refused in result.refused:
+            _log.error("run %d cannot be put back: %s", refused.item, refused.error)
+        return sum(result.written)
+
+    def _drain(self) -> None:
+        for pool in self._pools:
+            pool.claimer.is_open = False
+
+    def _take_unbegun(self) -> list[int]:
+        """Empty the buffers."""
+        return [run_id for pool in self._pools for run_id in pool.ready.clear()] + self._suspects.clear()
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _shut_down(self) -> None:
+        """Stop claiming, let runs end, interrupt the rest, write every end; wait for no dead database.
+
+        Ends come before everything else: they have the whole grace, whatever the runs needed of it.
+        """
+        clock = asyncio.get_running_loop()
+        ends_at = clock.time() + self._settings.shutdown_grace.total_seconds()
+
+        def left(most: float = FLUSH_SECONDS) -> float:
+            """How long a step may take, so that all of them leave within the grace and a little more."""
+            return max(min(most, ends_at + LEAVE_SECONDS - clock.time()), SHORTEST_SECONDS)
+
+        await asyncio.gather(*(pool.claimer.settle(FLUSH_SECONDS) for pool in self._pools))
+        self._guard.leave()
+        self._idleness.close()
+        self._claiming.cancel()
+        unbegun = self._take_unbegun()
+        if unbegun:
+            self._start(self._give_back(unbegun))
+        await until_quiet(ends_at - clock.time(), lambda: not self._runner.running)
+        self._attendant.cancel_all(CancelledBy.SHUTDOWN, "the worker shut down before the run had ended")
+        await until_quiet(left(), lambda: not self._runner.running)
+        seconds = max(ends_at - clock.time(), left())
+        await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
+        if self._finisher.unwritten:
+            _log.error(
+                "%d ends were not written in time: their runs are given to others and executed again",
+                self._finisher.unwritten,
+            )
+        if self._lease is not None:
+            self._lease.stop()
+        await within(left(), self._stop())
+        self._guard.cancel()
+        leaving = [*self._claiming.tasks, *self._guard.tasks, *self._tasks]
+        await asyncio.wait(leaving, timeout=left()) if leaving else None
+        await self._hooks.close(max(ends_at - clock.time(), 0.0))
+        await within(left(), self._close())
+
+    async def _stop(self) -> None:
+        """Record a clean end; what a claim brought whose answer was lost is put back first."""
+        if not self._runner.running and not self._finisher.unwritten:
+            await self._put_back(await self._parts.database.read(owned_runs(self._id)))
+        await self._parts.database.run(stop_worker(self._id))
+
+    async def _give_back(self, run_ids: Sequence[int]) -> None:
+        await self._put_back(run_ids)
+
+    async def _close(self) -> None:
+        for pool in self._pools:
+            await pool.claimer.close()
+        await self._ends.close()
+
+    async def _persistently(self, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                return await work()
+            except GandyError as error:
+                _log.warning("%s", error)
+                await asyncio.sleep(RETRY_AFTER_SECONDS)
