@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gandy import Gandy, Run
 
 if TYPE_CHECKING:
-    from gandy.app.scheduled import Scheduled
+    from gandy.app.keywords import Scheduled
 
 DOORS = ("async", "thread", "process")
 

@@ -10,10 +10,10 @@ import pytest
 
 from gandy import Gandy
 from gandy.clock import ManualClock
+from gandy.desk.audit import local_operator
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.groups import GroupChanges, GroupDesk
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.errors import JobFailedError

@@ -10,8 +10,8 @@ import pytest
 
 from gandy import Gandy, Run, every
 from gandy.clock import ManualClock
+from gandy.desk.audit import local_operator
 from gandy.desk.dead_letters import DeadLetterDesk
-from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.model.owners import OneOwner
 from gandy.store.reading.listings import EntryFilter, LetterFilter

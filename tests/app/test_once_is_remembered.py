@@ -9,9 +9,9 @@ import pytest
 
 from gandy import Gandy, Run
 from gandy.clock import ManualClock
+from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.operators import local_operator
 from gandy.errors import ManifestNotFoundError
 from gandy.model.owners import OneOwner
 from gandy.model.schedule import Once

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 
 from gandy import Gandy
-from gandy.app.place import find_place
+from gandy.app.opening import find_place
 from gandy.desk.runs import RunInsights
 from gandy.model.owners import ALL_OWNERS
 from gandy.store.reading.listings import RunFilter

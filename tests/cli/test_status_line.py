@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.cli.status_line import LineBelow, describe
-from gandy.desk.concerns import Count
+from gandy.desk.explain import Count
 from gandy.desk.home import Glance
 
 if TYPE_CHECKING:

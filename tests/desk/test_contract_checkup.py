@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gandy.clock import ManualClock
-from gandy.desk.contract_checkup import of_contracts
+from gandy.desk.lifecycle import of_contracts
 from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
 from tests.lifecycle.ground import NOW, Ground, ago
 

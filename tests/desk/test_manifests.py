@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.desk.changes import ManifestChanges
 from gandy.desk.explain import explain_manifest
 from gandy.desk.groups import GroupChanges, GroupDesk
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.preview import preview_manifest
+from gandy.desk.schedules import ManifestChanges, preview_manifest
 from gandy.errors import (
     ManifestDeclaredError,
     ManifestInUseError,

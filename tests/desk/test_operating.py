@@ -11,11 +11,10 @@ import pytest
 
 from gandy.desk import cancelling, dead_letters
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.concerns import Count
 from gandy.desk.dead_letters import DeadLetterDesk
-from gandy.desk.queue import QueueDesk
-from gandy.desk.requests import EnqueueOptions
-from gandy.desk.workers import WorkerDesk
+from gandy.desk.explain import Count
+from gandy.desk.groups import WorkerDesk
+from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import (
     DeadLetterNotFoundError,
     GroupAmbiguousError,

@@ -17,10 +17,10 @@ from psycopg.types.string import TextLoader
 
 from gandy import Gandy, Run, every
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.changes import ManifestChanges
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.groups import GroupChanges, GroupDesk
 from gandy.desk.manifests import ManifestDesk
+from gandy.desk.schedules import ManifestChanges
 from gandy.model.owners import OneOwner, Operator
 from gandy.store.dispatching import DispatchRequest, dispatch
 from gandy.store.drivers.opening import migrate

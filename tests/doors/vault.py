@@ -17,10 +17,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, Secret, SecretBytes, SecretStr
 
 from gandy import Gandy, Run, every
-from gandy.desk.changes import ManifestChanges
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.manifests import ManifestDesk
 from gandy.desk.queue import QueueDesk
+from gandy.desk.schedules import ManifestChanges
 from gandy.model.owners import OneOwner, Operator
 from gandy.store.drivers.opening import migrate
 from tests.doors.neighbours import TOKEN, ids

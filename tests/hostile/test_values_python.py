@@ -13,11 +13,10 @@ import pytest
 from gandy import Gandy, Retry, Run, Train, every
 from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, ScheduleKeywords
 from gandy.app.manifests import ScheduleOptions
-from gandy.desk.changes import ManifestChanges, override_values
+from gandy.desk.audit import local_operator
 from gandy.desk.groups import GroupChanges
-from gandy.desk.operators import local_operator
-from gandy.desk.queue import QueueDesk
-from gandy.desk.requests import EnqueueOptions
+from gandy.desk.queue import EnqueueOptions, QueueDesk
+from gandy.desk.schedules import ManifestChanges, override_values
 from gandy.errors import GandyError
 from gandy.model.manifest import BatchDeclaration, GroupDeclaration
 from gandy.model.owners import ALL_OWNERS

@@ -14,10 +14,10 @@ import pytest
 
 from gandy import NO_TIMEOUT, Days, Gandy, every
 from gandy.app.keywords import ScheduleKeywords
+from gandy.desk.audit import local_operator
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.errors import GandyError

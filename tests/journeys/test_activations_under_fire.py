@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy import Gandy
-from gandy.desk.operators import local_operator
+from gandy.desk.audit import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import RunInsights
 from gandy.model.owners import OneOwner

@@ -22,7 +22,7 @@ from tests.lifecycle.ground import NOW, Ground, ago, ms
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gandy.app.host import HostApp
+    from gandy.app.opening import HostApp
     from gandy.train.run import Run
 
 MOST = 12

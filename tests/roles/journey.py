@@ -7,7 +7,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from gandy.app.ticking import TICKS
+from gandy.app.running import TICKS
 from gandy.clock import ManualClock
 from tests.web.addresses import addresses
 from tests.web.conftest import bearer, client_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 import pytest
 
-from gandy.app.ticking import TICKS
+from gandy.app.running import TICKS
 from gandy.store.statements import load_statements
 from tests.roles.hostile import as_role, make_role
 from tests.roles.journey import operate, serve

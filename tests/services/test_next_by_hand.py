@@ -11,10 +11,10 @@ import pytest
 
 from gandy import Days, Gandy, Run, cron, every
 from gandy.clock import ManualClock
-from gandy.desk.changes import ManifestChanges
+from gandy.desk.audit import local_operator
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.operators import local_operator
+from gandy.desk.schedules import ManifestChanges
 from gandy.errors import OverrideError
 from gandy.model.owners import OneOwner
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy.desk.audit import local_operator
 from gandy.desk.doctor import Doctor
 from gandy.desk.explain import explain_manifest
-from gandy.desk.operators import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.model.owners import OneOwner
 from gandy.settings import DatabaseSettings, Settings

@@ -23,7 +23,7 @@ from trains import (
 )
 
 from gandy import Job
-from gandy.app.scheduled import Scheduled
+from gandy.app.keywords import Scheduled
 from gandy.app.sync import SyncJob
 from gandy.model.run import Cancelled, Completed, Failed
 from gandy.train.run import Run

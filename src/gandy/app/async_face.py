@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import timedelta
 
+    from gandy.app.asking import Job
     from gandy.app.configuration import Configuration
-    from gandy.app.job import Job
     from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
     from gandy.app.opening import OpenApp
     from gandy.settings import Settings

@@ -1,21 +1,28 @@
-"""`DeleteOldRows`: batched deletion that queues itself again until nothing old is left."""
+"""`DeleteOldRows`: a train for tables that no contract keeps, and its page of the reference."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from datetime import timedelta  # noqa: TC003 the engine reads it at run time
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator
 
-from gandy.app.host import HostApp  # noqa: TC001 the engine reads it at run time
+from gandy.app.opening import HostApp  # noqa: TC001 the engine reads it at run time
 from gandy.errors import DeclarationError, DurationFormatError, MissingVariableError
 from gandy.lifecycle import Table, older_than
+from gandy.lifecycle.contract.matrix import MatrixRow, bound_of
 from gandy.model.manifest import GroupDeclaration
 from gandy.settings import parse_duration
 from gandy.train.base import Train
 from gandy.train.run import Run  # noqa: TC001 the engine reads it at run time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gandy.model.manifest import Declarations
+
 
 DEFAULT_LIMIT: Final = 500
 #: One such run at a time: two that delete from one table would only wait for each other.
@@ -138,3 +145,26 @@ class DeleteOldRows(Train[OldRows, OldRowsDeleted]):
     retry = False
     unique_until = "start"
     route = (delete, queue_next)
+
+
+def old_rows_matrix(declarations: Declarations, database: str, *, home: str) -> Iterator[MatrixRow]:
+    """Say what they bound in this database (`home`: the app's own); one switched off bounds nothing."""
+    definition = DeleteOldRows.definition
+    for manifest in declarations.manifests:
+        if manifest.train != definition.name or manifest.input_json is None or not manifest.is_enabled:
+            continue
+        old = definition.input.decode(manifest.input_json)
+        if _database_of(old, home) != database:
+            continue
+        table = old.bounded()
+        yield MatrixRow(
+            scheduler=declarations.owner,
+            table=table.label,
+            bounded_by=bound_of(table),
+            prune_path=f"{definition.name}, manifest {manifest.external_id}",
+            safety="Rows that are old enough, and no others.",
+        )
+
+
+def _database_of(old: OldRows, home: str) -> str | None:
+    return home if old.database_env is None else os.environ.get(old.database_env)

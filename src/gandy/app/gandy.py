@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gandy.app.keywords import AnyTrain, CleanupKeywords
+    from gandy.app.running import Ticked
     from gandy.app.sync import SyncGandy
-    from gandy.app.ticking import Ticked
     from gandy.app.web import ASGIApplication
     from gandy.clock import ManualClock
     from gandy.lifecycle import Contract
@@ -182,7 +182,7 @@ class Gandy(AsyncFace):
         ClockDoubtedError: it would remove what is old, and the clock cannot be believed; `is_clock_right`
         vouches for it.
         """
-        from gandy.app.ticking import tick  # noqa: PLC0415 see above
+        from gandy.app.running import tick  # noqa: PLC0415 see above
 
         return await tick(self._require("app.tick()"), service, is_clock_right=is_clock_right)
 

@@ -1,20 +1,24 @@
-"""The keywords that declarations and requests take, each set written down once."""
+"""The keywords of trains and schedules, and what a declared schedule can be followed by."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Required, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict, Unpack, overload
 
-from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
+from gandy.app.manifests import NOT_GIVEN
+from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
+    from gandy.app.declaring import Declared
     from gandy.lifecycle import Table
     from gandy.model.exclusion import Exclusion
     from gandy.settings.bounds import Timeout
     from gandy.store.queueing import UniqueUntil
     from gandy.sweep import Budget, Pace
+    from gandy.train.base import FunctionOf, In, RunFirstTrainOf, Train, TrainWithoutInput
+
 
 TimeSchedule: TypeAlias = Manual | Cron | Interval | Once
 MisfireWord: TypeAlias = Literal["fire_once_now", "do_nothing", "catch_up"]
@@ -94,3 +98,72 @@ class CleanupKeywords(TypedDict, total=False):
     interval: timedelta
     batch_size: int | None
     trains: Sequence[AnyTrain | str]
+
+
+class Scheduled:
+    """A declared manifest; others may follow it."""
+
+    __slots__ = ("_declared", "external_id")
+
+    def __init__(self, declared: Declared, external_id: str) -> None:
+        self._declared = declared
+        self.external_id = external_id
+
+    def __repr__(self) -> str:
+        return f"<Scheduled {self.external_id!r}>"
+
+    @overload
+    def then(
+        self,
+        external_id: str,
+        train: TrainWithoutInput,
+        *,
+        dormant: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def then(
+        self,
+        external_id: str,
+        train: type[Train[In, Any]],
+        input: In,
+        *,
+        dormant: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def then(
+        self,
+        external_id: str,
+        train: FunctionOf[In],
+        input: In,
+        *,
+        dormant: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    @overload
+    def then(
+        self,
+        external_id: str,
+        train: RunFirstTrainOf[In],
+        input: In,
+        *,
+        dormant: bool = ...,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled: ...
+
+    def then(
+        self,
+        external_id: str,
+        train: Any,
+        input: object = NOT_GIVEN,
+        *,
+        dormant: bool = False,
+        **options: Unpack[ScheduleKeywords],
+    ) -> Scheduled:
+        """Declare a manifest that follows this one's success; a dormant one only when its run says so."""
+        follows = DormantDependent(self.external_id) if dormant else Dependent(self.external_id)
+        return self._declared.schedule(external_id, train, schedule=follows, input=input, keywords=options)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gandy.desk.requests import input_left_out
+from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import (
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.app.keywords import MisfireWord, TimeSchedule
+    from gandy.model.manifest import Declarations
     from gandy.model.schedule import Schedule
+    from gandy.settings import Settings
     from gandy.settings.bounds import Timeout
     from gandy.train.definition import TrainOptions
     from gandy.train.registry import AnyTrain
+
 
 T = TypeVar("T")
 
@@ -166,3 +169,27 @@ def _exclusions(given: Exclusion | Sequence[Exclusion]) -> tuple[Exclusion, ...]
 
 def _over(own: T | None, inherited: T) -> T:
     return inherited if own is None else own
+
+
+def with_defaults(declarations: Declarations, settings: Settings) -> Declarations:
+    """Fill in what the manifests of an application leave to the settings."""
+    manifests = tuple(filled_in(each, settings) for each in declarations.manifests)
+    return replace(declarations, manifests=manifests)
+
+
+def filled_in(declaration: ManifestDeclaration, settings: Settings) -> ManifestDeclaration:
+    """Fill in what one manifest leaves to the settings."""
+    unsaid, usual = declaration.unsaid, settings.schedule
+    if not unsaid:
+        return declaration
+    return replace(
+        declaration,
+        max_retries=settings.retry.max_retries if "max_retries" in unsaid else declaration.max_retries,
+        misfire_policy=MisfirePolicy(usual.misfire)
+        if "misfire_policy" in unsaid
+        else declaration.misfire_policy,
+        misfire_threshold=usual.misfire_threshold
+        if "misfire_threshold" in unsaid
+        else declaration.misfire_threshold,
+        unsaid=frozenset(),
+    )

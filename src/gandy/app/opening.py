@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from gandy.app.defaults import with_defaults
-from gandy.app.host import HostApp
 from gandy.app.local_runs import LocalRuns
-from gandy.app.log_capture import logs_kept_with_runs
-from gandy.app.place import find_place
+from gandy.app.manifests import with_defaults
+from gandy.desk.queue import EnqueueOptions, enqueue_request
+from gandy.errors import ManifestNotFoundError, TriggerInputConflictError
 from gandy.store.drivers.opening import open_database
+from gandy.store.queueing import enqueue, lock_manifest, trigger
 from gandy.train.base import Engine
+from gandy.train.log import MaskingFactory, RunLogHandler
+from gandy.train.registry import OfThisProcess
+from gandy.train.run import leave_reports, mask_reports, running_now
 from gandy.upkeep.clock_trust import ClockTrust
 from gandy.work.layouts import LayoutRecord
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from gandy.app.declaring import Declaring
     from gandy.clock import ManualClock
@@ -26,10 +32,105 @@ if TYPE_CHECKING:
     from gandy.model.manifest import Declarations
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
+    from gandy.store.statements import Operation
     from gandy.submit import Submitter
     from gandy.train.execution import ProvidedValues
     from gandy.train.hooks import Hooks
-    from gandy.train.registry import Registry
+    from gandy.train.registry import AnyTrain, Registry
+    from gandy.train.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostApp(OfThisProcess):
+    """Provided to every train of an open application."""
+
+    owner: str
+    registry: Registry
+    database: Database
+    url: str
+    clock: ManualClock | None = None
+    trust: ClockTrust | None = None  #: says which instant it is, by a clock that is believed
+
+    async def queue_again(self, run: Run, value: object) -> int | None:
+        """Queue the train of a run once more with this input; the id of the entry that now waits.
+
+        A run of a manifest triggers its manifest, unless somebody switched that off meanwhile: then None.
+        """
+        train = self.registry.get(run.train)
+        if run.manifest is None:
+            return await self.database.run(self._enqueue(train, value))
+        try:
+            return await self.database.run(self._trigger(run.manifest, train.input.encode(value)))
+        except ManifestNotFoundError:
+            return None
+        except TriggerInputConflictError:  # what waits there has another input: it cannot stand for this one
+            return await self.database.run(self._enqueue(train, value))
+
+    def _enqueue(self, train: AnyTrain, value: object) -> Operation[int]:
+        options = EnqueueOptions(unique_until="start")
+        queued = yield from enqueue(enqueue_request(self.owner, train, [value], options=options))
+        return queued.ids[0]
+
+    def _trigger(self, external_id: str, input_json: str) -> Operation[int | None]:
+        manifest = yield from lock_manifest(external_id, owner=self.owner)
+        if manifest.is_orphaned or not (manifest.is_enabled and manifest.is_group_enabled):
+            return None
+        triggered = yield from trigger(external_id, input_json=input_json, owner=self.owner)
+        return triggered.id
+
+
+def find_place(app: Declaring) -> str | None:
+    """Return MODULE:NAME, found in the modules of the trains; None where no process could import it."""
+    modules = {definition.source.__module__: None for definition in app.registry}
+    for module in modules:
+        if module == "__main__":
+            continue
+        for name, value in vars(sys.modules.get(module, app)).items():
+            if value is app:
+                return f"{module}:{name}"
+    return None
+
+
+_handler = RunLogHandler(running_now)
+_lock = Lock()
+_holders = 0
+
+
+@contextmanager
+def logs_kept_with_runs() -> Iterator[None]:
+    """Listen on the root logger; however many applications are open, each line is kept once."""
+    _hold(1)
+    try:
+        yield
+    finally:
+        _hold(-1)
+
+
+def _hold(change: int) -> None:
+    global _holders  # noqa: PLW0603 - the root logger is one for the whole process, and so is this count
+    with _lock:
+        _holders += change
+        if _holders:
+            logging.getLogger().addHandler(_handler)
+            _mask_records()
+            mask_reports()
+        else:
+            logging.getLogger().removeHandler(_handler)
+            _leave_records()
+            leave_reports()
+
+
+def _mask_records() -> None:
+    """Mask secrets in records as they are made: other handlers write them to the process's own log."""
+    make = logging.getLogRecordFactory()
+    if not isinstance(make, MaskingFactory):
+        logging.setLogRecordFactory(MaskingFactory(running_now, make))
+
+
+def _leave_records() -> None:
+    make = logging.getLogRecordFactory()
+    if isinstance(make, MaskingFactory):  # else the application has put its own over it
+        logging.setLogRecordFactory(make.make)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -1,13 +1,12 @@
-"""Which services there are, and running them in this process."""
+"""The services of an application: running them, or one cycle of one."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gandy.app.lifecycle import make_lifecycle
-from gandy.app.upkeep import UPKEEP_SERVICES, make_upkeep
 from gandy.app.web import check_door, has_web, make_probes, make_web
 from gandy.errors import UnknownServiceError
 from gandy.loops.poller import LoopGuard
@@ -18,16 +17,83 @@ from gandy.scheduler.reaper import ReaperParts, ReaperService
 from gandy.scheduler.service import SERVICE as MANIFEST_MANAGER
 from gandy.scheduler.service import ManifestManagerParts, ManifestManagerService
 from gandy.store.drivers.grants import refuse_missing
-from gandy.upkeep.service import LIFECYCLE
+from gandy.upkeep.service import (
+    DEAD_LETTER_CLEANUP,
+    LIFECYCLE,
+    METADATA_CLEANUP,
+    LifecycleParts,
+    LifecycleService,
+    UpkeepParts,
+    dead_letter_cleanup,
+    metadata_cleanup,
+)
 from gandy.work.dispatcher import DispatcherParts, DispatcherService
 from gandy.work.parts import WorkerParts
 from gandy.work.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
     from gandy.app.opening import OpenApp
     from gandy.loops.supervisor import Service
+    from gandy.upkeep.pruning import UpkeepResult
+    from gandy.upkeep.service import UpkeepService
+
+
+UPKEEP_SERVICES: Final[Mapping[str, Callable[[UpkeepParts], UpkeepService]]] = {
+    METADATA_CLEANUP: metadata_cleanup,
+    DEAD_LETTER_CLEANUP: dead_letter_cleanup,
+}
+
+
+def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
+    """Say how one of these services is made for an application."""
+
+    def make(app: OpenApp, _: Wakeups) -> UpkeepService:
+        return UPKEEP_SERVICES[name](upkeep_parts(app))
+
+    return make
+
+
+async def tick_upkeep(app: OpenApp, name: str, *, is_overruled: bool = False) -> dict[str, object]:
+    """Run exactly one cycle of one of these services, and say what it removed."""
+    return ticked(await UPKEEP_SERVICES[name](upkeep_parts(app)).tick(is_overruled=is_overruled))
+
+
+def ticked(result: UpkeepResult) -> dict[str, object]:
+    """Say what one cycle removed, as JSON will have it."""
+    return {
+        "deleted": result.deleted,
+        "rows": dict(result.rows),
+        "days_made": result.days_made,
+        "days_dropped": result.days_dropped,
+        "set_aside": result.set_aside,
+        "passed_over": result.passed_over,
+        "failed": [asdict(bound) for bound in result.failed],
+    }
+
+
+def upkeep_parts(app: OpenApp) -> UpkeepParts:
+    """Give what these services need of an application."""
+    return UpkeepParts(
+        owner=app.name, database=app.database, settings=app.settings, events=app.events, trust=app.trust
+    )
+
+
+def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:
+    """Make the service that keeps tables bounded, Gandy's own and the application's."""
+    return _service(app)
+
+
+async def tick_lifecycle(app: OpenApp, *, is_overruled: bool = False) -> dict[str, object]:
+    """Run exactly one cycle of it, and say what was removed."""
+    tick = await _service(app).tick(is_overruled=is_overruled)
+    return {**ticked(tick.own), "contracts": [asdict(report) for report in tick.contracts]}
+
+
+def _service(app: OpenApp) -> LifecycleService:
+    parts = LifecycleParts(upkeep=upkeep_parts(app), contracts=app.contracts, clock=app.clock)
+    return LifecycleService(parts)
 
 
 def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
@@ -168,3 +234,50 @@ def _maker(
     make: Callable[[OpenApp, Wakeups], Service], app: OpenApp, wakeups: Wakeups
 ) -> Callable[[], Service]:
     return lambda: make(app, wakeups)
+
+
+Ticked: TypeAlias = "dict[str, object]"
+#: Whether a person vouches for the clock comes second.
+Tick: TypeAlias = "Callable[[OpenApp, bool], Awaitable[Ticked]]"
+
+
+async def tick(app: OpenApp, service: str, *, is_clock_right: bool = False) -> Ticked:
+    """Seed as the service would, run exactly one cycle and say what it did."""
+    if service not in TICKS:
+        raise UnknownServiceError(service, known=tuple(TICKS))
+    return await TICKS[service](app, is_clock_right)
+
+
+async def _tick_manifest_manager(app: OpenApp, is_clock_right: bool) -> Ticked:  # noqa: FBT001 one of TICKS
+    if is_clock_right:
+        await app.trust.examine(is_overruled=True)
+    manager = make_manifest_manager(app, Wakeups(app.database, app.name))
+    seeded = await manager.seed()
+    result = await manager.tick()
+    if result is None:
+        return {"is_leader": False, "seeded": asdict(seeded)}
+    return {
+        "is_leader": True,
+        "seeded": asdict(seeded),
+        **result.counts,
+        "lateness": result.lateness,
+        "next_look": result.next_look,
+        "dead_letters": [asdict(letter) for letter in result.parked],
+    }
+
+
+async def _tick_dispatcher(app: OpenApp, _: bool) -> Ticked:  # noqa: FBT001 one of TICKS
+    result = await make_dispatcher(app, Wakeups(app.database, app.name)).tick()
+    return {**result.counts, "runs": [run.id for run in result.dispatched]}
+
+
+def _tick_of(name: str) -> Tick:
+    return lambda app, is_clock_right: tick_upkeep(app, name, is_overruled=is_clock_right)
+
+
+TICKS: Final[Mapping[str, Tick]] = {
+    "manifest-manager": _tick_manifest_manager,
+    "dispatcher": _tick_dispatcher,
+    **{name: _tick_of(name) for name in UPKEEP_SERVICES},
+    LIFECYCLE: lambda app, is_clock_right: tick_lifecycle(app, is_overruled=is_clock_right),
+}

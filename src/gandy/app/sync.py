@@ -1,27 +1,32 @@
-"""The sync face: the same requests, driven through an event loop in a background thread."""
+"""The sync face of an application, and the event loop behind it."""
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
+import threading
 import weakref
+from contextlib import AsyncExitStack
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
 from gandy.app.asking import Asked, Asking
 from gandy.app.manifests import NOT_GIVEN, input_value
-from gandy.app.portal import Portal
+from gandy.app.opening import OpenApp, opened
 from gandy.store.drivers.database import dialect_of
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Coroutine, Iterable
     from datetime import timedelta
 
+    from gandy.app.asking import Job
     from gandy.app.configuration import Configuration
     from gandy.app.declaring import Declaring
-    from gandy.app.job import Job
     from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
+    from gandy.clock import ManualClock
+    from gandy.settings import Settings
     from gandy.store.runs import JobView
     from gandy.store.statements import Operation
     from gandy.train.base import (
@@ -33,6 +38,48 @@ if TYPE_CHECKING:
         SyncWithoutInput,
         TrainWithoutInput,
     )
+
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Opens an application in a thread of its own and runs coroutines there."""
+
+    def __init__(self, app: Declaring, settings: Settings, *, clock: ManualClock | None = None) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gandy-sync", daemon=True)
+        self._stack = AsyncExitStack()
+        self._thread.start()
+        try:
+            self.open_app: OpenApp = self.call(
+                self._stack.enter_async_context(opened(app, settings, clock=clock))
+            )
+        except BaseException:
+            self._stop()
+            raise
+
+    def call(self, work: Coroutine[object, object, T]) -> T:
+        """Run a coroutine in the thread and wait for it; who is interrupted here interrupts it there."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the application, then the loop and the thread."""
+        try:
+            self.call(self._stack.aclose())
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
 
 Result = TypeVar("Result")
 AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]

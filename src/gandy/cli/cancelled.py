@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gandy.cli.output import emit_json, emit_rows, say
+from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.operators import local_operator
 
 if TYPE_CHECKING:
     from gandy.cli.session import Session

@@ -10,8 +10,8 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_json, emit_listing, emit_record, emit_rows, say
 from gandy.cli.session import Session, with_session
+from gandy.desk.audit import local_operator
 from gandy.desk.dead_letters import DeadLetterDesk
-from gandy.desk.operators import local_operator
 from gandy.store.reading.listings import LetterFilter, LetterStatus
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from gandy.cli.cancelled import cancel_desk, emit_cancelled, tell_progress
 from gandy.cli.options import bounded, confirm, example, json_option, yes_option
 from gandy.cli.output import emit_record, emit_rows
 from gandy.cli.session import Session, with_session
+from gandy.desk.audit import local_operator
 from gandy.desk.groups import GroupChanges, GroupDesk
-from gandy.desk.operators import local_operator
 
 _COLUMNS = ("name", "owner", "priority", "max_active_jobs", "active", "manifests", "is_enabled")
 

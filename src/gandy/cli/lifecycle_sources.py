@@ -66,7 +66,7 @@ class Sources:
         return [replace(row, table=table_name(database, row.table)) for row in own_matrix(home.settings)]
 
     def _scheduled(self, database: str) -> list[MatrixRow]:
-        from gandy.app.old_rows_matrix import old_rows_matrix  # noqa: PLC0415 only an audit asks
+        from gandy.app.delete_old_rows import old_rows_matrix  # noqa: PLC0415 only an audit asks
 
         app = self.call.find_app()
         if app is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gandy.cli.options import bounded, json_input
-from gandy.desk.changes import ManifestChanges, replaced_schedule
+from gandy.desk.schedules import ManifestChanges, replaced_schedule
 from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
 

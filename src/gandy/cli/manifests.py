@@ -13,10 +13,10 @@ from gandy.cli.manifest_settings import changes_of, setting_options
 from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_listing, emit_record, emit_rows, print_text, say
 from gandy.cli.session import Session, with_session
+from gandy.desk.audit import local_operator
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.operators import local_operator
-from gandy.desk.preview import preview_manifest
+from gandy.desk.schedules import preview_manifest
 from gandy.model.schedule import ScheduleType
 from gandy.store.reading.views import ManifestFilter
 

@@ -13,7 +13,7 @@ from gandy.settings.files import many_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.desk.listing import Listed
+    from gandy.desk.audit import Listed
 
 T = TypeVar("T")
 

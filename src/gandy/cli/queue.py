@@ -11,9 +11,8 @@ from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import bounded, example, json_input, json_option
 from gandy.cli.output import emit_listing, emit_record, say
 from gandy.cli.session import Session, with_session
-from gandy.desk.operators import local_operator
-from gandy.desk.queue import QueueDesk
-from gandy.desk.requests import EnqueueOptions
+from gandy.desk.audit import local_operator
+from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
 from gandy.store.reading.listings import EntryFilter, EntryStatus, Gate, WantedStatus

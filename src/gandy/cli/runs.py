@@ -12,7 +12,7 @@ from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import bounded, example, json_input, json_option
 from gandy.cli.output import emit_listing, emit_record, emit_rows, print_text, say
 from gandy.cli.session import Session, with_session
-from gandy.desk.operators import local_operator
+from gandy.desk.audit import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
 from gandy.model.run import TrainState

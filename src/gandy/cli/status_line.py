@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from gandy.app import Gandy
-    from gandy.desk.concerns import Count
+    from gandy.desk.explain import Count
     from gandy.desk.home import Glance
 
 EVERY_SECONDS: Final = 2.0

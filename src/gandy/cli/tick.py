@@ -13,7 +13,7 @@ from gandy.cli.output import emit_json
 
 if TYPE_CHECKING:
     from gandy.app import Gandy
-    from gandy.app.ticking import Ticked
+    from gandy.app.running import Ticked
 
 
 @click.command(epilog=example("gandy --app billing:app tick manifest-manager"))

@@ -8,7 +8,7 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.cells import as_mapping
 from gandy.cli.options import example, json_option
 from gandy.cli.output import emit_rows
-from gandy.desk.trains import TrainSummary, list_trains
+from gandy.desk.groups import TrainSummary, list_trains
 
 
 @click.group(epilog=example("gandy trains list"))

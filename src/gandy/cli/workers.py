@@ -8,8 +8,8 @@ from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
 from gandy.cli.output import emit_rows, say
 from gandy.cli.session import Session, with_session
-from gandy.desk.operators import local_operator
-from gandy.desk.workers import WorkerDesk
+from gandy.desk.audit import local_operator
+from gandy.desk.groups import WorkerDesk
 
 _COLUMNS = (
     "id",

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003 the faces read it at run time
 from typing import TYPE_CHECKING, Final
 
-from gandy.desk.concerns import Count
-from gandy.desk.listing import Listed
-from gandy.desk.payloads import Json, edited_input
+from gandy.desk.audit import Listed
+from gandy.desk.explain import Count
+from gandy.desk.runs import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
 from gandy.settings.bounds import check
 from gandy.store.letters import (

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.clock import Steadiness
 from gandy.desk import findings
-from gandy.desk.contract_checkup import CHECK as CONTRACTS
-from gandy.desk.contract_checkup import of_contracts
+from gandy.desk.audit import local_operator
 from gandy.desk.findings import Finding
-from gandy.desk.operators import local_operator
-from gandy.desk.workers import WorkerDesk
+from gandy.desk.groups import WorkerDesk
+from gandy.desk.lifecycle import CHECK as CONTRACTS
+from gandy.desk.lifecycle import of_contracts
 from gandy.errors import CodeTooOldError, DatabaseFaultError, DatabaseUnreachableError, SchemaBehindError
 from gandy.rules.clocks import doubt, is_impossible
 from gandy.rules.ending import days_ahead

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from gandy.desk.workers import WorkerSummary
+    from gandy.desk.groups import WorkerSummary
     from gandy.model.manifest import DispatchView
     from gandy.rules.clocks import Doubt
     from gandy.settings import CleanupSettings

@@ -1,26 +1,35 @@
-"""What a person may ask of groups; every change is kept in the trail, in its own transaction."""
+"""Groups, workers and trains as an operator sees them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime  # noqa: TC003 the faces read it at run time
+from datetime import (
+    datetime,
+    timedelta,
+)
 from typing import TYPE_CHECKING
 
-from gandy.errors import GroupNotFoundError, OverrideError
-from gandy.settings.bounds import problems_of
+from gandy.errors import GroupNotFoundError, OverrideError, WorkerNotFoundError
+from gandy.model.manifest import DEFAULT_GROUP
+from gandy.settings.bounds import Timeout, problems_of
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_group
 from gandy.store.owners import owner_of_group
 from gandy.store.queueing import trigger_group
 from gandy.store.reading.views import COUNTED, list_groups, list_groups_of
+from gandy.store.workers import drain_worker, list_workers
+from gandy.train.failure import type_path
+from gandy.train.route import type_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.owners import Operator, Owners
+    from gandy.settings import RetrySettings
     from gandy.store.drivers.database import Database
     from gandy.store.queueing import Triggered
     from gandy.store.statements import Operation, Row
+    from gandy.train.registry import AnyTrain, Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,4 +149,116 @@ def _summary(row: Row) -> GroupSummary:
         has_more_manifests=row.manifests >= COUNTED,
         active=row.active,
         has_overrides=row.has_overrides,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSummary:
+    """A worker; it is alive while its lease holds."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    state: str
+    is_alive: bool
+    silent_for: timedelta  #: since its last sign of life
+    lease_left: timedelta | None  #: None once it has run out
+    busy: int
+    slots: int
+    started_at: datetime
+    last_seen_at: datetime
+    longest_stall: timedelta
+    stalled_junction: str | None
+    trains: tuple[str, ...]
+    owner: str
+
+
+class WorkerDesk:
+    """Reads and drains workers in the name of somebody."""
+
+    def __init__(self, database: Database, operator: Operator, *, owners: Owners) -> None:
+        """Take the owners whose workers are seen."""
+        self._database = database
+        self._operator = operator
+        self._owners = owners
+
+    async def list(self, *, is_alive: bool | None = None, limit: int = 1_000) -> tuple[WorkerSummary, ...]:
+        """List workers, those heard of last first."""
+        rows = await self._database.read(list_workers(self._owners, limit=limit))
+        return tuple(_worker_summary(row) for row in rows if is_alive is None or row.is_alive is is_alive)
+
+    async def drain(self, worker_id: str) -> None:
+        """Let a worker finish what it has and claim no more; it hears of it with its next sign of life."""
+        await self._database.run(self._drain(worker_id))
+
+    def _drain(self, worker_id: str) -> Operation[None]:
+        owner = yield from drain_worker(worker_id, self._owners)
+        if owner is None:
+            raise WorkerNotFoundError(worker_id)
+        yield from record_deed(self._operator, Deed(owner=owner, action="drain worker", subject=worker_id))
+
+
+def _worker_summary(row: Row) -> WorkerSummary:
+    lease_left = timedelta(seconds=row.lease_seconds)
+    return WorkerSummary(
+        id=row.id,
+        host=row.host,
+        pid=row.pid,
+        version=row.version,
+        state=row.state,
+        is_alive=row.is_alive,
+        silent_for=timedelta(seconds=row.silent_seconds),
+        lease_left=lease_left if row.is_alive else None,
+        busy=row.busy,
+        slots=row.slots,
+        started_at=row.started_at,
+        last_seen_at=row.last_seen_at,
+        longest_stall=timedelta(seconds=row.longest_stall_seconds),
+        stalled_junction=row.stalled_junction,
+        trains=tuple(row.trains),
+        owner=row.owner,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSummary:
+    """A train as it was defined."""
+
+    name: str
+    input: str
+    output: str
+    junctions: tuple[str, ...]
+    provided: tuple[str, ...]  #: the types that it needs beside its input
+    group: str
+    priority: int | None
+    timeout: Timeout | None
+    max_retries: int
+    retry: bool
+    give_up_on: tuple[str, ...]  #: exceptions that park a job at once
+    process: bool
+    place: str
+
+
+def list_trains(registry: Registry, retry: RetrySettings) -> tuple[TrainSummary, ...]:
+    """List the trains by name; what a train leaves to the settings is theirs."""
+    return tuple(_train_summary(registry.get(name), retry) for name in registry.names)
+
+
+def _train_summary(train: AnyTrain, retry: RetrySettings) -> TrainSummary:
+    options = train.options
+    return TrainSummary(
+        name=train.name,
+        input=train.input_type_name,
+        output=type_name(train.plan.output_key),
+        junctions=tuple(step.name for step in train.plan.steps),
+        provided=tuple(sorted({type_name(need.key) for need in train.plan.needs})),
+        group=options.group or DEFAULT_GROUP,
+        priority=options.priority,
+        timeout=options.timeout,
+        max_retries=retry.max_retries if options.max_retries is None else options.max_retries,
+        retry=options.retry,
+        give_up_on=tuple(type_path(kind) for kind in options.give_up_on),
+        process=options.process,
+        place=train.place,
     )

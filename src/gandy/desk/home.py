@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from gandy.desk.concerns import Concern, Count, find_concerns
+from gandy.desk.explain import Concern, Count, find_concerns
 from gandy.store import workers
 from gandy.store.manifests import read_now
 from gandy.store.reading import overview

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from gandy.desk.changes import ManifestChanges, override_values
-from gandy.desk.listing import Listed
-from gandy.desk.payloads import edited_input
-from gandy.desk.schedule_words import plain_cron, plain_interval
+from gandy.desk.audit import Listed
+from gandy.desk.runs import edited_input
+from gandy.desk.schedules import ManifestChanges, override_values, plain_cron, plain_interval
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import Deed, record_deed
 from gandy.store.overriding import override_manifest

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from gandy.desk.concerns import Count
+from gandy.desk.explain import Count
 from gandy.store.cleanup import ManifestWalk, RowWalk
 from gandy.store.manifests import read_now
 from gandy.store.reading import tables

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gandy.app import Gandy
-    from gandy.app.ticking import Ticked
+    from gandy.app.running import Ticked
 
 
 class Harness:

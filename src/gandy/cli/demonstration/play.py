@@ -22,8 +22,8 @@ from gandy.cli.demonstration.trains import (
     shrink_picture,
 )
 from gandy.cli.output import say
+from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.operators import local_operator
 from gandy.desk.runs import RunInsights
 from gandy.errors import JobCancelledError
 from gandy.model.owners import OneOwner

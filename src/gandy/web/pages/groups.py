@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from starlette.responses import Response
 
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.graph import draw_dependencies
 from gandy.desk.groups import GroupChanges, GroupDesk
+from gandy.desk.schedules import draw_dependencies
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, Surroundings
 from gandy.web.parts import CurrentOperator, Parts
@@ -21,7 +21,7 @@ from gandy.web.routers.groups import Name
 from gandy.web.routers.manifests import desk_of
 
 if TYPE_CHECKING:
-    from gandy.desk.graph import DependencyGraph, GraphNode
+    from gandy.desk.schedules import DependencyGraph, GraphNode
 
 router = Routes("/groups")
 

@@ -11,7 +11,7 @@ from fastapi import Form
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from starlette.responses import Response
 
-from gandy.desk.changes import ManifestChanges, replaced_schedule
+from gandy.desk.schedules import ManifestChanges, replaced_schedule
 from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import Timeout

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.explain import explain_manifest
-from gandy.desk.preview import PreviewedInstant, preview_manifest
 from gandy.desk.runs import RunInsights
+from gandy.desk.schedules import PreviewedInstant, preview_manifest
 from gandy.errors import OverrideError
 from gandy.settings.bounds import LONGEST_SPAN
 from gandy.store.reading.listings import RunFilter

@@ -8,8 +8,7 @@ from fastapi import Form, Path, Query, Request
 from starlette.responses import Response
 
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.queue import QueueDesk
-from gandy.desk.requests import EnqueueOptions
+from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import JobNotFoundError
 from gandy.store.reading.listings import EntryFilter, Gate, WantedStatus
 from gandy.web.access.routes import Routes

@@ -7,9 +7,8 @@ from typing import Annotated
 from fastapi import Path, Query
 from starlette.responses import Response
 
-from gandy.desk.audit_trail import read_trail
-from gandy.desk.trains import list_trains
-from gandy.desk.workers import WorkerDesk
+from gandy.desk.audit import read_trail
+from gandy.desk.groups import WorkerDesk, list_trains
 from gandy.web.access.routes import Routes
 from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
 from gandy.web.parts import CurrentOperator, Parts

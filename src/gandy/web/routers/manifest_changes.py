@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gandy.desk.changes import ManifestChanges, replaced_schedule
+from gandy.desk.schedules import ManifestChanges, replaced_schedule
 from gandy.model import exclusion as exclusion_json
 from gandy.model.exclusion import MOST_EXCLUSIONS
 from gandy.model.schedule import MisfirePolicy

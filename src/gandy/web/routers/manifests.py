@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.explain import Explanation, explain_manifest
 from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
-from gandy.desk.preview import PreviewedInstant, preview_manifest
+from gandy.desk.schedules import PreviewedInstant, preview_manifest
 from gandy.model.owners import Operator
 from gandy.model.schedule import ScheduleType
 from gandy.store.drivers.database import ReadingRunner

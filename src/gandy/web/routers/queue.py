@@ -9,8 +9,7 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.queue import EntrySummary, QueueDesk
-from gandy.desk.requests import EnqueueOptions
+from gandy.desk.queue import EnqueueOptions, EntrySummary, QueueDesk
 from gandy.errors import JobNotFoundError
 from gandy.settings.bounds import Timeout
 from gandy.store.drivers.database import ReadingRunner

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel, Field
 
-from gandy.desk.repeating import AnsweredBefore, Once
+from gandy.desk.audit import AnsweredBefore, Once
 from gandy.web.parts import Parts
 from gandy.web.routers.bodies import Taken
 

@@ -22,7 +22,7 @@ from typing import (
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, create_model
 
-from gandy.desk.listing import Listed
+from gandy.desk.audit import Listed
 
 T = TypeVar("T")
 

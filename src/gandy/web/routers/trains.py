@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gandy.desk.trains import TrainSummary, list_trains
+from gandy.desk.groups import TrainSummary, list_trains
 from gandy.web.access.routes import Routes
 from gandy.web.parts import Parts
 from gandy.web.routers.shapes import HIGHEST_ID, page, page_of

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from gandy.desk.workers import WorkerDesk, WorkerSummary
+from gandy.desk.groups import WorkerDesk, WorkerSummary
 from gandy.web.access.routes import Routes
 from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.routers.shapes import HIGHEST_ID, page, page_of
