@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.ceilings.deletion import Deletion
 from benchmarks.protocol import serve
-from gandy.cli.event_loop import loop_factory
+from gandy.cli.services import loop_factory
 from gandy.events import EventBus
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import migrate, open_database

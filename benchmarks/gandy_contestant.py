@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from benchmarks.protocol import Contestant, serve
 from gandy import Gandy
-from gandy.cli.event_loop import loop_factory, spare_collector
+from gandy.cli.services import loop_factory, spare_collector
 from gandy.store.drivers.opening import migrate
 
 if TYPE_CHECKING:

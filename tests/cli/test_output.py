@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gandy.cli.cells import human, to_json
-from gandy.cli.output import emit_record, emit_rows
+from gandy.cli.output import emit_record, emit_rows, human, to_json
 
 NOON = datetime(2026, 3, 1, 13, 0, 5, 250_000, tzinfo=timezone(timedelta(hours=1)))
 

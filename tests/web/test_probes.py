@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.events import CycleEnded, EventBus, RunFinished
-from gandy.telemetry.loops import SILENT_AFTER, LoopWatch
 from gandy.telemetry.metrics import MOST_VALUES, OTHER, Metrics
+from gandy.telemetry.observing import SILENT_AFTER, LoopWatch
 from tests.web.shop import Parcel, send_parcel
 
 if TYPE_CHECKING:

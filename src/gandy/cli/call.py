@@ -47,7 +47,7 @@ class Call:
 
     def find_app(self) -> Gandy | None:
         """Import the application if one is named; a command that reads can do without."""
-        from gandy.cli.app_loading import load_app  # noqa: PLC0415 `gandy --help` needs none of it
+        from gandy.cli.session import load_app  # noqa: PLC0415 `gandy --help` needs none of it
         from gandy.settings.loading import current_folder  # noqa: PLC0415 the same
 
         reference, directory = self.app_reference, current_folder()

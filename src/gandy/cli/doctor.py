@@ -7,9 +7,8 @@ import asyncio
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.cells import human
 from gandy.cli.options import example, json_option
-from gandy.cli.output import emit_json, print_text, say
+from gandy.cli.output import emit_json, human, print_text, say
 from gandy.desk.doctor import Doctor, Report
 from gandy.model.owners import ALL_OWNERS
 

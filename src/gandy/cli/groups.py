@@ -1,16 +1,23 @@
-"""`gandy groups`: manifests that share a cap, a priority and a switch."""
+"""gandy groups, workers and trains."""
 
 from __future__ import annotations
 
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.cancelled import cancel_desk, emit_cancelled, tell_progress
 from gandy.cli.options import bounded, confirm, example, json_option, yes_option
-from gandy.cli.output import emit_record, emit_rows
+from gandy.cli.output import (
+    as_mapping,
+    cancel_desk,
+    emit_cancelled,
+    emit_record,
+    emit_rows,
+    say,
+    tell_progress,
+)
 from gandy.cli.session import Session, with_session
 from gandy.desk.audit import local_operator
-from gandy.desk.groups import GroupChanges, GroupDesk
+from gandy.desk.groups import GroupChanges, GroupDesk, TrainSummary, WorkerDesk, list_trains
 
 _COLUMNS = ("name", "owner", "priority", "max_active_jobs", "active", "manifests", "is_enabled")
 
@@ -103,3 +110,73 @@ def cancel(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
 
 def _desk(session: Session) -> GroupDesk:
     return GroupDesk(session.database, local_operator("cli"), owners=session.owners)
+
+
+_WORKER_COLUMNS = (
+    "id",
+    "host",
+    "pid",
+    "version",
+    "state",
+    "is_alive",
+    "silent_for",
+    "busy",
+    "slots",
+    "longest_stall",
+)
+
+
+@click.group(epilog=example("gandy workers list --alive"))
+def workers() -> None:
+    """Show and drain workers."""
+
+
+@workers.command("list", epilog=example("gandy workers list --json"))
+@click.option(
+    "--alive/--gone", "is_alive", default=None, help="Only those whose lease holds, or only the others."
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+)
+@json_option
+@pass_call
+def list_workers(call: Call, *, is_alive: bool | None, limit: int, as_json: bool) -> None:
+    """List workers, those heard of last first."""
+    found = with_session(call, lambda session: _worker_desk(session).list(is_alive=is_alive, limit=limit))
+    emit_rows(found, call.columns(*_WORKER_COLUMNS), as_json=as_json)
+
+
+@workers.command(epilog=example("gandy workers drain 1f0c9a"))
+@click.argument("worker_id", metavar="ID")
+@pass_call
+def drain(call: Call, worker_id: str) -> None:
+    """Let a worker finish what it has and claim no more; it does not end by itself."""
+    with_session(call, lambda session: _worker_desk(session).drain(worker_id))
+    say("It claims no more; `gandy workers list` shows when nothing of it is left.")
+
+
+def _worker_desk(session: Session) -> WorkerDesk:
+    return WorkerDesk(session.database, local_operator("cli"), owners=session.owners)
+
+
+@click.group(epilog=example("gandy trains list"))
+def trains() -> None:
+    """Show the trains of the application."""
+
+
+@trains.command("list", epilog=example("gandy --app billing:app trains list --json"))
+@json_option
+@pass_call
+def list_all(call: Call, *, as_json: bool) -> None:
+    """List the trains with their types and junctions."""
+    app = call.load_app()
+    found = list_trains(app.registry, app.settings.retry)
+    columns = ("name", "input", "output", "junctions", "group", "place")
+    if as_json:
+        emit_rows(found, columns, as_json=True)
+    else:
+        emit_rows([_shown(train) for train in found], columns, as_json=False)
+
+
+def _shown(train: TrainSummary) -> dict[str, object]:
+    return {**as_mapping(train), "junctions": " -> ".join(train.junctions)}

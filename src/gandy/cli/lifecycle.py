@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.cells import human
-from gandy.cli.lifecycle_events import log_events
-from gandy.cli.lifecycle_progress import attended, left_over, would_remove
-from gandy.cli.lifecycle_sources import Sources
+from gandy.cli.lifecycle_sources import Sources, attended, left_over, log_events, would_remove
 from gandy.cli.options import confirm, example, json_option, yes_option
-from gandy.cli.output import emit_json, emit_rows, print_text, say
+from gandy.cli.output import emit_json, emit_rows, human, print_text, say
 from gandy.errors import GandyError, TargetFaultError
 
 if TYPE_CHECKING:

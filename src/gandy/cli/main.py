@@ -26,33 +26,33 @@ class LazyCommand(NamedTuple):
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
-    "config": LazyCommand("gandy.cli.config:config", "Show the settings."),
+    "config": LazyCommand("gandy.cli.setup:config", "Show the settings."),
     "demo": LazyCommand("gandy.cli.demo:demo", "Run a lively demo on a database of its own."),
     "dead-letters": LazyCommand(
         "gandy.cli.dead_letters:dead_letters", "Show and resolve jobs that wait for a person."
     ),
     "queue": LazyCommand("gandy.cli.queue:queue", "Show and change what waits to run."),
-    "workers": LazyCommand("gandy.cli.workers:workers", "Show and drain workers."),
+    "workers": LazyCommand("gandy.cli.groups:workers", "Show and drain workers."),
     "doctor": LazyCommand("gandy.cli.doctor:doctor", "Check the installation and say what to do."),
     "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
     "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change what is scheduled."),
     "sync": LazyCommand(
-        "gandy.cli.sync:sync",
+        "gandy.cli.setup:sync",
         "Seed what the application declares, as the manifest-manager service does at its start.",
     ),
     "tick": LazyCommand(
-        "gandy.cli.tick:tick", "Run exactly one cycle of SERVICE and print its result as JSON."
+        "gandy.cli.services:tick", "Run exactly one cycle of SERVICE and print its result as JSON."
     ),
-    "init": LazyCommand("gandy.cli.init:init", "Write a small working application."),
+    "init": LazyCommand("gandy.cli.setup:init", "Write a small working application."),
     "open": LazyCommand(
         "gandy.cli.open:open_dashboard", "Open the dashboard of this host's `up` in the browser, signed in."
     ),
-    "up": LazyCommand("gandy.cli.up:up", "Run services in one process."),
-    "work": LazyCommand("gandy.cli.work:work", "Claim runs and execute them; evaluates no schedule."),
+    "up": LazyCommand("gandy.cli.services:up", "Run services in one process."),
+    "work": LazyCommand("gandy.cli.services:work", "Claim runs and execute them; evaluates no schedule."),
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
-    "migrate": LazyCommand("gandy.cli.migrate:migrate", "Bring the schema of the database up to date."),
+    "migrate": LazyCommand("gandy.cli.setup:migrate", "Bring the schema of the database up to date."),
     "runs": LazyCommand("gandy.cli.runs:runs", "Show what ran, and what came of it."),
-    "trains": LazyCommand("gandy.cli.trains:trains", "Show the trains of the application."),
+    "trains": LazyCommand("gandy.cli.groups:trains", "Show the trains of the application."),
 }
 
 _EPILOG = """

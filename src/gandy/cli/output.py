@@ -1,19 +1,95 @@
-"""One way to print: tables for people, plain text for pipes, JSON for programs; messages go to stderr."""
+"""What commands print: tables, records and JSON."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import Enum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 import click
 
-from gandy.cli.cells import as_mapping, human, to_json
-from gandy.settings.files import many_lines
+from gandy.desk.audit import local_operator
+from gandy.desk.cancelling import CancelDesk
+from gandy.settings import format_duration
+from gandy.settings.files import many_lines, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.cli.session import Session
     from gandy.desk.audit import Listed
+    from gandy.store.cancelling import CancelResult
+
+
+_SECOND = timedelta(seconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+_TEN_SECONDS = timedelta(seconds=10)
+
+
+def human(value: object) -> str:
+    """Write a value for people, on one line and without characters that could move a terminal's cursor."""
+    match value:
+        case None:
+            text = "-"
+        case bool():
+            text = "yes" if value else "no"
+        case Enum():
+            text = human(value.value)
+        case datetime():
+            text = f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+        case timedelta():
+            text = format_duration(_rounded(value))
+        case Mapping() | list() | tuple():
+            text = to_json(value, indent=None)
+        case _:
+            text = str(value)
+    return one_line(text)
+
+
+def to_json(value: object, *, indent: int | None = 2) -> str:
+    """Write a value for programs: instants in ISO 8601 and UTC, durations in seconds."""
+    return json.dumps(value, default=_plain, indent=indent)
+
+
+def as_mapping(row: object) -> Mapping[str, object]:
+    """See a mapping or a dataclass as a mapping."""
+    if isinstance(row, Mapping):
+        return row
+    if is_dataclass(row):
+        return {field.name: getattr(row, field.name) for field in fields(row)}
+    raise TypeError(f"{type(row).__name__} is neither a mapping nor a dataclass")
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            plain: object = value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case date() | time():
+            plain = value.isoformat()
+        case timedelta():
+            plain = value.total_seconds()
+        case Enum():
+            plain = value.value
+        case UUID() | PurePath():
+            plain = str(value)
+        case set() | frozenset():
+            plain = sorted(value)
+        case _:
+            plain = dict(as_mapping(value))
+    return plain
+
+
+def _rounded(span: timedelta) -> timedelta:
+    """Drop what nobody reads: the milliseconds of what took long, the microseconds always."""
+    unit = _SECOND if abs(span) >= _TEN_SECONDS else _MILLISECOND
+    return round(span / unit) * unit
+
 
 T = TypeVar("T")
 
@@ -89,3 +165,34 @@ def _align(lines: Sequence[Sequence[str]]) -> None:
     for line in lines:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo(_GAP.join(padded).rstrip())
+
+
+_NOT_FOUND = 1
+
+
+def cancel_desk(session: Session) -> CancelDesk:
+    """Open the desk in the name of who sits at the terminal."""
+    return CancelDesk(session.database, local_operator("cli"), session.settings, owners=session.owners)
+
+
+def emit_cancelled(result: CancelResult, *, as_json: bool) -> int:
+    """Print what became of each job and give the exit code: 1 where an id is no job at all."""
+    parts = {
+        "cancelled": result.cancelled,
+        "asked to stop": result.asked,
+        "already over": result.over,
+        "not found": result.unknown,
+    }
+    if as_json:
+        emit_json({word.replace(" ", "_"): ids for word, ids in parts.items()})
+    else:
+        rows = [{"id": job_id, "outcome": word} for word, ids in parts.items() for job_id in ids]
+        emit_rows(rows, ("id", "outcome"), as_json=False)
+    if result.asked:
+        say("A run that is asked to stop ends before its next junction; `gandy runs show ID` tells.")
+    return _NOT_FOUND if result.unknown else 0
+
+
+def tell_progress(total: CancelResult) -> None:
+    """Say how far a long cancellation has come."""
+    say(f"{len(total.cancelled) + len(total.asked)} so far")

@@ -8,9 +8,16 @@ from datetime import timedelta
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.cancelled import cancel_desk, emit_cancelled
 from gandy.cli.options import bounded, example, json_input, json_option
-from gandy.cli.output import emit_listing, emit_record, emit_rows, print_text, say
+from gandy.cli.output import (
+    cancel_desk,
+    emit_cancelled,
+    emit_listing,
+    emit_record,
+    emit_rows,
+    print_text,
+    say,
+)
 from gandy.cli.session import Session, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.queue import QueueDesk

@@ -1,20 +1,31 @@
-"""The database that a command reads, with the application where one is named."""
+"""The application and the database that a command works on, and how it ends."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
+import threading
+import traceback
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from gandy.errors import OwnerNotFoundError, OwnerNotGivenError
+from gandy.errors import AppLoadError, AppReferenceError, GandyError, OwnerNotFoundError, OwnerNotGivenError
 from gandy.model.owners import OneOwner
+from gandy.settings.files import distrust
+from gandy.settings.urls import mask_url
 from gandy.store.drivers.database import database_file
 from gandy.store.drivers.opening import open_database
 from gandy.store.owners import list_owners
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from datetime import timedelta
+    from types import ModuleType
 
     from gandy.app import Gandy
     from gandy.cli.call import Call
@@ -22,6 +33,78 @@ if TYPE_CHECKING:
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.registry import Registry
+
+
+def load_app(reference: str, *, directory: Path) -> Gandy:
+    """Import the application; its module is looked for in the folder first, unless others own that."""
+    if "://" in reference or "@" in reference:
+        raise AppReferenceError(mask_url(reference), "this looks like a URL; pass it as --database")
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise AppReferenceError(reference, "write it as MODULE:NAME, such as billing.jobs:app")
+    if distrust(directory) is None and str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+    return _pick(_import(reference, module_name, directory), reference, name)
+
+
+def _import(reference: str, module_name: str, directory: Path) -> ModuleType:
+    try:
+        return import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and f"{module_name}.".startswith(f"{error.name}."):
+            raise AppReferenceError(reference, _not_found(error.name, directory)) from error
+        raise AppLoadError(reference, _location(error), str(error)) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise AppLoadError(reference, _location(error), _summary(error)) from error
+
+
+def _not_found(module_name: str, directory: Path) -> str:
+    if reason := distrust(directory):
+        return (
+            f"there is no module {module_name!r} among the installed packages, and {directory} is not "
+            f"searched, because {reason}; PYTHONPATH={directory} imports from it all the same"
+        )
+    return f"there is no module {module_name!r} in {directory} nor among the installed packages"
+
+
+def _pick(module: ModuleType, reference: str, name: str) -> Gandy:
+    from gandy.app import Gandy  # noqa: PLC0415 a module that cannot be imported is told without it
+
+    found: object = getattr(module, name, None)
+    if isinstance(found, Gandy):
+        return found
+    apps = [f"{module.__name__}:{other}" for other, value in vars(module).items() if isinstance(value, Gandy)]
+    hint = (
+        f"did you mean {' or '.join(apps)}?" if apps else "the module holds no application: app = Gandy(...)"
+    )
+    what = f"has no {name!r}" if found is None else f"{name!r} is a {type(found).__name__}, not a Gandy"
+    raise AppReferenceError(reference, f"{what}; {hint}")
+
+
+def _location(error: BaseException) -> str:
+    """Name the line to look at: the last one of the user's own code, or of all."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_short(error.filename)}:{error.lineno}"
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")
+    ]
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(Path.cwd())]
+    last = (own or frames)[-1]
+    return f"{_short(last.filename)}:{last.lineno}"
+
+
+def _short(filename: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
+
+
+def _summary(error: BaseException) -> str:
+    if isinstance(error, GandyError):
+        return str(error)
+    return "".join(traceback.format_exception_only(error)[-1:]).strip()
+
 
 T = TypeVar("T")
 
@@ -87,3 +170,32 @@ def _checked(owners: Owners | None, known: tuple[str, ...], app: Gandy | None) -
     if isinstance(owners, OneOwner) and not is_own and owners.name not in known:
         raise OwnerNotFoundError(owners.name, known)
     return owners
+
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+LEAVE_SECONDS: Final = 5.0
+CUT_OFF: Final = 3
+SECOND_SIGNAL: Final = 130
+
+
+def stop_on_signals(*, grace: timedelta) -> asyncio.Event:
+    """Make the event that the first signal sets; the process ends within the grace period whatever hangs."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        if stop.is_set():
+            os._exit(SECOND_SIGNAL)
+        stop.set()
+        end_for_sure(grace.total_seconds() + LEAVE_SECONDS)
+
+    for each in SIGNALS:
+        loop.add_signal_handler(each, ask)
+    return stop
+
+
+def end_for_sure(seconds: float) -> None:
+    """End the process after so many seconds: a thread that hangs would keep the interpreter for ever."""
+    timer = threading.Timer(seconds, os._exit, (CUT_OFF,))
+    timer.daemon = True
+    timer.start()

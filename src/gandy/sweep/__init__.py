@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gandy.sweep.budget import Budget
-from gandy.sweep.drive import drive, drive_async
-from gandy.sweep.pace import BatchSize, Pace
 from gandy.sweep.protocol import (
     Answer,
     Attempt,
+    BatchSize,
+    Budget,
     Checkpoint,
     Contended,
     Ending,
+    Pace,
     PassOver,
     Refused,
     Request,
@@ -18,10 +18,11 @@ from gandy.sweep.protocol import (
     SetAside,
     SweepResult,
     Swept,
+    Throttle,
     Verdict,
+    verdict,
 )
-from gandy.sweep.throttle import Throttle, verdict
-from gandy.sweep.walk import Patience, Steps, walk
+from gandy.sweep.walk import Patience, Steps, drive, drive_async, walk
 
 __all__ = [
     "Answer",

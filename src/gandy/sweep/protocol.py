@@ -1,11 +1,8 @@
-"""What a sweep asks of the one who knows the database, and what it is told.
-
-A sweep does no input or output of its own: it yields a request and is sent an answer, so that one
-definition serves a synchronous driver, an asynchronous one and a test.
-"""
+"""The protocol of a deletion in batches: steps, answers, budgets, pace and throttle."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -112,3 +109,72 @@ class SweepResult(Generic[K]):
 
 Request = Attempt[K] | SetAside[K] | PassOver[K] | Checkpoint | Rest
 Answer = Swept[K] | Refused | Contended | Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Rows and time for one run; None is no limit."""
+
+    rows: int | None = None
+    time: timedelta | None = None
+
+    def rows_left(self, swept: int) -> int | None:
+        """Rows that may still go, or None without a limit."""
+        return None if self.rows is None else max(0, self.rows - swept)
+
+    def is_out_of_time(self, elapsed: timedelta) -> bool:
+        """Whether the time is used up."""
+        return self.time is not None and elapsed >= self.time
+
+
+_GROWTH = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """The first batch size, the largest one, and the time that a batch should take."""
+
+    start: int = 500
+    largest: int = 1_000  # others who commit wait for the log of a whole batch, however fast it was
+    target: timedelta = timedelta(milliseconds=50)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.start <= self.largest or self.target <= timedelta(0):
+            message = f"a pace needs 1 <= start <= largest and a target above zero: {self}"
+            raise ValueError(message)
+
+
+class BatchSize:
+    """The size that the next batch may have; grows under the target, halves over it."""
+
+    __slots__ = ("_pace", "_size")
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._size = pace.start
+
+    @property
+    def rows(self) -> int:
+        """Rows that the next batch may hold."""
+        return self._size
+
+    def learn(self, elapsed: timedelta) -> None:
+        """Take in how long a full batch took."""
+        if elapsed > self._pace.target:
+            self.halve()
+        else:
+            self._size = min(self._pace.largest, max(self._size + 1, int(self._size * _GROWTH)))
+
+    def halve(self) -> None:
+        """Make the next batch half as large, at least one row."""
+        self._size = max(1, self._size // 2)
+
+
+Throttle = Callable[[], bool]
+
+
+def verdict(throttles: Iterable[Throttle], is_stopping: Callable[[], bool]) -> Verdict:
+    """STOP once asked to, HOLD while any throttle says so, else GO."""
+    if is_stopping():
+        return Verdict.STOP
+    return Verdict.HOLD if any(throttle() for throttle in throttles) else Verdict.GO

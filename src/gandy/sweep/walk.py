@@ -1,21 +1,22 @@
-"""The sweep itself: batch after batch, halving around what cannot go."""
+"""Walking over rows to delete, and driving such a walk."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Generic, assert_never
+from typing import TYPE_CHECKING, Generic, assert_never
 
-from gandy.sweep.budget import Budget
-from gandy.sweep.pace import BatchSize, Pace
 from gandy.sweep.protocol import (
     Answer,
     Attempt,
+    BatchSize,
+    Budget,
     Checkpoint,
     Contended,
     Ending,
     K,
+    Pace,
     PassOver,
     Refused,
     Request,
@@ -25,6 +26,10 @@ from gandy.sweep.protocol import (
     Swept,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
 
 _STRIKES_BEFORE_PASSING_OVER = 2
 _FIRST_REST = timedelta(milliseconds=50)
@@ -200,3 +205,27 @@ def walk(
         patience=patience or Patience(),
     )
     return sweep.steps()
+
+
+def drive(steps: Steps[K], perform: Callable[[Request[K]], Answer[K]]) -> SweepResult[K]:
+    """Perform every request of the sweep in turn and return its result."""
+    try:
+        request = next(steps)
+        while True:
+            request = steps.send(perform(request))
+    except StopIteration as end:
+        result: SweepResult[K] = end.value
+        return result
+
+
+async def drive_async(
+    steps: Steps[K], perform: Callable[[Request[K]], Awaitable[Answer[K]]]
+) -> SweepResult[K]:
+    """Perform every request of the sweep on the event loop and return its result."""
+    try:
+        request = next(steps)
+        while True:
+            request = steps.send(await perform(request))
+    except StopIteration as end:
+        result: SweepResult[K] = end.value
+        return result

@@ -1,7 +1,8 @@
-"""Prometheus metrics: counted from events, measured when somebody asks."""
+"""Metrics: what is measured, and how it is exposed."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -25,8 +26,23 @@ from gandy.events import (
 from gandy.upkeep.pruning import declare_metrics
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gandy.events import EventBus
-    from gandy.telemetry.measures import Measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a bounded look at the database found."""
+
+    waiting: Mapping[str, int]  #: entries by the gate that holds them
+    live_runs: Mapping[str, int]  #: runs by state
+    longest_wait: float
+    awaiting_letters: int
+    workers: int
+    slots: int
+    busy: int
+
 
 #: Beyond so many different values a label says "other": series are kept for as long as the process lives.
 MOST_VALUES: Final = 200

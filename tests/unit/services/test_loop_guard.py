@@ -10,7 +10,7 @@ import pytest
 from gandy.events import EventBus, LoopEnded, LoopRestarted
 from gandy.loops import poller as guarding
 from gandy.loops.poller import LoopGuard
-from gandy.telemetry.loops import LoopWatch
+from gandy.telemetry.observing import LoopWatch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from gandy.desk.home import Home
 from gandy.errors import GandyError
-from gandy.telemetry.measures import Measured
+from gandy.telemetry.metrics import Measured
 from gandy.web.access.routes import Routes
 from gandy.web.parts import Parts
 

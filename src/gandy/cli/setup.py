@@ -1,22 +1,92 @@
-"""`gandy migrate`: the schema of the database."""
+"""gandy init, config, migrate and sync."""
 
 from __future__ import annotations
 
+import asyncio
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
-from gandy.cli.output import emit_json, print_text, say
-from gandy.errors import CodeTooOldError
+from gandy.cli.output import emit_json, emit_record, emit_rows, print_text, say
+from gandy.errors import CodeTooOldError, FileAccessError, FileInTheWayError
 from gandy.settings import mask_url
 from gandy.store.drivers import opening
 from gandy.store.drivers.database import dialect_of, pending_script
 from gandy.store.drivers.migrate import SchemaState, known_version
 
 if TYPE_CHECKING:
+    from gandy.app import Gandy
     from gandy.store.drivers.grants import Grants
+    from gandy.store.seeding import SeedResult
+
+
+#: What is written, and what it is copied from (not named .py: inside the package it is no module).
+_FILES = {"app.py": "app.py.txt", "gandy.toml": "gandy.toml"}
+_NEXT = """\
+Now, in {directory}:
+  gandy up                                               run it; the dashboard is at http://127.0.0.1:8423
+  gandy queue enqueue greet --input '{{"name": "Ada"}}'    give it something to do
+  gandy runs list                                        see what happened"""
+
+
+@click.command(epilog=example("gandy init hello"))
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path())
+def init(directory: Path) -> None:
+    """Write a small working application.
+
+    It has two trains, one of them on a schedule, in app.py and gandy.toml. Nothing is overwritten.
+    """
+    targets = tuple(directory / name for name in _FILES)
+    in_the_way = tuple(target for target in targets if target.exists())
+    if in_the_way:
+        raise FileInTheWayError(in_the_way)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for target in targets:
+            _write_starter(target)
+    except OSError as error:
+        raise FileAccessError(
+            Path(error.filename or directory), f"cannot be written: {error.strerror}"
+        ) from error
+    say(_NEXT.format(directory=directory.absolute()))
+
+
+def _write_starter(target: Path) -> None:
+    """Copy one file of the starter; `x` never overwrites, whoever else writes meanwhile."""
+    text = files("gandy.cli").joinpath("starter", _FILES[target.name]).read_text(encoding="utf-8")
+    with target.open("x", encoding="utf-8") as file:
+        file.write(text)
+    say(f"Wrote {target}")
+
+
+@click.group(epilog=example("gandy config show --json"))
+def config() -> None:
+    """Show the settings."""
+
+
+@config.command(epilog=example("GANDY_WORKER_SLOTS=20 gandy config show"))
+@json_option
+@pass_call
+def show(call: Call, *, as_json: bool) -> None:
+    """Show every setting, its value and where that came from.
+
+    Secrets and passwords are hidden.
+    """
+    loaded = call.load_settings()
+    rows = [
+        {"setting": shown.key, "value": shown.value, "origin": shown.origin.kind, "place": shown.origin.place}
+        for shown in loaded.shown()
+    ]
+    if as_json:
+        emit_json({"file": loaded.file, "app": call.app_reference or loaded.app, "settings": rows})
+        return
+    emit_rows(rows, ("setting", "value", "origin", "place"), as_json=False)
+    say(f"Settings file: {loaded.file or 'none found'}")
+
 
 _TO_MAINTAIN: Final = "-- To maintain: to migrate, and to make and drop the days of history. As a superuser."
 _TO_RUN: Final = "-- To run: services, the command line, the dashboard, enqueueing."
@@ -100,3 +170,31 @@ def _report(done: dict[str, object], url: str, *, as_json: bool) -> None:
 
 def _names(value: object) -> list[str]:
     return [str(name) for name in value] if isinstance(value, list) else []
+
+
+_REFUSED = 1
+
+
+@click.command(epilog=example("gandy --app billing:app sync"))
+@json_option
+@click.pass_context
+@pass_call
+def sync(call: Call, ctx: click.Context, *, as_json: bool) -> None:
+    """Seed what the application declares, as the manifest-manager service does at its start.
+
+    What operators set stays in force; what is no longer declared is marked, and removed a day later. A
+    manifest or a batch that is refused is named, the rest is seeded, and the exit code is 1.
+    """
+    app = call.load_app()
+    result = asyncio.run(_seed(app))
+    emit_record(result, as_json=as_json)
+    if result.orphaned:
+        say(f"{result.orphaned} no longer declared: no new runs, removed in a day unless declared again")
+    for refused in result.refused:
+        say(f"{refused.name} was not seeded: {refused.problem}")
+    ctx.exit(_REFUSED if result.refused else 0)
+
+
+async def _seed(app: Gandy) -> SeedResult:
+    async with app:
+        return await app.seed()
