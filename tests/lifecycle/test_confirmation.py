@@ -29,7 +29,7 @@ from gandy.lifecycle import (
 from gandy.lifecycle.database import postgres as postgres_module
 from gandy.lifecycle.database import sqlite as sqlite_module
 from gandy.lifecycle.database.target import open_target
-from gandy.lifecycle.reports.held import held_rules
+from gandy.lifecycle.reports.audit import held_rules
 from tests.lifecycle.ground import NOW, Ground, ago
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from gandy.lifecycle import (
     stale_cursor,
     terminal,
 )
-from gandy.lifecycle.advisor.order import sweep_order
+from gandy.lifecycle.advisor.survey import sweep_order
 from gandy.lifecycle.contract.tables import Throttle
 from gandy.sweep import Budget, Pace
 

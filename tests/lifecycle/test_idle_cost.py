@@ -20,7 +20,7 @@ from gandy.lifecycle import (
     terminal,
 )
 from gandy.lifecycle.advisor.survey import survey
-from gandy.lifecycle.database.explain import Explain
+from gandy.lifecycle.database.failures import Explain
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.selection.statements import last_row, nth_row

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, older_than, run_contracts
-from gandy.lifecycle.database.values import decode_values, encode_values
+from gandy.lifecycle.database.numbers import decode_values, encode_values
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, ago
 

@@ -13,7 +13,7 @@ from gandy.errors import RuleRefusedError
 from gandy.lifecycle import Attendance, Table, older_than
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.target import open_target
-from gandy.lifecycle.old_rows import OldRowsDeleted, delete_old_rows
+from gandy.lifecycle.entry import OldRowsDeleted, delete_old_rows
 from gandy.lifecycle.state.lease import take_lease
 from gandy.lifecycle.state.setup import ensure_tables
 from tests.lifecycle.ground import NOW, ago

@@ -22,7 +22,7 @@ from gandy.lifecycle import (
     plan,
     run_contracts,
 )
-from gandy.lifecycle.old_rows import delete_old_rows
+from gandy.lifecycle.entry import delete_old_rows
 from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from gandy.clock import ManualClock
 from gandy.lifecycle import Contract, Table, audit, expires, keep_last, older_than, plan
 from gandy.lifecycle.database.dialect import TableSize
 from gandy.lifecycle.reports.audit import UNBOUNDED
-from gandy.lifecycle.state.growth import Measured, record_size
 from gandy.lifecycle.state.setup import open_state
+from gandy.lifecycle.state.tables import Measured, record_size
 from tests.lifecycle.ground import NOW, Ground, ago
 from tests.support import postgres_found
 

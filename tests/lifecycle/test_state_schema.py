@@ -25,7 +25,7 @@ from gandy.lifecycle import (
     release,
     run_contracts,
 )
-from gandy.lifecycle.old_rows import delete_old_rows
+from gandy.lifecycle.entry import delete_old_rows
 from tests.lifecycle.ground import NOW, ago, steps_of
 from tests.lifecycle.paths import STATE_TABLES, execute, on_path, two_paths
 from tests.support.waiting import wait_until

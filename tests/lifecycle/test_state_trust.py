@@ -25,7 +25,7 @@ from gandy.lifecycle import (
     run_contracts,
     sweep,
 )
-from gandy.lifecycle.old_rows import delete_old_rows
+from gandy.lifecycle.entry import delete_old_rows
 from tests.lifecycle.ground import NOW, ago
 from tests.lifecycle.paths import STATE_TABLES, execute, on_path
 

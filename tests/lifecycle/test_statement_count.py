@@ -15,7 +15,7 @@ from gandy.app.delete_old_rows import delete as delete_in_train
 from gandy.clock import ManualClock
 from gandy.errors import GandyError, RuleRefusedError, StateObstructedError
 from gandy.lifecycle import Attendance, Contract, Table, check, older_than
-from gandy.lifecycle.old_rows import OldRowsDeleted, delete_old_rows
+from gandy.lifecycle.entry import OldRowsDeleted, delete_old_rows
 from tests.lifecycle.counting import counted
 from tests.lifecycle.ground import NOW, Ground, ago, ms
 

@@ -25,8 +25,8 @@ from gandy.lifecycle import (
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import LEASE_FOR, take_lease
 from gandy.lifecycle.state.setup import ensure_tables
-from gandy.lifecycle.supervisor.loop import keep_contracts
-from gandy.lifecycle.supervisor.metrics import PrometheusMetrics
+from gandy.lifecycle.supervisor.report import PrometheusMetrics
+from gandy.lifecycle.supervisor.tick import keep_contracts
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, ago, steps_of
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, cap, check, older_than, quarantine, run_contracts
-from gandy.lifecycle.driver import ties
+from gandy.lifecycle.driver import lanes as ties
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, Ground, ago, steps_of
 from tests.support.waiting import wait_until

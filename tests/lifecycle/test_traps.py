@@ -12,8 +12,7 @@ from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, ru
 from gandy.lifecycle.advisor.survey import survey
 from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.driver.levels import delete_rows
-from gandy.lifecycle.selection.addresses import rows_of
-from gandy.lifecycle.selection.statements import delete_range, nth_row
+from gandy.lifecycle.selection.statements import delete_range, nth_row, rows_of
 from gandy.lifecycle.selection.walks import AgeWalk
 from tests.lifecycle.ground import NOW, ago, steps_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import CollectorRegistry
 
 from gandy.events import EventBus
-from gandy.lifecycle.supervisor.metrics import PrometheusMetrics
+from gandy.lifecycle.supervisor.report import PrometheusMetrics
 from gandy.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 from gandy.app.opening import HostApp  # noqa: TC001 the engine reads it at run time
 from gandy.errors import DeclarationError, DurationFormatError, MissingVariableError
 from gandy.lifecycle import Table, older_than
-from gandy.lifecycle.contract.matrix import MatrixRow, bound_of
+from gandy.lifecycle.contract.tables import MatrixRow, bound_of
 from gandy.model.manifest import GroupDeclaration
 from gandy.settings import parse_duration
 from gandy.train.base import Train
@@ -91,7 +91,7 @@ class OldRowsDeleted:
 def delete(old: OldRows, run: Run, app: HostApp) -> Deleted:
     """Delete by keyset, in short transactions, at most as many rows as the limit says."""
     from gandy.lifecycle import Attendance  # noqa: PLC0415 an extra, and it says so where it is missing
-    from gandy.lifecycle.old_rows import delete_old_rows  # noqa: PLC0415 the same
+    from gandy.lifecycle.entry import delete_old_rows  # noqa: PLC0415 the same
 
     done = delete_old_rows(
         old.bounded(),

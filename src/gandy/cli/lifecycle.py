@@ -206,7 +206,7 @@ def run(
     call: Call, *, files: Sequence[str], target: str | None, metrics_port: int | None, as_json: bool
 ) -> None:
     """Keep the contracts until stopped, each as often as it says."""
-    from gandy.lifecycle.supervisor.loop import keep_contracts  # noqa: PLC0415  # needs SQLAlchemy
+    from gandy.lifecycle.supervisor.tick import keep_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from gandy.cli.call import Call
     from gandy.lifecycle import Attendance, Contract
-    from gandy.lifecycle.contract.matrix import MatrixRow
+    from gandy.lifecycle.contract.tables import MatrixRow
     from gandy.lifecycle.supervisor.confirmation import Confirm
     from gandy.lifecycle.supervisor.report import Held, Unfinished
     from gandy.settings import LoadedSettings

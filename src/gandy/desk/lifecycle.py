@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gandy.desk.explain import Concern
 from gandy.desk.findings import Finding
 from gandy.errors import ContractNotFoundError, GandyError
-from gandy.lifecycle.contract.matrix import matrix
+from gandy.lifecycle.contract.tables import matrix
 from gandy.store.audit import Deed, record_deed
 
 if TYPE_CHECKING:
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle import Contract
     from gandy.lifecycle.database.dialect import TableSize
     from gandy.lifecycle.reports.plan import PlannedRule
-    from gandy.lifecycle.state.growth import Measured
-    from gandy.lifecycle.state.progress import RuleKey, RuleState
-    from gandy.lifecycle.state.quarantine import QuarantinedRow
+    from gandy.lifecycle.state.progress import QuarantinedRow, RuleKey, RuleState
+    from gandy.lifecycle.state.tables import Measured
     from gandy.lifecycle.supervisor.report import ContractReport, Held
     from gandy.model.owners import Operator
     from gandy.store.drivers.database import ReadingRunner
@@ -197,10 +196,14 @@ class LifecycleDesk:
 def _progress(contracts: Sequence[Contract]) -> Iterator[RuleProgress]:
     if not contracts:
         return
-    from gandy.lifecycle.state.growth import last_measured  # noqa: PLC0415 an extra
     from gandy.lifecycle.state.progress import read_states  # noqa: PLC0415 an extra
     from gandy.lifecycle.state.setup import must_allow, open_state, scheduler_of  # noqa: PLC0415 an extra
-    from gandy.lifecycle.state.tables import AUDIT, QUARANTINE, RULE  # noqa: PLC0415 an extra
+    from gandy.lifecycle.state.tables import (  # noqa: PLC0415 an extra
+        AUDIT,
+        QUARANTINE,
+        RULE,
+        last_measured,
+    )
 
     for contract in contracts:
         try:
@@ -296,7 +299,7 @@ def of_contracts(contracts: Iterable[Contract]) -> Iterator[Finding]:
 
 def _of_contract(contract: Contract, known: Sequence[Contract]) -> Iterator[Finding]:
     from gandy.lifecycle import check  # noqa: PLC0415 an extra, and it says so where it is missing
-    from gandy.lifecycle.reports.held import held_rules  # noqa: PLC0415 the same
+    from gandy.lifecycle.reports.audit import held_rules  # noqa: PLC0415 the same
 
     for found in check([contract], beside=known):
         if found.severity == "information":

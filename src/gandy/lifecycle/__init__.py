@@ -21,8 +21,7 @@ from gandy.lifecycle.contract.build import (
     stale_cursor,
     terminal,
 )
-from gandy.lifecycle.contract.matrix import matrix, matrix_markdown
-from gandy.lifecycle.contract.tables import Contract, Table, Throttle
+from gandy.lifecycle.contract.tables import Contract, Table, Throttle, matrix, matrix_markdown
 from gandy.lifecycle.contract.toml import load, loads
 
 if typing.TYPE_CHECKING:

@@ -1,25 +1,31 @@
-"""What a caller asks of the lifecycle: check, sweep, quarantine, forget."""
+"""The ways into the lifecycle from Python."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gandy.errors import ContractUnknownError
+from gandy.errors import ClockDoubtedError, ContractUnknownError, RuleRefusedError
 from gandy.lifecycle.advisor.survey import of_one_database, survey
-from gandy.lifecycle.contract.tables import gathered
+from gandy.lifecycle.contract.tables import Contract, Table, gathered
 from gandy.lifecycle.selection.findings import Finding, Severity
-from gandy.lifecycle.state.forgetting import forget_contract, remembered_contracts, remembered_name
-from gandy.lifecycle.state.quarantine import QuarantinedRow, list_quarantine, release_rows
-from gandy.lifecycle.state.setup import must_allow, open_state, sweep_obstacle
+from gandy.lifecycle.state.progress import QuarantinedRow, list_quarantine, release_rows
+from gandy.lifecycle.state.setup import (
+    forget_contract,
+    must_allow,
+    open_state,
+    remembered_contracts,
+    remembered_name,
+    sweep_obstacle,
+)
 from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE
 from gandy.lifecycle.supervisor.tick import PATIENT, Attendance, run_contracts
+from gandy.sweep import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gandy.clock import Clock
-    from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.supervisor.report import ContractReport
 
@@ -102,3 +108,44 @@ def forget(target: str, scheduler: str) -> dict[str, int]:
             if name is None:
                 raise ContractUnknownError(scheduler, known)
             return forget_contract(connection, name, now=now)
+
+
+DEFAULT_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldRowsDeleted:
+    """What one run deleted; children are counted apart, so that they do not count against the limit."""
+
+    deleted: int
+    limit: int
+    children: dict[str, int] = field(default_factory=dict)
+    is_second_start: bool = False  # another run of the same deletion holds the lease
+
+    @property
+    def has_more(self) -> bool:
+        """Whether to queue the next run: the limit was reached, so more rows may be left."""
+        return self.deleted == self.limit
+
+
+def delete_old_rows(
+    table: Table, target: str, *, limit: int = DEFAULT_LIMIT, attendance: Attendance | None = None
+) -> OldRowsDeleted:
+    """Delete at most `limit` rows that the table's rules call dead; a second start does nothing."""
+    contract = Contract(f"delete_old_rows.{table.label}", [table], budget=Budget(rows=limit))
+    by = replace(attendance or Attendance(), is_limited=True, is_strict=True)
+    [report] = run_contracts([contract], target, attendance=by)
+    if report.doubt is not None:
+        raise ClockDoubtedError(report.doubt)
+    for failure in report.failures:
+        raise RuleRefusedError(failure.table, failure.rule, failure.error)
+    return OldRowsDeleted(
+        deleted=sum(outcome.rows for outcome in report.rules),
+        limit=limit,
+        children=_children(report, table.label),
+        is_second_start=report.is_skipped,
+    )
+
+
+def _children(report: ContractReport, table: str) -> dict[str, int]:
+    return {name: rows for name, rows in report.counts.items() if name != table}

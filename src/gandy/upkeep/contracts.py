@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from gandy import lifecycle
 from gandy.errors import ContractTickError, GandyError
-from gandy.lifecycle.supervisor import announce
-from gandy.lifecycle.supervisor.metrics import process_metrics
-from gandy.lifecycle.supervisor.report import ContractReport, RuleFailure
+from gandy.lifecycle.supervisor import report as announce
+from gandy.lifecycle.supervisor.report import ContractReport, RuleFailure, process_metrics
 from gandy.loops.cycles import run_in_steps
 from gandy.train.base import Train
 

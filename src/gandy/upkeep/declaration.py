@@ -10,7 +10,7 @@ from textwrap import dedent
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from gandy.lifecycle.contract.matrix import MatrixRow
+from gandy.lifecycle.contract.tables import MatrixRow
 from gandy.model.run import ADMINISTRATIVE_TRAINS
 from gandy.settings import (
     CleanupSettings,

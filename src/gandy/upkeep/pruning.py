@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, assert_never
 
 from gandy.errors import DatabaseBusyError, DatabaseFaultError, GandyError, RowConflictError
-from gandy.lifecycle.supervisor import announce
-from gandy.lifecycle.supervisor.metrics import process_metrics
+from gandy.lifecycle.supervisor import report as announce
+from gandy.lifecycle.supervisor.report import process_metrics
 from gandy.loops.cycles import run_in_steps
 from gandy.store.cleanup import next_place, prune_batch
 from gandy.store.manifests import read_now

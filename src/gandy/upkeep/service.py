@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from gandy.clock import STEADY_FOR
 from gandy.errors import ClockDoubtedError
 from gandy.events import CycleEnded
-from gandy.lifecycle.supervisor.metrics import process_metrics
+from gandy.lifecycle.supervisor.report import process_metrics
 from gandy.loops.cycles import Record
 from gandy.loops.poller import Poller
 from gandy.upkeep.contracts import ContractShift, ContractSweepTrain, sweep_contract

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Index, MetaData, Table, func, literal
 from sqlalchemy.schema import CreateIndex
 
 from gandy.lifecycle.contract.rules import Cap, StaleCursor
-from gandy.lifecycle.database.learned import learned_about
+from gandy.lifecycle.database.sampling import learned_about
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.statements import first_row, nth_row
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
-    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.selection.resolve import Resolved
 
 LARGE = 10_000
 _LONGEST_NAME = 63

@@ -1,4 +1,4 @@
-"""A contract looked at in full against a database: what each rule means there, and what was found."""
+"""Looking at a contract's tables before they are swept: order, findings and advice."""
 
 from __future__ import annotations
 
@@ -12,27 +12,61 @@ from sqlalchemy.exc import DataError, DBAPIError, ProgrammingError
 from gandy.errors import ContractTargetError, DatabaseUrlError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.units import advise_units
-from gandy.lifecycle.contract.rules import Keep
+from gandy.lifecycle.contract.rules import DropPartition, Inline, Keep, Singleton, StaleCursor
+from gandy.lifecycle.database.facts import reflect
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.selection.findings import Finding, Severity
-from gandy.lifecycle.selection.identities import with_null_keys
-from gandy.lifecycle.selection.resolve import resolve, tables_of
+from gandy.lifecycle.selection.resolve import resolve, tables_of, with_null_keys
 from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_holds
 from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
 
-    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.contract.tables import Contract, Table
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts
     from gandy.lifecycle.database.target import Session
-    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.selection.resolve import Resolved
     from gandy.lifecycle.state.holds import Hold
+
+
+def sweep_order(tables: Sequence[Table], default_schema: str | None) -> list[Table]:
+    """The declared order, but for tables that must come first; a circle keeps its declared order.
+
+    A table that is declared without a schema is in the default one.
+    """
+    ordered: list[Table] = []
+    visited: set[str] = set()
+
+    def visit(table: Table) -> None:
+        if table.label in visited:
+            return
+        visited.add(table.label)
+        for schema, name in _first(table):
+            for other in tables:
+                if other.name == name and (other.schema or default_schema) == (schema or default_schema):
+                    visit(other)
+        ordered.append(table)
+
+    for table in tables:
+        visit(table)
+    return ordered
+
+
+def _first(table: Table) -> Iterator[tuple[str | None, str]]:
+    for reference, _ in table.child_modes:
+        yield reference.schema or table.schema, reference.table
+    for rule in table.rules:
+        if isinstance(rule, Singleton | Inline | Keep | DropPartition):
+            continue
+        yield from ((reference.schema or table.schema, reference.table) for reference in rule.wait_for)
+        if isinstance(rule, StaleCursor):
+            yield table.schema, rule.log
+
 
 _POSTGRES_PORT = 5432
 

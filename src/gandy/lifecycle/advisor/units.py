@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.facts import TableFacts
-    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.selection.resolve import Resolved
 
 _COUNTED = 10_000
 _LOOKED = 1_000

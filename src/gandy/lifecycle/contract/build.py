@@ -5,16 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.contract.fields import Fields, Span
 from gandy.lifecycle.contract.rules import (
     Cap,
     DropPartition,
     Expires,
+    Fields,
     Inline,
     Keep,
     OlderThan,
     Scalar,
     Singleton,
+    Span,
     StaleCursor,
     Terminal,
     Words,

@@ -1,10 +1,87 @@
-"""The rules a contract is made of: which rows are dead, in which words they are safe to lose."""
+"""The rules of a contract: which rows go, the names that they use, and their fields."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from math import isfinite
+from typing import TypeGuard, TypeVar
+
+from gandy.errors import ContractInvalidError, ContractProblem, DurationFormatError
+from gandy.settings.values import parse_duration
+
+GANDY = "gandy"  # the schema of Gandy's own tables, and the scheduler that keeps them
+STATE_PREFIX = "gandy_lifecycle_"  # of the tables in which the lifecycle keeps its state
+#: Gandy's own tables; a test compares them with its migrations.
+GANDY_TABLES = frozenset(
+    {
+        "audit",
+        "dead_letter",
+        "history_horizon",
+        "log",
+        "manifest",
+        "manifest_group",
+        "metadata",
+        "payload_layout",
+        "schema_version",
+        "sequence",
+        "service_state",
+        "unique_key",
+        "web_key",
+        "work_queue",
+        "worker",
+    }
+)
+_PLAIN = re.compile("[a-z_][a-z0-9_$]*")
+_TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")+)"\s*(?=[.,]|$)|([^.,]+?)\s*(?=[.,]|$))([.,]|$)')
+_SHAPE = re.compile(r"\.{1,2},*")
+
+
+def is_state_table(name: str) -> bool:
+    """Whether the lifecycle itself keeps its state in a table of this name."""
+    return name.casefold().startswith(STATE_PREFIX)
+
+
+def quoted(name: str) -> str:
+    """A name as a statement writes it; a plain one needs no quotes."""
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+def spelled(table: tuple[str | None, str], columns: tuple[str, ...]) -> str:
+    """A reference as `split_reference` reads it."""
+    names = ".".join(_marked(part) for part in table if part is not None)
+    return f"{names}.{','.join(map(_marked, columns))}"
+
+
+def in_quotes(reference: object) -> str:
+    """A reference as a contract writes it, in TOML as in Python."""
+    mark = "'" if '"' in str(reference) else '"'
+    return f"{mark}{reference}{mark}"
+
+
+def split_reference(text: str) -> tuple[str | None, str, tuple[str, ...]] | None:
+    """The schema, table and columns of `table.column`, `schema.table.first,second`; None where it is neither.
+
+    A name that holds a dot or a comma stands in double quotes.
+    """
+    found, position = [], 0
+    while position < len(text) and (token := _TOKEN.match(text, position)) is not None:
+        found.append(token)
+        position = token.end()
+    marks = "".join(token[3] for token in found)
+    if position < len(text) or not _SHAPE.fullmatch(marks) or len(marks) != len(found) - 1:
+        return None
+    names = [token[1].replace('""', '"') if token[1] else token[2] for token in found]
+    before, columns = names[: marks.count(".")], tuple(names[marks.count(".") :])
+    return (before[0] if len(before) > 1 else None), before[-1], columns
+
+
+def _marked(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if re.search('[.,]|^"', name) else name
+
 
 Scalar = str | int | float | bool
 
@@ -147,3 +224,156 @@ class DropPartition:
 
 RowRule = Expires | OlderThan | Terminal | Cap | StaleCursor
 Rule = RowRule | Singleton | Inline | Keep | DropPartition
+
+
+E = TypeVar("E", bound=StrEnum)
+
+Span = timedelta | str
+# Beyond, an instant so long ago is before the first that Python and SQLite can write.
+LONGEST = timedelta(days=36_500)
+MOST = 2**31 - 1  # that databases count to
+LARGEST = 2**63 - 1  # that a column of whole numbers holds
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Whether it is a text that every database can be sent: a lone surrogate is no character."""
+    return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
+
+
+class Fields:
+    """Notes what is wrong with the fields of one rule, table or contract."""
+
+    __slots__ = ("_rule", "problems")
+
+    def __init__(self, rule: str = "") -> None:
+        self._rule = rule
+        self.problems: list[ContractProblem] = []
+
+    def note(self, field: str, message: str) -> None:
+        """Remember that a field is wrong."""
+        self.problems.append(ContractProblem(message=message, rule=self._rule, field=field))
+
+    def raise_if_wrong(self) -> None:
+        """Raise everything that was noted, at once."""
+        if self.problems:
+            raise ContractInvalidError(self.problems)
+
+    def name(self, field: str, value: object) -> str:
+        """Read the name of a table or column."""
+        if _is_text(value) and value.strip():
+            return value
+        self.note(field, f"needs a name, not {value!r}")
+        return ""
+
+    def optional_name(self, field: str, value: object) -> str | None:
+        """Read a name that may be left out."""
+        return None if value is None else self.name(field, value)
+
+    def names(self, field: str, value: object) -> tuple[str, ...]:
+        """Read a list of names."""
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(self.name(field, item) for item in value)
+        self.note(field, f"needs a list of names, not {value!r}")
+        return ()
+
+    def text(self, field: str, value: object) -> str:
+        """Read words for people."""
+        if isinstance(value, str):
+            return value
+        self.note(field, f"needs a text, not {value!r}")
+        return ""
+
+    def span(self, field: str, value: object) -> timedelta:
+        """Read a duration of more than nothing."""
+        span = self.span_or_zero(field, value)
+        if span is not None and not span:
+            self.note(field, "must be more than zero")
+        return span or timedelta(0)
+
+    def span_or_zero(self, field: str, value: object) -> timedelta | None:
+        """Read a duration; None where it cannot be read."""
+        span = value if isinstance(value, timedelta) else self._parsed(field, value)
+        if span is not None and not timedelta(0) <= span <= LONGEST:
+            given = str(value) if isinstance(value, timedelta) else repr(value)
+            self.note(field, f"is between 0 and {LONGEST.days}d (100 years), not {given}")
+            return None
+        return span
+
+    def _parsed(self, field: str, value: object) -> timedelta | None:
+        if not isinstance(value, str):
+            self.note(field, f'needs a duration such as "7d" or "1h30m", not {value!r}')
+            return None
+        try:
+            return parse_duration(value)
+        except DurationFormatError as error:
+            self.note(field, str(error))
+            return None
+
+    def count(self, field: str, value: object, *, most: int = MOST) -> int:
+        """Read a whole number above zero that every database can count to."""
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most:
+            return value
+        is_large = isinstance(value, int) and value > most
+        needed = f"is between 1 and {most}" if is_large else "needs a whole number above zero"
+        self.note(field, f"{needed}, not {value!r}")
+        return 1
+
+    def unit(self, value: object) -> Unit | None:
+        """Read how a column writes an instant."""
+        return None if value is None else self.choice("unit", value, Unit)
+
+    def choice(self, field: str, value: object, choices: type[E]) -> E:
+        """Read one word of a fixed list."""
+        try:
+            return choices(str(value))
+        except ValueError:
+            self.note(field, f"is {', '.join(choices)}, not {value!r}")
+            return next(iter(choices))
+
+    def scalar(self, field: str, value: object) -> Scalar:
+        """Read a value that a column can be compared with."""
+        if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
+            self.note(field, f"is between {-LARGEST - 1} and {LARGEST} (64 bits), not {value}")
+            return ""
+        if isinstance(value, float) and not isfinite(value):
+            self.note(field, f"needs a number that a column can be compared with, not {value}")
+            return ""
+        if isinstance(value, int | float | bool) or _is_text(value):
+            return value
+        self.note(field, f"needs a text, a number or a boolean, not {value!r}")
+        return ""
+
+    def states(self, value: object) -> tuple[Scalar, ...]:
+        """Read a list of states, each once."""
+        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+            self.note("states", f"needs a list of at least one state, not {value!r}")
+            return ()
+        states = tuple(self.scalar("states", item) for item in value)
+        if len(set(states)) < len(states):
+            self.note("states", f"names a state twice: {list(states)}")
+        return states
+
+    def references(self, field: str, value: object) -> tuple[Reference, ...]:
+        """Read a list of columns that refer to this table."""
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            self.note(field, f'needs a list such as ["notes.inbox_id"], not {value!r}')
+            return ()
+        return tuple(reference for item in value if (reference := self.reference(field, item)) is not None)
+
+    def reference(self, field: str, value: object) -> Reference | None:
+        """Read one `table.column`, `schema.table.column` or `table.first,second`."""
+        parts = split_reference(value) if isinstance(value, str) else None
+        if parts is None:
+            self.note(field, f"needs table.column, not {value!r}")
+            return None
+        schema, table, columns = parts
+        return Reference(table, columns, schema)
+
+    def per_state(self, states: tuple[Scalar, ...], value: object) -> tuple[tuple[Scalar, timedelta], ...]:
+        """Read one keep_for for all states, or one for each."""
+        if not isinstance(value, Mapping):
+            span = self.span("keep_for", value)
+            return tuple((state, span) for state in states)
+        for state in [*value.keys() - set(states), *set(states) - value.keys()]:
+            self.note("keep_for", f"and states must name the same states; {state!r} is in one only")
+        return tuple((state, self.span("keep_for", value[state])) for state in states if state in value)

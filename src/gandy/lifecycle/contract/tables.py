@@ -1,4 +1,4 @@
-"""A contract: tables with their rules under one scheduler's name."""
+"""Contracts and their tables, checked for rules that contradict each other."""
 
 from __future__ import annotations
 
@@ -6,20 +6,222 @@ import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from gandy.errors import ContractInvalidError, ContractProblem, ContractTargetError
-from gandy.lifecycle.contract.consistency import own_problems, rule_problems
-from gandy.lifecycle.contract.fields import Fields, Span
-from gandy.lifecycle.contract.names import GANDY
-from gandy.lifecycle.contract.rules import Keep
+from gandy.lifecycle.contract.rules import (
+    GANDY,
+    Cap,
+    DropPartition,
+    Expires,
+    Fields,
+    Inline,
+    Keep,
+    OlderThan,
+    Rule,
+    Singleton,
+    Span,
+    StaleCursor,
+    Terminal,
+    is_state_table,
+)
 from gandy.settings.bounds import BOUNDS, shown
+from gandy.settings.values import format_duration
 from gandy.sweep import Budget, Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gandy.lifecycle.contract.rules import Reference, Rule
+    from gandy.lifecycle.contract.rules import Reference
+
+
+def kind_of(rule: Rule) -> str:
+    """The word that a contract uses for the rule."""
+    if isinstance(rule, Cap):
+        return rule.kind
+    words: dict[type[Rule], str] = {
+        Expires: "expires",
+        OlderThan: "older_than",
+        Terminal: "terminal",
+        StaleCursor: "stale_cursor",
+        Singleton: "singleton",
+        Inline: "inline",
+        Keep: "keep",
+        DropPartition: "drop_partition",
+    }
+    return words[type(rule)]
+
+
+def keys_of(rule: Rule) -> tuple[str, ...]:
+    """Names that tell the rules of one table apart; what is remembered about a rule goes by them."""
+    match rule:
+        case Terminal():
+            return tuple(f"terminal:{rule.column}={state}:{rule.at}" for state in rule.states)
+        case Cap():
+            return (f"{rule.kind}:{','.join(rule.per)}:{rule.order_by}",)
+        case Inline():
+            return (f"inline:{rule.path}",)
+        case Keep():
+            return (f"keep:{rule.column}={rule.equals}",)
+        case Expires() | OlderThan() | StaleCursor() | Singleton() | DropPartition():
+            return (f"{kind_of(rule)}:{rule.column}",)
+        case _:
+            assert_never(rule)
+
+
+def own_problems(name: object, schema: object) -> Iterator[tuple[str, str]]:
+    """Tables that no contract may bound, by the field that names them."""
+    if schema == GANDY:
+        yield "schema", "Gandy bounds its own tables itself; see its settings"
+    if is_state_table(str(name)):
+        yield "name", "the lifecycle keeps its own state there, and bounds it itself"
+
+
+def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    """Everything that the rules of one table contradict each other in."""
+    yield from _states_deleted_twice(rules)
+    yield from _said_twice(rules)
+    if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
+        yield ContractProblem(
+            rule="singleton", message="says that the key bounds the table; remove the rules that delete"
+        )
+
+
+def _deletes(rule: Rule) -> bool:
+    return not isinstance(rule, Singleton | Inline | Keep)
+
+
+def _states_deleted_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    """What the application deletes on its own path must not be pruned a second time."""
+    for inline in rules:
+        if not isinstance(inline, Inline) or not inline.states:
+            continue
+        for rule in rules:
+            if not _deletes(rule):
+                continue
+            if not isinstance(rule, Terminal):
+                message = (
+                    f"takes rows of every state, but {inline.path!r} already deletes {list(inline.states)}"
+                )
+                yield ContractProblem(rule=kind_of(rule), message=message)
+            elif rule.column == inline.column and (both := set(rule.states) & set(inline.states)):
+                message = (
+                    f"{sorted(map(str, both))} is already deleted by {inline.path!r}; remove it from one"
+                )
+                yield ContractProblem(rule="terminal", field="states", message=message)
+
+
+def _said_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
+    seen: set[str] = set()
+    for rule in rules:
+        for key in keys_of(rule):
+            if key in seen:
+                yield ContractProblem(rule=kind_of(rule), message=f"{key} has two rules; which one holds?")
+            seen.add(key)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One table of the matrix."""
+
+    scheduler: str
+    table: str
+    bounded_by: str
+    prune_path: str
+    safety: str
+
+
+def matrix(contracts: Iterable[Contract]) -> tuple[MatrixRow, ...]:
+    """One row for each table of the contracts."""
+    return tuple(
+        MatrixRow(
+            scheduler=contract.name,
+            table=table.label,
+            bounded_by=bound_of(table),
+            prune_path="; ".join(dict.fromkeys(_paths(contract, table))) or "none",
+            safety=" ".join(dict.fromkeys(_sentences(table))),
+        )
+        for contract in contracts
+        for table in contract.tables
+    )
+
+
+def matrix_markdown(contracts: Iterable[Contract]) -> str:
+    """The matrix as a Markdown table."""
+    lines = ["| Table | Bounded by | Prune path | Safety rule |", "|---|---|---|---|"]
+    lines += [
+        f"| {row.table} | {row.bounded_by} | {row.prune_path} | {row.safety} |" for row in matrix(contracts)
+    ]
+    return "\n".join(lines)
+
+
+def bound_of(table: Table) -> str:
+    """What bounds the table, in one line."""
+    return "; ".join(text for rule in table.rules if (text := rule_bound(rule)))
+
+
+def rule_bound(rule: Rule) -> str:  # noqa: PLR0911  # one sentence for each rule
+    """What the rule says in words."""
+    match rule:
+        case Expires():
+            grace = f" plus {format_duration(rule.grace)}" if rule.grace else ""
+            return f"{rule.column} has passed{grace}"
+        case OlderThan():
+            return f"{rule.column} older than {format_duration(rule.keep_for)}"
+        case Terminal():
+            ages = ", ".join(f"{state} {format_duration(span)}" for state, span in rule.keep_for)
+            return f"{rule.column} final since {rule.at}: {ages}"
+        case Cap():
+            per = f" per {', '.join(rule.per)}" if rule.per else ""
+            return f"the newest {rule.rows}{per} by {rule.order_by}"
+        case StaleCursor():
+            return f"{rule.column} still for {format_duration(rule.keep_for)} and {rule.log} pruned past it"
+        case Singleton():
+            return f"singleton key {rule.column}"
+        case Inline():
+            states = f" ({', '.join(map(str, rule.states))})" if rule.states else ""
+            return f"deleted by {rule.path}{states}"
+        case Keep():
+            return ""
+        case DropPartition():
+            return f"partitions of {rule.column} older than {format_duration(rule.keep_for)}"
+        case _:
+            assert_never(rule)
+
+
+def rule_label(rule: Rule) -> str:
+    """A short name for a rule, as events and errors use it."""
+    match rule:
+        case Cap():
+            return f"{rule.kind} {rule.rows}"
+        case Singleton() | Keep() | Expires() | OlderThan() | StaleCursor() | DropPartition():
+            return f"{kind_of(rule)} {rule.column}"
+        case Terminal():
+            return f"terminal {rule.column} {', '.join(map(str, rule.states))}"
+        case Inline():
+            return f"inline {rule.path}"
+        case _:
+            assert_never(rule)
+
+
+def _paths(contract: Contract, table: Table) -> Iterator[str]:
+    for rule in table.rules:
+        if isinstance(rule, Inline):
+            yield rule.path
+        elif not isinstance(rule, Singleton | Keep):
+            yield f"{contract.name} sweep"
+
+
+def _sentences(table: Table) -> Iterator[str]:
+    for rule in table.rules:
+        if rule.words.safety:
+            yield f"{rule.words.safety.rstrip('.')}."
+        if rule.words.lost_by_design:
+            yield f"Lost by design: {rule.words.lost_by_design.rstrip('.')}."
+        if isinstance(rule, Keep):
+            yield f"Rows with {rule.column} = {rule.equals!r} are kept."
+        if not isinstance(rule, Singleton | Inline | Keep | DropPartition) and rule.wait_for:
+            yield f"Waits for {', '.join(map(str, rule.wait_for))}."
 
 
 class ChildMode(StrEnum):

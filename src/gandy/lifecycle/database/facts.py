@@ -1,4 +1,4 @@
-"""What the catalogue says about the tables of a contract."""
+"""What a database says of its tables: columns, keys, triggers, and equality of values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,59 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import TableClause, column, table
 from sqlalchemy.types import TypeEngine
 
-from gandy.lifecycle.contract.names import spelled
-from gandy.lifecycle.database.equality import PLAIN, Comparison, Doubt
+from gandy.lifecycle.contract.rules import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+
+    from sqlalchemy import Connection
+
+    from gandy.lifecycle.database.dialect import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a comparison may give another answer than the database's own, and what would help."""
+
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What decides how a statement compares the values of a column."""
+
+    kind: str = ""  # columns of one kind are compared alike
+    takes: frozenset[str] = frozenset()  # other kinds of referring columns that are compared alike
+    collation: str = ""
+    hidden: Doubt | None = None  # a statement does not find the type's own equality
+    is_composite: bool = False  # a value of it cannot be given to a statement
+
+    def against(self, parent: Comparison) -> Doubt | None:
+        """What is unclear where this column refers to the parent's."""
+        if self.hidden is not None or parent.hidden is not None:
+            return self.hidden or parent.hidden
+        if self.collation != parent.collation:
+            return different_collations(self.collation, parent.collation)
+        if self.kind != parent.kind and self.kind not in parent.takes:
+            return different_types(self.kind, parent.kind)
+        return None
+
+
+PLAIN = Comparison()
+
+
+def different_collations(mine: str, theirs: str) -> Doubt:
+    """Two columns of which each tells texts apart in its own way."""
+    reason = f"their collations are {mine or 'none'} and {theirs or 'none'}"
+    return Doubt(reason, "Give both columns the same collation")
+
+
+def different_types(mine: str, theirs: str) -> Doubt:
+    """Two columns of which one is converted before it is compared."""
+    reason = f"their types are {mine or 'none'} and {theirs or 'none'}"
+    return Doubt(reason, "Give both columns the same type")
+
 
 ColumnType = TypeEngine[Any]
 Wanted = tuple[str | None, str]
@@ -270,3 +318,65 @@ def table_clause(
         *(column(facts.name, stored(facts.type)) for facts in columns.values()),
         schema=name.schema,
     )
+
+
+def reflect(connection: Connection, dialect: Dialect, wanted: Iterable[Wanted]) -> SchemaFacts:
+    """What the catalogue says about these tables and everything that refers to them."""
+    asked = list(dict.fromkeys(wanted))
+    catalogue = dialect.catalogue(connection, asked)
+    return _schema(dialect, catalogue, catalogue.with_referring(asked))
+
+
+def reflect_all(connection: Connection, dialect: Dialect) -> SchemaFacts:
+    """What the catalogue says about every application table; a partition belongs to its table."""
+    catalogue = dialect.catalogue(connection, None)
+    return _schema(dialect, catalogue, set(catalogue.tables))
+
+
+def _schema(dialect: Dialect, catalogue: Catalogue, names: set[TableName]) -> SchemaFacts:
+    tables = {name: _table(dialect, catalogue, name) for name in catalogue.tables if name in names}
+    return SchemaFacts(
+        catalogue.default_schema,
+        tables,
+        catalogue.foreign_keys,
+        catalogue.search_path,
+        catalogue.own_tables,
+        catalogue.state,
+        catalogue.state_schema,
+        catalogue.may_write_state,
+        catalogue.lineage,
+        marks=catalogue.marks,
+    )
+
+
+def _table(dialect: Dialect, catalogue: Catalogue, name: TableName) -> TableFacts:
+    described = catalogue.tables[name]
+    is_partitioned = name in catalogue.lineage.partitioned
+    key = _key(described.columns, described.primary_key, described.indexes)
+    hidden = None if key or is_partitioned else dialect.row_identity()
+    shown = described.columns if hidden is None else {**described.columns, hidden.name: hidden}
+    return TableFacts(
+        name=name,
+        columns=described.columns,
+        primary_key=described.primary_key,
+        key=(hidden,) if hidden is not None else key,
+        indexes=described.indexes,
+        is_partitioned=is_partitioned,
+        clause=table_clause(name, shown, dialect.stored_type),
+        inheritors=catalogue.lineage.inheritors(name),
+        standing=described.standing,
+    )
+
+
+def _key(
+    columns: Mapping[str, ColumnFacts], primary_key: tuple[str, ...], indexes: tuple[IndexFacts, ...]
+) -> tuple[ColumnFacts, ...]:
+    """The primary key, or else a unique one whose columns are never NULL."""
+    if primary_key:
+        return tuple(columns[name] for name in primary_key)
+    for index in indexes:
+        known = tuple(columns[name] for name in index.columns if name in columns)
+        whole = len(known) == len(index.columns) and not any(column.is_nullable for column in known)
+        if index.is_unique and not index.is_partial and whole:
+            return known
+    return ()

@@ -1,8 +1,16 @@
-"""What a database said, whichever layer brings the news."""
+"""The driver's error message, and plans as the database explains them."""
 
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Executable
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.elements import ClauseElement
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.compiler import SQLCompiler
 
 
 def said(error: Exception) -> str:
@@ -24,3 +32,22 @@ def original(error: Exception) -> BaseException:
     """The driver's error, out of what SQLAlchemy wrapped around it."""
     wrapped = getattr(error, "orig", None)
     return wrapped if isinstance(wrapped, BaseException) else error
+
+
+class Explain(Executable, ClauseElement):
+    """Asks how the database would run a statement; the statement is not run."""
+
+    inherit_cache = False
+
+    def __init__(self, statement: ClauseElement) -> None:
+        self.statement = statement
+
+
+@compiles(Explain, "postgresql")
+def _postgres(element: Explain, compiler: SQLCompiler, **options: object) -> str:
+    return f"EXPLAIN (FORMAT JSON, VERBOSE) {compiler.process(element.statement, **options)}"
+
+
+@compiles(Explain, "sqlite")
+def _sqlite(element: Explain, compiler: SQLCompiler, **options: object) -> str:
+    return f"EXPLAIN QUERY PLAN {compiler.process(element.statement, **options)}"

@@ -1,4 +1,4 @@
-"""PostgreSQL: its clock, its limits, its catalogue, its plans."""
+"""PostgreSQL as the lifecycle uses it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,12 @@ from sqlalchemy.types import (
 )
 from typing_extensions import override
 
-from gandy.lifecycle.database.dialect import (
-    Access,
-    Dialect,
-    Failure,
-    Patience,
-    ReplicationLag,
-    TableSize,
-)
-from gandy.lifecycle.database.explain import Explain
+from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Patience, ReplicationLag, TableSize
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
-from gandy.lifecycle.database.failures import original
+from gandy.lifecycle.database.failures import Explain, original
 from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_of_unit
 from gandy.lifecycle.database.postgres_catalogue import read_catalogue
-from gandy.lifecycle.database.postgres_marks import unchanged
+from gandy.lifecycle.database.postgres_facts import unchanged
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
 from gandy.lifecycle.database.postgres_state import read_sight
 from gandy.lifecycle.database.sampling import sample
@@ -47,6 +39,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.contract.rules import Unit
     from gandy.lifecycle.database.state_sight import StateSight
+
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
 _CONTENDED = {"55P03", "57014", "40P01", "40001"}

@@ -1,8 +1,4 @@
-"""PostgreSQL's catalogue in one statement: every key of every schema, what the role may do with each table.
-
-pg_catalog is readable whatever the search path is and whatever the role may see. One statement is one moment:
-nothing is kept from an earlier reading, so there is nothing to go stale.
-"""
+"""The catalogue of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, text
 
-from gandy.lifecycle.contract.names import GANDY, GANDY_TABLES
+from gandy.lifecycle.contract.rules import GANDY, GANDY_TABLES
 from gandy.lifecycle.database.facts import (
     Catalogue,
     ColumnFacts,
@@ -23,16 +19,24 @@ from gandy.lifecycle.database.facts import (
     TableName,
     Trigger,
 )
-from gandy.lifecycle.database.postgres_equality import DECLARED_TYPES, DOUBTS, TYPES, comparison, doubt_of_key
-from gandy.lifecycle.database.postgres_marks import mark_of
-from gandy.lifecycle.database.postgres_published import PUBLISHED, UNTOLD
-from gandy.lifecycle.database.postgres_types import column_type
+from gandy.lifecycle.database.postgres_facts import (
+    DECLARED_TYPES,
+    DOUBTS,
+    PUBLISHED,
+    TYPES,
+    UNTOLD,
+    column_type,
+    comparison,
+    doubt_of_key,
+    mark_of,
+)
 from gandy.lifecycle.database.state_sight import state_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gandy.lifecycle.database.facts import Wanted
+
 
 Found = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's range partitions: which there are, where each ends, how one goes."""
+"""Partitions of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy.sql.compiler import DDLCompiler
+
 
 _MEMBERS = text("""
     WITH RECURSIVE member (oid) AS (

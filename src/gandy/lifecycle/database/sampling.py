@@ -1,8 +1,12 @@
-"""A look at what a column holds: its lowest and highest values, and some in between."""
+"""Samples of a column, and what an index was learned to cost."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import (
     BigInteger,
@@ -29,7 +33,12 @@ from gandy.lifecycle.database.instants import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from sqlalchemy import Engine
+
     from gandy.lifecycle.database.facts import TableFacts
+
 
 _EACH_END = 20
 _EACH_UNIT = 3
@@ -112,3 +121,36 @@ def _read(connection: Connection, *parts: Select[Any]) -> list[object]:
 def _is_small(connection: Connection, table: TableFacts) -> bool:
     some = select(literal(1)).select_from(table.clause).limit(_SMALL + 1)
     return connection.execute(select(func.count()).select_from(some.subquery())).scalar_one() <= _SMALL
+
+
+_MOST = 256
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers by all that they depend on; the ones that were not asked for the longest time go."""
+
+    _known: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def recall(self, question: Hashable) -> object:
+        """The answer, or None."""
+        with self._lock:
+            if question in self._known:
+                self._known.move_to_end(question)
+            return self._known.get(question)
+
+    def keep(self, question: Hashable, answer: object) -> None:
+        """Remember an answer that holds as long as the question stays the same."""
+        with self._lock:
+            self._known[question] = answer
+            while len(self._known) > _MOST:
+                self._known.popitem(last=False)
+
+
+_ANSWERS: WeakKeyDictionary[Engine, Answers] = WeakKeyDictionary()
+
+
+def learned_about(connection: Connection) -> Answers:
+    """What was learned about the database of this connection."""
+    return _ANSWERS.setdefault(connection.engine, Answers())

@@ -25,9 +25,8 @@ from gandy.lifecycle.database.dialect import (
     ReplicationLag,
     TableSize,
 )
-from gandy.lifecycle.database.explain import Explain
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
-from gandy.lifecycle.database.failures import original
+from gandy.lifecycle.database.failures import Explain, original
 from gandy.lifecycle.database.instants import (
     Form,
     UnreadableError,

@@ -1,14 +1,11 @@
-"""SQLite's catalogue: the texts of all declarations, and what its pragmas make of them.
-
-The texts say everything, so they are read each time; what the pragmas say is kept until a text changes.
-"""
+"""The catalogue of SQLite, and which of its values are equal."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import (
     ColumnElement,
@@ -23,27 +20,107 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.sqlite.base import ischema_names
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import Integer, NullType, Numeric, Text
 
-from gandy.lifecycle.contract.names import GANDY_TABLES
+from gandy.lifecycle.contract.rules import GANDY_TABLES
 from gandy.lifecycle.database.facts import (
     Catalogue,
     ColumnFacts,
+    Comparison,
     Described,
+    Doubt,
     ForeignKey,
     IndexFacts,
     Standing,
     TableName,
     Trigger,
+    different_types,
 )
-from gandy.lifecycle.database.learned import learned_about
-from gandy.lifecycle.database.sqlite_equality import comparisons, doubt_of_key
+from gandy.lifecycle.database.sampling import learned_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gandy.lifecycle.database.equality import Comparison
     from gandy.lifecycle.database.facts import ColumnType, Wanted
+
+
+_NUMERIC, _TEXT, _UNTYPED = "a number", "a text", "of no type"
+_BINARY = "BINARY"
+# The affinity of a comparison as SQLite's own program for a statement gives it.
+_AFFINITY_BITS = 0x47
+_AFFINITIES: Final = {0x41: _UNTYPED, 0x42: _TEXT, 0x43: _NUMERIC, 0x44: _NUMERIC, 0x45: _NUMERIC}
+_ENCODING = re.compile(r"-(?:8|16LE|16BE)$")
+_LONGEST = 18  # a longer name is shown in part
+_UNCLEAR = Comparison(
+    hidden=Doubt("SQLite does not say how it compares one of them", "Declare the column without COLLATE")
+)
+# Only the program says what COLLATE belongs to; ANY means another affinity in a STRICT table.
+_ASK = re.compile(r"\b(?:COLLATE|ANY)\b", re.IGNORECASE)
+
+
+def comparisons(connection: Connection, columns: Sequence[Row[Any]], declared: str) -> dict[str, Comparison]:
+    """How each column of one table is compared."""
+    if _ASK.search(declared) is None:
+        return {row.name: _comparison(_affinity(str(row.type or "")), _BINARY) for row in columns}
+    return {row.name: _asked(connection, row.table, row.name) for row in columns}
+
+
+def _comparison(affinity: str, collation: str) -> Comparison:
+    takes = frozenset({_UNTYPED}) if affinity == _NUMERIC else frozenset[str]()
+    return Comparison(kind=affinity, takes=takes, collation=collation)
+
+
+def _affinity(declared: str) -> str:
+    """By the order of the rules that SQLite documents; INTEGER, REAL and NUMERIC are compared alike."""
+    name = declared.upper()
+    if "INT" in name:
+        return _NUMERIC
+    if any(part in name for part in ("CHAR", "CLOB", "TEXT")):
+        return _TEXT
+    return _UNTYPED if "BLOB" in name or not name.strip() else _NUMERIC
+
+
+def _asked(connection: Connection, table: str, column: str) -> Comparison:
+    """From the program of a statement that compares the column; it does not run."""
+    question = f"EXPLAIN SELECT {_quoted(column)} = ? FROM {_quoted(table)}"  # noqa: S608  # quoted
+    try:
+        program = connection.exec_driver_sql(question, (None,)).all()
+    except DBAPIError:  # a collation that only the application has
+        return _UNCLEAR
+    compared = [step for step in program if step.opcode in {"Eq", "Ne"}]
+    return _sqlite_equality_read(compared[0]) if len(compared) == 1 else _UNCLEAR
+
+
+def _sqlite_equality_read(step: Row[Any]) -> Comparison:
+    affinity = _AFFINITIES.get(int(step.p5) & _AFFINITY_BITS)
+    collation = _ENCODING.sub("", str(step.p4 or _BINARY)).strip("()").upper()
+    is_whole = len(collation) < _LONGEST
+    return _comparison(affinity, collation) if affinity is not None and is_whole else _UNCLEAR
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def doubt_of_key(
+    key: ForeignKey, child: Described | None, parent: Described | None
+) -> tuple[tuple[str, str], Doubt] | None:
+    """The first pair of the key's columns that is in doubt, and why."""
+    if child is None or parent is None:
+        return None
+    if len(key.columns) != len(key.parent_columns):
+        pair = (", ".join(key.columns), ", ".join(key.parent_columns))
+        return pair, different_types(f"{len(key.columns)} columns", f"{len(key.parent_columns)} columns")
+    for mine, theirs in zip(key.columns, key.parent_columns, strict=True):
+        if theirs not in parent.columns:
+            doubt: Doubt | None = Doubt(f"{key.parent} has no column {theirs}", "Correct the foreign key")
+        else:
+            doubt = child.columns[mine].comparison.against(parent.columns[theirs].comparison)
+        if doubt is not None:
+            return (mine, theirs), doubt
+    return None
+
 
 # All that decides what goes with a row: what is declared for its table, and every key of the file. A scratch
 # table of another part of the application changes neither.

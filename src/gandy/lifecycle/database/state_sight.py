@@ -1,15 +1,20 @@
-"""Where the lifecycle's own tables are, as the catalogue shows them, and how statements reach them."""
+"""Where the lifecycle's own state is, and what can be seen of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection, text
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from gandy.lifecycle.contract.rules import quoted
+
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from collections.abc import Set as AbstractSet
+
     from sqlalchemy.sql.elements import ClauseElement
+
 
 # Stands for the schema of the state in every statement. A connection that was not told where the state is
 # finds no such schema, so that no statement ever falls back on a search path: PostgreSQL lets no role make a
@@ -85,3 +90,23 @@ def compiled(connection: Connection, statement: ClauseElement, **options: Any) -
 def _places(connection: Connection) -> dict[str, str]:
     places: dict[str, str] = connection.get_execution_options().get("schema_translate_map") or {}
     return places
+
+
+# Every operand has the very type of PostgreSQL's own operator; a bare name means the first on the path.
+_POSTGRES = text("""
+    SELECT attname::text FROM pg_catalog.pg_class AS relation
+    LEFT JOIN pg_catalog.pg_attribute ON attrelid = relation.oid AND attnum > 0::smallint AND NOT attisdropped
+    WHERE relation.oid = pg_catalog.to_regclass(CAST(:name AS text))::oid
+    AND relkind IN ('r', 'p', 'v', 'm', 'f')
+""")
+_SQLITE = text("SELECT name FROM pragma_table_xinfo(:name, 'main') WHERE hidden <> 1")
+
+
+def columns_of(connection: Connection, name: str, schema: str | None = None) -> AbstractSet[str] | None:
+    """The columns of a table or view; None where there is none of this name."""
+    if connection.dialect.name == "sqlite":
+        found = [row[0] for row in connection.execute(_SQLITE, {"name": name})]
+        return set(found) if found else None
+    whole = quoted(name) if schema is None else f"{quoted(schema)}.{quoted(name)}"
+    rows = connection.execute(_POSTGRES, {"name": whole}).all()
+    return {row[0] for row in rows if row[0] is not None} if rows else None

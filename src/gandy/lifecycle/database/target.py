@@ -1,4 +1,4 @@
-"""Reaching the swept database, and holding one connection to it for the length of a sweep."""
+"""The database that a contract is kept on: opened, and its failures understood."""
 
 from __future__ import annotations
 
@@ -6,30 +6,97 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import psycopg
 import sqlalchemy as sa
+from sqlalchemy import Enum, String
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
+from typing_extensions import override
 
 from gandy.errors import DatabaseUnreachableError, UnsafeSearchPathError
 from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.database.numbers import bind_texts, read_text
 from gandy.lifecycle.database.postgres import Postgres
-from gandy.lifecycle.database.postgres_driver import DRIVER_NAME
-from gandy.lifecycle.database.postgres_path import hides_catalogue
+from gandy.lifecycle.database.postgres_facts import hides_catalogue
 from gandy.lifecycle.database.postgres_state import SEEN, SIGHT
 from gandy.lifecycle.database.sqlite import Sqlite
-from gandy.lifecycle.database.values import bind_texts, read_text
 from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from sqlalchemy import Connection
+    from sqlalchemy.sql.functions import Function
+    from sqlalchemy.types import TypeEngine
+
     from gandy.clock import Clock
     from gandy.lifecycle.database.dialect import Dialect, Patience
     from gandy.settings.urls import DatabaseUrl
+
+
+# What looks like a function and is a part of the language.
+_SYNTAX = frozenset({"all", "any", "coalesce", "greatest", "least", "nullif", "some"})
+DRIVER_NAME = "postgresql+gandy_psycopg"
+_MAJOR = 10_000
+
+
+class OwnNamesCompiler(PGCompiler_psycopg):
+    """Calls PostgreSQL's own functions: the search path is the application's, and others may write there."""
+
+    @override
+    def visit_function(self, func: Function[Any], *given: Any, **how: Any) -> str:
+        text = super().visit_function(func, *given, **how)
+        has_schema = bool(getattr(func, "packagenames", ()))
+        return text if has_schema or func.name.lower() in _SYNTAX else f"pg_catalog.{text}"
+
+    @override
+    def render_bind_cast(self, type_: TypeEngine[Any], dbapi_type: TypeEngine[Any], sqltext: str) -> str:
+        """A string is text: beside a column of text PostgreSQL's own operator then fits without any cast."""
+        if isinstance(dbapi_type, String) and not isinstance(dbapi_type, Enum):
+            return f"{sqltext}::TEXT"
+        kind = self.dialect.type_compiler_instance.process(dbapi_type, identifier_preparer=self.preparer)
+        return f"{sqltext}::{kind}"
+
+
+class InformedDialect(PGDialect_psycopg):
+    """Asks nothing on the first connection: the server says as much when it accepts one."""
+
+    supports_statement_cache = True
+    statement_compiler = OwnNamesCompiler
+
+    @override
+    def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        return divmod(_driver(connection).info.server_version, _MAJOR)
+
+    @override
+    def _get_default_schema_name(self, connection: Connection) -> str:
+        """Each reading of the catalogue says which it is: it may change from connection to connection."""
+        raise NotImplementedError
+
+    @override
+    def get_default_isolation_level(self, dbapi_conn: object) -> Literal["READ COMMITTED"]:
+        return "READ COMMITTED"
+
+    @override
+    def _set_backslash_escapes(self, connection: Connection) -> None:
+        strings = _driver(connection).info.parameter_status("standard_conforming_strings")
+        self._backslash_escapes = strings == "off"
+
+
+def _driver(connection: Connection) -> psycopg.Connection[Any]:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)  # noqa: S101  # the only driver
+    return driver
+
+
+registry.register("postgresql.gandy_psycopg", __name__, InformedDialect.__name__)
+
 
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select, true
 
-from gandy.lifecycle.driver.ages import EVERY_POISON_ROW, pace_for, without
+from gandy.lifecycle.driver.ages import EVERY_POISON_ROW, Fitting, Guard, GuardedLane, pace_for, without
 from gandy.lifecycle.driver.careful import CarefulLane
-from gandy.lifecycle.driver.guarded import Fitting, Guard, GuardedLane
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
-from gandy.lifecycle.driver.outcome import RuleOutcome
-from gandy.lifecycle.driver.returns import Ceiling
-from gandy.lifecycle.driver.rows import RowDriver
-from gandy.lifecycle.driver.ties import Ties
+from gandy.lifecycle.driver.lanes import Ceiling, Ties
+from gandy.lifecycle.driver.rows import RowDriver, RuleOutcome
 from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
 from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
 from gandy.lifecycle.state.progress import Progress, RuleState

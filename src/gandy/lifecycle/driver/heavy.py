@@ -20,7 +20,7 @@ from gandy.lifecycle.contract.rules import OlderThan, Terminal
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.lanes import Advanced
+from gandy.lifecycle.driver.lanes import Advanced, Stretch, find_end
 from gandy.lifecycle.driver.levels import (
     BeyondBoundError,
     Level,
@@ -31,15 +31,14 @@ from gandy.lifecycle.driver.levels import (
     lock_some,
 )
 from gandy.lifecycle.driver.singly import TransactionEndedError
-from gandy.lifecycle.driver.ties import Stretch, find_end
-from gandy.lifecycle.selection.addresses import Rows, parents_of, refers, rows_of
+from gandy.lifecycle.selection.statements import Rows, parents_of, refers, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gandy.lifecycle.database.facts import TableFacts
+    from gandy.lifecycle.driver.ages import Guard
     from gandy.lifecycle.driver.careful import CarefulLane
-    from gandy.lifecycle.driver.guarded import Guard
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child
 

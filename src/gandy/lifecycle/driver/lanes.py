@@ -1,22 +1,255 @@
-"""How one batch is carried out: in which statements, over which kind of connection."""
+"""Lanes of a walk: ties at the edge of a batch, and rows that come back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, and_, delete, func, literal, literal_column, select
 from typing_extensions import override
 
-from gandy.lifecycle.driver.returns import must_stay_gone
-from gandy.lifecycle.driver.ties import find_end
-from gandy.lifecycle.selection.statements import Values
+from gandy.errors import RuleRefusedError
+from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.driver.levels import RowKeptError
+from gandy.lifecycle.selection.statements import (
+    Rows,
+    Values,
+    after,
+    count_up_to,
+    in_range,
+    last_row,
+    nth_row,
+    of_one_instant,
+    rows_of,
+)
+from gandy.sweep import Ending
 
 if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Delete, Row, Select
+
+    from gandy.lifecycle.database.target import Session
     from gandy.lifecycle.driver.shift import Counts, Shift
-    from gandy.lifecycle.driver.ties import Ties
-    from gandy.lifecycle.selection.walks import Selection
+    from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Selection
+    from gandy.sweep import Budget, SweepResult
+
+
+# PostgreSQL hands over the addresses in blocks: a tuple for each would cost more than the deletes.
+BLOCKS_AHEAD = {True: 4_000, False: 20_000}
+_LARGEST_BLOCK = {True: 50, False: 1}
+# Nothing is locked by reading: a large instant may take its time.
+_TO_READ = Patience(statement=timedelta(minutes=5))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The rows of one batch: from its order, or by their addresses where they were read ahead."""
+
+    selection: Selection
+    after: Values | None
+    end: Values
+    is_full: bool
+    listed: Rows | None = None
+
+    @property
+    def are_dead(self) -> ColumnElement[bool]:
+        """The condition that a row is one of them and dead."""
+        if self.listed is None:
+            return in_range(self.selection, self.after, self.end)
+        return and_(self.listed.are(self.selection.table.clause), self.selection.dead)
+
+    def deletion(self) -> Delete:
+        """Delete them; every row is asked again, so that a renewed one survives."""
+        return delete(self.selection.table.clause).where(self.are_dead)
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """Blocks of rows of one instant that were read ahead, in their order."""
+
+    blocks: list[Row[Any]]  # each: the order's values of its last row, then the addresses
+    passed: dict[Values, int]  # how many blocks come no later
+    is_full: bool
+    size: int  # of a block, in rows
+
+
+class Ties:
+    """Tells what the next batch of a walk consists of."""
+
+    def __init__(self, session: Session, selection: Selection) -> None:
+        self.has_missed = False  # rows moved or came back to life after they were read ahead
+        self._session = session
+        self._selection = selection
+        self._has_locks = session.dialect.has_row_locks
+        self._is_inside = False
+        self._is_helpful: bool | None = None
+        self._list: _List | None = None
+
+    def listed(self, after: Values | None, limit: int) -> Stretch | None:
+        """The next batch, if it is known from reading ahead; asked before its transaction begins."""
+        if not self._is_inside or after is None or not self._would_help(after):
+            return None
+        limit = min(limit, rows_of(self._selection.table, has_locks=self._has_locks).most_in_one_statement)
+        ahead = self._ahead(after, limit)
+        if ahead is None:
+            self._is_inside, self._list = False, None
+            return None
+        known, start = ahead
+        return self._stretch(after, known.blocks[start : start + limit // known.size])
+
+    def found(self, connection: Connection, after: Values | None, limit: int) -> Stretch | None:
+        """The next batch by the order of the walk."""
+        end, is_full = find_end(connection, self._selection, after=after, limit=limit)
+        if end is None:
+            return None
+        self.learn(after, end, is_full=is_full)
+        return Stretch(self._selection, after, end, is_full)
+
+    def learn(self, after: Values | None, end: Values, *, is_full: bool) -> None:
+        """A full batch within one instant shows that more of it may follow."""
+        self._is_inside = is_full and len(end) > 1 and after is not None and after[0] == end[0]
+
+    def settled(self, stretch: Stretch, rows: int) -> None:
+        """This many of the rows are gone or in quarantine."""
+        if stretch.listed is not None and rows < len(stretch.listed):
+            self.has_missed = True
+
+    def _would_help(self, after: Values) -> bool:
+        if self._is_helpful is None:
+            statement = nth_row(self._selection, after, 1)
+            with self._session.reading() as connection:
+                access = self._session.dialect.access(connection, statement, self._selection.table)
+            self._is_helpful = not access.is_in_order
+        return self._is_helpful
+
+    def _ahead(self, after: Values, limit: int) -> tuple[_List, int] | None:
+        """A list with rows behind the cursor, and how many blocks of it are passed."""
+        known = self._list
+        start = None if known is None else known.passed.get(after)
+        if known is not None and start is not None and known.size <= limit:
+            if start < len(known.blocks):
+                return known, start
+            if not known.is_full:
+                return None
+        self._list = known = self._read(after, min(limit, _LARGEST_BLOCK[self._has_locks]))
+        return (known, 0) if known.blocks else None
+
+    def _read(self, after: Values, size: int) -> _List:
+        most = BLOCKS_AHEAD[self._has_locks]
+        selection = self._selection
+        if self._has_locks:
+            statement = _blocks_ahead(selection, after, size=size, most=most)
+        else:
+            rows = rows_of(selection.table, has_locks=False)
+            statement = of_one_instant(selection, after, rows.columns()).limit(most)
+        with self._session.reading() as connection:
+            self._session.dialect.begin_batch(connection, _TO_READ)
+            blocks = list(connection.execute(statement))
+        width = len(self._selection.order)
+        passed = {tuple(block[:width]): place for place, block in enumerate(blocks, start=1)}
+        return _List(blocks, {after: 0, **passed}, is_full=len(blocks) == most, size=size)
+
+    def _stretch(self, after: Values, blocks: list[Row[Any]]) -> Stretch:
+        width = len(self._selection.order)
+        rows = rows_of(self._selection.table, has_locks=self._has_locks)
+        if self._has_locks:
+            listed = rows.only([_address(text) for block in blocks for text in block[width].split(";")])
+        else:
+            listed = rows.only([tuple(block[width:]) for block in blocks])
+        return Stretch(self._selection, after, tuple(blocks[-1][:width]), is_full=True, listed=listed)
+
+
+def find_end(
+    connection: Connection, selection: Selection, *, after: Values | None, limit: int
+) -> tuple[Values | None, bool]:
+    """Where a batch ends, and whether it is full."""
+    found = connection.execute(nth_row(selection, after, limit)).one_or_none()
+    if found is not None:
+        return tuple(found), True
+    found = connection.execute(last_row(selection, after)).one_or_none()
+    return (None if found is None else tuple(found)), False
+
+
+def _blocks_ahead(selection: Selection, after: Values, *, size: int, most: int) -> Select[Any]:
+    """Whole blocks; the rest of an instant is left to the order of the walk."""
+    table, place = rows_of(selection.table, has_locks=True).columns()
+    ahead = of_one_instant(selection, after, (table.concat(place),)).limit(size * most).subquery()
+    numbered = select(*ahead.c, (func.row_number().over() - 1).label("gandy_number")).subquery()
+    *order, address, number = numbered.c
+    last = (func.max(column).filter(number % size == size - 1) for column in order)
+    block = number.op("/")(size)
+    whole = select(*last, func.string_agg(address, ";")).group_by(block).having(func.count() == size)
+    return whole.order_by(block)
+
+
+def _address(text: str) -> Values:
+    table, parenthesis, place = text.partition("(")
+    return table, parenthesis + place
+
+
+_SLACK = 1_000  # rows that others may add meanwhile, beside as many as there were
+_ENDLESS = (
+    "{rows:,} rows were deleted, and as many are dead as before: a trigger may insert a row that is dead "
+    "already whenever one is deleted; it fires: {triggers}"
+)
+
+
+def must_stay_gone(connection: Connection, batch: Stretch, *, has_locks: bool) -> None:
+    """Raise where a row of the batch is there again right after its delete."""
+    table = batch.selection.table
+    if table.standing.delete_triggers and connection.execute(came_back(batch, has_locks=has_locks)).first():
+        raise RowKeptError.again(table)
+
+
+def came_back(batch: Stretch, *, has_locks: bool) -> Select[Any]:
+    """A dead row in the place of the batch; beside other writers only one that this transaction wrote."""
+    found = select(literal(1)).select_from(batch.selection.table.clause).limit(1)
+    if not has_locks:
+        return found.where(batch.are_dead)
+    is_mine = func.age(literal_column("xmin")) <= 0
+    return found.where(in_range(batch.selection, batch.after, batch.end), is_mine)
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How many rows one pass may delete where triggers fire; None where nothing can come back."""
+
+    walk: AgeWalk | CapWalk
+    selection: Selection
+    session: Session
+    rows: int | None = None
+
+    def counted(self, cursor: Values | None) -> Ceiling:
+        """The ceiling of a pass from the cursor, where the table has a DELETE trigger."""
+        if not self.walk.table.standing.delete_triggers:
+            return self
+        ahead = select(func.count()).select_from(self.walk.table.clause)
+        ahead = ahead.where(after(self.selection.order, cursor), self.selection.dead)
+        with self.session.reading() as connection:
+            return replace(self, rows=2 * connection.execute(ahead).scalar_one() + _SLACK)
+
+    def lowered(self, budget: Budget) -> Budget:
+        """The budget within the ceiling."""
+        if self.rows is None or (budget.rows is not None and budget.rows <= self.rows):
+            return budget
+        return replace(budget, rows=self.rows)
+
+    def judge(self, result: SweepResult[Values]) -> None:
+        """Raise where the pass has reached the ceiling, or left as many rows as it took."""
+        if self.rows is None or not result.rows:
+            return
+        if result.rows >= self.rows or (result.ending is Ending.EXHAUSTED and self._is_full_again(result)):
+            triggers = ", ".join(trigger.name for trigger in self.walk.table.standing.delete_triggers)
+            reason = _ENDLESS.format(rows=result.rows, triggers=triggers)
+            raise RuleRefusedError(self.walk.key.table, self.walk.label, reason)
+
+    def _is_full_again(self, result: SweepResult[Values]) -> bool:
+        """Rows that were set aside or passed over are dead too."""
+        most = result.rows + result.set_aside + result.passed_over
+        with self.session.reading() as connection:
+            return bool(connection.execute(count_up_to(self.selection, most)).scalar_one() >= most)
+
 
 Remember = Callable[[Connection, Values], None]
 

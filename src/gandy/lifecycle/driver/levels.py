@@ -23,8 +23,7 @@ from sqlalchemy import (
 )
 
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.selection.addresses import Rows, found, parents_of, refers, rows_of
-from gandy.lifecycle.selection.statements import equal, readable
+from gandy.lifecycle.selection.statements import Rows, equal, found, parents_of, readable, refers, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

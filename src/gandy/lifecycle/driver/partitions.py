@@ -14,7 +14,7 @@ from gandy.lifecycle.database.dialect import Dialect, Failure, Partition
 from gandy.lifecycle.database.facts import table_clause
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
-from gandy.lifecycle.driver.outcome import RuleOutcome
+from gandy.lifecycle.driver.rows import RuleOutcome
 from gandy.lifecycle.selection.holds import any_held
 from gandy.lifecycle.state.progress import Progress
 from gandy.sweep import Ending, Throttle, Verdict

@@ -22,20 +22,19 @@ from sqlalchemy import (
 )
 from typing_extensions import override
 
+from gandy.lifecycle.database.numbers import encode_values
 from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.state_sight import compiled
-from gandy.lifecycle.database.values import encode_values
-from gandy.lifecycle.driver.lanes import Advanced, Lane
+from gandy.lifecycle.driver.lanes import Advanced, Lane, Stretch, came_back
 from gandy.lifecycle.driver.levels import RowKeptError
-from gandy.lifecycle.driver.returns import came_back
-from gandy.lifecycle.driver.ties import Stretch
-from gandy.lifecycle.selection.addresses import places, stored_at
 from gandy.lifecycle.selection.statements import (
     UNTYPED,
     Values,
     in_range,
     last_row,
+    places,
     row_after,
+    stored_at,
     type_to_bind,
 )
 from gandy.lifecycle.state.tables import Instant
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import BindParameter, ClauseElement, ColumnElement
     from sqlalchemy.types import TypeEngine
 
+    from gandy.lifecycle.driver.lanes import Ties
     from gandy.lifecycle.driver.shift import Shift
-    from gandy.lifecycle.driver.ties import Ties
     from gandy.lifecycle.selection.walks import Selection
 
 Driver = psycopg.Connection[Any]

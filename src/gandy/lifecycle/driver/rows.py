@@ -1,43 +1,159 @@
-"""Performs the requests of a sweep on one selection of rows: each batch is its own short transaction."""
+"""Deleting rows of one table: the grounds of a batch, its attempt, and its outcome."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 import psycopg
+from sqlalchemy import ColumnElement, and_, exists, false, or_
 from sqlalchemy.exc import DBAPIError
 
+from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.grounds import GroundsChangedError
 from gandy.lifecycle.driver.levels import BeyondBoundError, RowKeptError
+from gandy.lifecycle.selection.statements import equal
+from gandy.lifecycle.selection.walks import Child, PartitionWalk, Walk
+from gandy.lifecycle.state.tables import HOLD
 from gandy.sweep import (
     Answer,
     Attempt,
     Checkpoint,
     Contended,
+    Ending,
     PassOver,
     Refused,
     Request,
     Rest,
     SetAside,
+    SweepResult,
     Swept,
     Throttle,
     Verdict,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
+    from gandy.lifecycle.database.dialect import Dialect
+    from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, TableName
     from gandy.lifecycle.driver.careful import CarefulLane
     from gandy.lifecycle.driver.heavy import HeavyLane
     from gandy.lifecycle.driver.lanes import Advanced, Lane
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
+    from gandy.lifecycle.state.holds import Hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOutcome:
+    """Rows that went and rows that did not, for one rule."""
+
+    table: str
+    rule: str
+    ending: Ending = Ending.EXHAUSTED
+    rows: int = 0
+    batches: int = 0
+    set_aside: int = 0
+    passed_over: int = 0
+    elapsed: timedelta = timedelta(0)
+    longest_batch: timedelta = timedelta(0)
+    reason: str | None = None
+
+    def plus(self, result: SweepResult[tuple[object, ...]]) -> RuleOutcome:
+        """This outcome and one more sweep of the same rule."""
+        return replace(
+            self,
+            ending=result.ending,
+            rows=self.rows + result.rows,
+            batches=self.batches + result.batches,
+            set_aside=self.set_aside + result.set_aside,
+            passed_over=self.passed_over + result.passed_over,
+            elapsed=self.elapsed + result.elapsed,
+            longest_batch=max(self.longest_batch, result.longest_batch),
+            reason=result.reason or self.reason,
+        )
+
+    def after(self, earlier: RuleOutcome) -> RuleOutcome:
+        """Both rounds of one run together."""
+        return replace(
+            self,
+            rows=self.rows + earlier.rows,
+            batches=self.batches + earlier.batches,
+            set_aside=self.set_aside + earlier.set_aside,
+            passed_over=self.passed_over + earlier.passed_over,
+            elapsed=self.elapsed + earlier.elapsed,
+            longest_batch=max(self.longest_batch, earlier.longest_batch),
+            reason=self.reason or earlier.reason,
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing that could go was left."""
+        return self.ending is Ending.EXHAUSTED
+
+
+class GroundsChangedError(Exception):
+    """A table or a hold is not as it was when the rules were judged: they must be judged again."""
+
+
+@dataclass(slots=True)
+class Grounds:
+    """What one rule relies on."""
+
+    unchanged: ColumnElement[bool]
+    emptied: tuple[TableName, ...] = ()  # tables that lose rows, children first
+    have_changed: bool = False
+
+
+def grounds_of(walk: Walk, schema: SchemaFacts, dialect: Dialect, *, holds: Iterable[Hold]) -> Grounds:
+    """The grounds of one rule; a sweep that drops partitions changes its table itself."""
+    no_new_hold = _no_hold_but(holds, walk.key.scheduler)
+    if isinstance(walk, PartitionWalk):
+        return Grounds(no_new_hold)
+    tables = {table.name: schema.marks[table.name] for table in _read(walk, schema)}
+    emptied = [*_emptied(walk.children), walk.table]
+    may_lock = (table.name for table in emptied if table.standing.may_delete)
+    return Grounds(and_(dialect.unchanged(tables), no_new_hold), tuple(dict.fromkeys(may_lock)))
+
+
+def _read(walk: Walk, schema: SchemaFacts) -> Iterator[TableFacts]:
+    """The tables whose rows decide, or go."""
+    yield walk.table
+    if isinstance(walk, PartitionWalk):
+        return
+    yield from _below(walk.children)
+    for reference in walk.rule.wait_for:
+        found = schema.find(reference.table, reference.schema or walk.table.name.schema)
+        if found is not None:
+            yield found
+
+
+def _below(children: Iterable[Child]) -> Iterator[TableFacts]:
+    for child in children:
+        yield from _below(child.children)
+        yield child.table
+
+
+def _emptied(children: Iterable[Child]) -> Iterator[TableFacts]:
+    for child in children:
+        if child.mode is not ChildMode.SET_NULL:
+            yield from _emptied(child.children)
+            yield child.table
+
+
+def _no_hold_but(known: Iterable[Hold], scheduler: str) -> ColumnElement[bool]:
+    """Whether no other contract has recorded a hold that is not known; one that is gone does no harm."""
+    columns = tuple(HOLD.c)
+    recorded = (
+        equal(columns, (hold.scheduler, hold.schema_name, hold.table_name, hold.column_name, hold.equals))
+        for hold in known
+    )
+    return ~exists().where(HOLD.c.scheduler != scheduler, ~or_(false(), *recorded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import false, select
 
 from gandy.errors import RuleRefusedError, SweepLeaseLostError
-from gandy.lifecycle.driver.grounds import Grounds, GroundsChangedError
+from gandy.lifecycle.driver.rows import Grounds, GroundsChangedError
 from gandy.sweep import Throttle as Holds
 from gandy.sweep import Verdict, verdict
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.dialect import Patience
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.database.target import Session
-    from gandy.lifecycle.driver.gaps import WriteGaps
+    from gandy.lifecycle.driver.careful import WriteGaps
     from gandy.lifecycle.state.lease import Lease
 
 Counts = Mapping[str, int]

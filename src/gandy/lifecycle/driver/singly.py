@@ -15,11 +15,11 @@ from sqlalchemy.exc import DBAPIError
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Failure
 from gandy.lifecycle.database.failures import said
+from gandy.lifecycle.database.numbers import bind_texts
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
 from gandy.lifecycle.database.state_sight import compiled
-from gandy.lifecycle.database.values import bind_texts
 from gandy.lifecycle.driver.levels import Level, cut_last, set_null
-from gandy.lifecycle.selection.addresses import refers
+from gandy.lifecycle.selection.statements import refers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ClauseElement
 
     from gandy.lifecycle.database.facts import TableName
-    from gandy.lifecycle.driver.guarded import Doomed
+    from gandy.lifecycle.driver.ages import Doomed
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import Child

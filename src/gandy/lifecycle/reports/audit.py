@@ -1,4 +1,4 @@
-"""Every table of a database with its bound, or "unbounded", its size and its growth."""
+"""Which tables of a database have no bound, and which rules wait for a confirmation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gandy.errors import StateObstructedError
-from gandy.lifecycle.contract.matrix import MatrixRow, bound_of
-from gandy.lifecycle.database.facts import TableName
-from gandy.lifecycle.database.reflect import reflect_all
-from gandy.lifecycle.state.growth import Measured, forget_others, last_measured, record_size
-from gandy.lifecycle.state.setup import ensure_tables, open_state
-from gandy.lifecycle.state.tables import OWN_TABLES
+from gandy.lifecycle.contract.tables import MatrixRow, bound_of
+from gandy.lifecycle.database.facts import TableName, reflect_all
+from gandy.lifecycle.state.progress import read_states
+from gandy.lifecycle.state.setup import ensure_tables, must_allow, open_state, scheduler_of
+from gandy.lifecycle.state.tables import (
+    OWN_TABLES,
+    QUARANTINE,
+    RULE,
+    Measured,
+    forget_others,
+    last_measured,
+    record_size,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import TableSize
     from gandy.lifecycle.database.target import Session
+
 
 UNBOUNDED = "unbounded"
 _OWN_BOUND = "bounded by the lifecycle itself: one row per rule, lease and audited table"
@@ -129,3 +137,25 @@ class _Auditor:
 
 def _difference(now: int | None, before: int | None) -> int | None:
     return None if now is None or before is None else now - before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRule:
+    """A rule that was held back: it would have removed so many rows."""
+
+    table: str
+    rule: str
+    rows: int
+
+
+def held_rules(contract: Contract) -> list[HeldRule]:
+    """The rules of a contract that are held back; nothing is written and no table is counted."""
+    with open_state(contract.target()) as session:
+        must_allow(session, (RULE, QUARANTINE), ("SELECT",))
+        with session.reading() as connection:
+            states = read_states(connection, scheduler_of(session, contract))
+    return [
+        HeldRule(table=key.table, rule=key.rule, rows=state.held_rows)
+        for key, state in sorted(states.items(), key=lambda item: (item[0].table, item[0].rule))
+        if state.held_rows is not None
+    ]

@@ -1,4 +1,4 @@
-"""The dry run: the same selection, read only, rule after rule as the sweep would go."""
+"""What a sweep would take, before it takes anything."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from sqlalchemy import Connection, and_, func, select
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
-from gandy.lifecycle.advisor.order import sweep_order
-from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
+from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey, sweep_order
 from gandy.lifecycle.contract.rules import StaleCursor
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.failures import said, unexpected
@@ -32,8 +31,7 @@ from gandy.lifecycle.selection.foresight import (
 )
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
 from gandy.lifecycle.state.holds import REMEMBERED
-from gandy.lifecycle.state.progress import read_states
-from gandy.lifecycle.state.quarantine import list_quarantine
+from gandy.lifecycle.state.progress import list_quarantine, read_states
 from gandy.lifecycle.state.setup import must_remember_holds, open_state, scheduler_of
 from gandy.lifecycle.supervisor.confirmation import Agreement, Confirmation, agreement_of, all_walks, is_new
 
@@ -45,8 +43,9 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import TableName
     from gandy.lifecycle.database.target import Session
-    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.selection.resolve import Resolved
     from gandy.lifecycle.selection.statements import Values
+
 
 _AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
 _SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"

@@ -26,7 +26,7 @@ from sqlalchemy.types import NullType
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import TableName
-from gandy.lifecycle.selection.columns import UnjudgedError, WrongFieldError, must_be_findable
+from gandy.lifecycle.selection.children import UnjudgedError, WrongFieldError, must_be_findable
 from gandy.lifecycle.selection.statements import UNTYPED, operand
 from gandy.lifecycle.state.holds import REMEMBERED
 

@@ -1,10 +1,12 @@
-"""Resolving a contract against a database: every rule becomes walks, or findings that say why not."""
+"""Resolving the tables of a contract against a database."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
+from sqlalchemy import Connection, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gandy.errors import GandyError
@@ -20,23 +22,84 @@ from gandy.lifecycle.contract.rules import (
     StaleCursor,
     Terminal,
 )
+from gandy.lifecycle.contract.tables import rule_label
+from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, table_clause
 from gandy.lifecycle.database.failures import unexpected
-from gandy.lifecycle.selection.children import NotCoveredError
-from gandy.lifecycle.selection.columns import ColumnReader, UnjudgedError, WrongFieldError
-from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.children import ColumnReader, NotCoveredError, UnjudgedError, WrongFieldError
+from gandy.lifecycle.selection.findings import Finding, ObstructedError, Severity, unknown_triggers
 from gandy.lifecycle.selection.holds import is_held
-from gandy.lifecycle.selection.obstacles import ObstructedError, unknown_triggers
-from gandy.lifecycle.selection.resolved import Resolved
 from gandy.lifecycle.selection.shapes import RuleShaper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import Connection
-
-    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.contract.tables import Contract, Table
     from gandy.lifecycle.database.dialect import Dialect
-    from gandy.lifecycle.database.facts import SchemaFacts
+    from gandy.lifecycle.selection.walks import InlineWatch, Walk
+
+
+def with_null_keys(connection: Connection, dialect: Dialect, schema: SchemaFacts) -> SchemaFacts:
+    """The same tables; one that holds a row with a NULL in its key goes by where its rows are stored."""
+    tables = {
+        name: _by_row(dialect, facts) if _holds_null_keys(connection, facts) else facts
+        for name, facts in schema.tables.items()
+    }
+    return replace(schema, tables=tables)
+
+
+def _holds_null_keys(connection: Connection, facts: TableFacts) -> bool:
+    columns = [facts.clause.c[key.name] for key in facts.key if key.is_nullable]
+    if not columns:
+        return False
+    found = select(1).select_from(facts.clause).where(or_(*(column.is_(None) for column in columns)))
+    return connection.execute(found.limit(1)).one_or_none() is not None
+
+
+def _by_row(dialect: Dialect, facts: TableFacts) -> TableFacts:
+    identity = dialect.row_identity()
+    if identity is None:
+        return facts
+    shown = {**facts.columns, identity.name: identity}
+    clause = table_clause(facts.name, shown, dialect.stored_type)
+    return replace(facts, key=(identity,), clause=clause)
+
+
+@dataclass(slots=True)
+class Resolved:
+    """A rule's walks, what is watched for it, and everything found about it."""
+
+    contract: Contract
+    declared: Table
+    rule: Rule
+    walks: tuple[Walk, ...] = ()
+    watch: InlineWatch | None = None
+    findings: list[Finding] = field(default_factory=list)
+    triggers: list[str] = field(default_factory=list)  # that fire when the rule deletes
+
+    @property
+    def label(self) -> str:
+        """The rule's short name."""
+        return rule_label(self.rule)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a finding forbids the rule to delete."""
+        return any(finding.severity.stops for finding in self.findings)
+
+    def note(self, severity: Severity, message: str, *, field: str = "", remedy: str = "") -> None:
+        """Add a finding about this rule, once."""
+        finding = Finding(
+            severity=severity,
+            scheduler=self.contract.name,
+            table=self.declared.label,
+            rule=self.label,
+            field=field,
+            message=message,
+            remedy=remedy,
+        )
+        if finding not in self.findings:
+            self.findings.append(finding)
+
 
 _LOG = logging.getLogger("gandy.lifecycle")
 

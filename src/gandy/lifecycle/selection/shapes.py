@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, exists, literal, or_, select
 
-from gandy.lifecycle.contract.consistency import keys_of, kind_of
 from gandy.lifecycle.contract.rules import (
     Cap,
     DropPartition,
@@ -20,12 +19,11 @@ from gandy.lifecycle.contract.rules import (
     StaleCursor,
     Terminal,
 )
+from gandy.lifecycle.contract.tables import keys_of, kind_of
 from gandy.lifecycle.database.instants import Kind, is_strange_text
-from gandy.lifecycle.selection.children import Family, NotCoveredError
-from gandy.lifecycle.selection.columns import ColumnReader, WrongFieldError
-from gandy.lifecycle.selection.findings import Severity
+from gandy.lifecycle.selection.children import ColumnReader, Family, NotCoveredError, WrongFieldError
+from gandy.lifecycle.selection.findings import Obstacle, Obstacles, ObstructedError, Severity
 from gandy.lifecycle.selection.holds import Holds, any_held
-from gandy.lifecycle.selection.obstacles import Obstacle, Obstacles, ObstructedError
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.progress import RuleKey
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
-    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.selection.resolve import Resolved
 
 
 @dataclass(frozen=True, slots=True)

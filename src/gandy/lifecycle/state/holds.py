@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, select
 
 from gandy.lifecycle.contract.rules import Keep, Scalar
 from gandy.lifecycle.contract.tables import Contract, Table
-from gandy.lifecycle.database.presence import columns_of
+from gandy.lifecycle.database.state_sight import columns_of
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.tables import HOLD
 

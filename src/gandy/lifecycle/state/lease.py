@@ -12,8 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.clock import MOST_DRIFT
 from gandy.errors import SweepLeaseLostError
-from gandy.lifecycle.state.tables import LEASE, Instant, stored_instant
-from gandy.lifecycle.state.upsert import insert_or_set_where
+from gandy.lifecycle.state.tables import LEASE, Instant, insert_or_set_where, stored_instant
 
 if TYPE_CHECKING:
     from gandy.lifecycle.database.target import Session

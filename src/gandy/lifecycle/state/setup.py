@@ -1,28 +1,30 @@
-"""Reaching the state: found wherever it is, made where there is none, refused where it cannot be trusted."""
+"""Making and finding the lifecycle's tables, and forgetting a contract."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, exists, or_, select, text
+from sqlalchemy import Connection, and_, delete, exists, or_, select, text
 from sqlalchemy.schema import CreateTable
 
 from gandy.errors import StateObstructedError
-from gandy.lifecycle.contract.names import quoted
+from gandy.lifecycle.contract.rules import quoted
 from gandy.lifecycle.database.state_sight import StateObstacle, reach_state, state_schema
 from gandy.lifecycle.database.target import Session, open_target
 from gandy.lifecycle.state.home import EVERY_PRIVILEGE, Home, plain, remembered_as
-from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE, STATE_TABLES
+from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE, STATE_TABLES, has_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from datetime import datetime
 
     from sqlalchemy import ColumnElement, Table
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import SchemaFacts
+
 
 _ADD_AGREED = "ALTER TABLE {schema}.{table} ADD COLUMN agreed TEXT"
 _LOST = (
@@ -174,3 +176,34 @@ def _signs(newcomer: str | None) -> dict[Table, ColumnElement[bool]]:
         RULE: exists(select(1).select_from(RULE)),
         QUARANTINE: exists(select(1).select_from(QUARANTINE)),
     }
+
+
+_KINDS = {"holds": HOLD, "rules": RULE, "quarantined": QUARANTINE}
+
+
+def remembered_contracts(connection: Connection) -> list[str]:
+    """The contracts that the database remembers."""
+    tables = [table for table in _KINDS.values() if has_table(connection, table)]
+    found = (connection.execute(select(table.c.scheduler).distinct()) for table in tables)
+    return sorted({name for names in found for name in names.scalars()})
+
+
+def remembered_name(given: str, known: Collection[str]) -> str | None:
+    """What a person means by a name: one that is remembered, or that of a contract that holds an "@"."""
+    return next((name for name in (given, plain(given)) if name in known), None)
+
+
+def forget_contract(connection: Connection, scheduler: str, *, now: datetime) -> dict[str, int]:
+    """Drop what is remembered, by kind; a lease that a sweep still holds is left to it.
+
+    A lease is of the contract as it is declared, whatever the search path: what is remembered apart has none.
+    """
+    there = {kind: table for kind, table in _KINDS.items() if has_table(connection, table)}
+    gone = {
+        kind: connection.execute(delete(table).where(table.c.scheduler == scheduler)).rowcount
+        for kind, table in there.items()
+    }
+    declared = scheduler.replace("@@", "@")
+    if plain(declared) == scheduler and has_table(connection, LEASE):
+        connection.execute(delete(LEASE).where(LEASE.c.scheduler == declared, LEASE.c.expires_at < now))
+    return gone

@@ -1,20 +1,40 @@
-"""The lifecycle's own tables, made on the first sweep or audit."""
+"""The lifecycle's own tables, how they are written, and how they grow."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Column, Connection, Float, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    MetaData,
+    String,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from typing_extensions import override
 
-from gandy.lifecycle.database.presence import columns_of
-from gandy.lifecycle.database.state_sight import STATE, state_schema
+from gandy.lifecycle.database.dialect import TableSize
+from gandy.lifecycle.database.state_sight import STATE, columns_of, state_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import ColumnElement
     from sqlalchemy.engine import Dialect as SqlDialect
+
 
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -115,3 +135,97 @@ def has_table(connection: Connection, table: Table) -> bool:
     """Whether this one of our own tables is there; an older version has made fewer."""
     schema = state_schema(connection)
     return schema is not None and columns_of(connection, table.name, schema) is not None
+
+
+Values = Mapping[str, object]
+
+
+def insert_or_set_where(
+    connection: Connection, table: Table, values: Values, *, changes: Values, where: ColumnElement[bool]
+) -> postgresql.Insert | sqlite.Insert:
+    """The statement that inserts a row, or changes the one with its key where that may be."""
+    keys = [column.name for column in table.primary_key]
+    given = dict(changes)
+    if connection.dialect.name == "postgresql":
+        mine = postgresql.insert(table).values(**values)
+        return mine.on_conflict_do_update(index_elements=keys, set_=given, where=where)
+    theirs = sqlite.insert(table).values(**values)
+    return theirs.on_conflict_do_update(index_elements=keys, set_=given, where=where)
+
+
+def insert_or_set(connection: Connection, table: Table, values: Values, *, changes: Values) -> None:
+    """Insert a row, or change the one with its key."""
+    keys = [column.name for column in table.primary_key]
+    given = dict(changes)
+    if connection.dialect.name == "postgresql":
+        mine = postgresql.insert(table).values(**values)
+        connection.execute(mine.on_conflict_do_update(index_elements=keys, set_=given))
+    else:
+        theirs = sqlite.insert(table).values(**values)
+        connection.execute(theirs.on_conflict_do_update(index_elements=keys, set_=given))
+
+
+def insert_or_replace(
+    connection: Connection, table: Table, rows: Sequence[Values], *, changes: Sequence[str]
+) -> None:
+    """Insert rows, or change these columns of those with their keys, in one statement."""
+    keys = [column.name for column in table.primary_key]
+    if connection.dialect.name == "postgresql":
+        mine = postgresql.insert(table).values(list(rows))
+        given = {name: mine.excluded[name] for name in changes}
+        connection.execute(mine.on_conflict_do_update(index_elements=keys, set_=given))
+    else:
+        theirs = sqlite.insert(table).values(list(rows))
+        given = {name: theirs.excluded[name] for name in changes}
+        connection.execute(theirs.on_conflict_do_update(index_elements=keys, set_=given))
+
+
+_KEPT_PER_TABLE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A table's size at an instant."""
+
+    at: datetime
+    size: TableSize
+
+
+def last_measured(connection: Connection) -> dict[str, Measured]:
+    """The latest audit of each table."""
+    if not has_table(connection, AUDIT):
+        return {}
+    newest = select(AUDIT.c.table_name, func.max(AUDIT.c.audited_at).label("at")).group_by(AUDIT.c.table_name)
+    latest = newest.subquery()
+    found = connection.execute(
+        select(AUDIT).join(
+            latest,
+            (AUDIT.c.table_name == latest.c.table_name) & (AUDIT.c.audited_at == latest.c.at),
+        )
+    )
+    return {row.table_name: Measured(row.audited_at, TableSize(row.rows, row.bytes)) for row in found}
+
+
+def forget_others(connection: Connection, tables: Iterable[str]) -> None:
+    """Forget tables that are there no more."""
+    connection.execute(delete(AUDIT).where(AUDIT.c.table_name.not_in(list(tables))))
+
+
+def record_size(connection: Connection, table: str, measured: Measured) -> None:
+    """Remember a table's size, and forget what is beyond the newest hundred."""
+    mine = AUDIT.c.table_name == table
+    connection.execute(delete(AUDIT).where(mine, AUDIT.c.audited_at == measured.at))
+    connection.execute(
+        insert(AUDIT).values(
+            table_name=table, audited_at=measured.at, rows=measured.size.rows, bytes=measured.size.bytes
+        )
+    )
+    oldest_kept = (
+        select(AUDIT.c.audited_at)
+        .where(mine)
+        .order_by(AUDIT.c.audited_at.desc())
+        .offset(_KEPT_PER_TABLE - 1)
+        .limit(1)
+        .scalar_subquery()
+    )
+    connection.execute(delete(AUDIT).where(mine, AUDIT.c.audited_at < oldest_kept))

@@ -16,13 +16,12 @@ from gandy.lifecycle.advisor.indexes import LARGE, IndexAdvisor
 from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Dialect, Failure
+from gandy.lifecycle.database.facts import reflect
 from gandy.lifecycle.database.failures import is_interrupted
 from gandy.lifecycle.database.instants import Kind
-from gandy.lifecycle.database.reflect import reflect
 from gandy.lifecycle.driver.partitions import count_rows, dead_partitions
 from gandy.lifecycle.selection.foresight import Gone, selected, taken_by
-from gandy.lifecycle.selection.identities import with_null_keys
-from gandy.lifecycle.selection.resolve import resolve, tables_of
+from gandy.lifecycle.selection.resolve import resolve, tables_of, with_null_keys
 from gandy.lifecycle.selection.walks import CapWalk, Child, PartitionWalk, Walk
 from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.supervisor.report import Held
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.advisor.survey import Survey
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, TableName
-    from gandy.lifecycle.selection.resolved import Resolved
+    from gandy.lifecycle.selection.resolve import Resolved
     from gandy.lifecycle.state.progress import RuleKey, RuleState
 
 Confirm = Callable[[Held], bool]

@@ -1,14 +1,23 @@
-"""What one run of a contract did: for people, for JSON, for a run record."""
+"""What a tick reports, announces and measures."""
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from datetime import datetime, timedelta
 
-    from gandy.lifecycle.driver.outcome import RuleOutcome
+    from prometheus_client import CollectorRegistry
+
+    from gandy.lifecycle.contract.tables import Contract
+    from gandy.lifecycle.driver.rows import RuleOutcome
     from gandy.lifecycle.selection.findings import Finding
 
 
@@ -107,3 +116,165 @@ class ContractReport:
     def is_clean(self) -> bool:
         """Whether nothing failed and nothing waits for a person."""
         return not (self.failures or self.held or self.doubt)
+
+
+LOGGER = logging.getLogger("gandy.lifecycle")
+
+
+def announce(level: int, name: str, fields: Mapping[str, object]) -> None:
+    """Write one event."""
+    text = json.dumps(fields, default=str, sort_keys=True)
+    LOGGER.log(level, "%s %s", name, text, extra={"event": name, "fields": dict(fields)})
+
+
+def pruned(scheduler: str, counts: Mapping[str, int]) -> None:
+    """A tick deleted rows."""
+    announce(logging.INFO, f"{scheduler}.lifecycle_pruned", {"tables": dict(counts)})
+
+
+def tick_failed(scheduler: str, *, table: str, rule: str, error: str) -> None:
+    """A rule failed; the others went on."""
+    fields = {"table": table, "rule": rule, "error": error}
+    announce(logging.ERROR, f"{scheduler}.lifecycle_tick_failed", fields)
+
+
+def judged_again(scheduler: str) -> None:
+    """A table or a hold changed while the sweep ran."""
+    announce(logging.INFO, f"{scheduler}.lifecycle_judged_again", {})
+
+
+def confirmation_needed(scheduler: str, *, table: str, rule: str, rows: int, of: int) -> None:
+    """A rule waits for a person's word."""
+    fields = {"table": table, "rule": rule, "rows": rows, "of": of}
+    announce(logging.WARNING, f"{scheduler}.lifecycle_confirmation_needed", fields)
+
+
+def inline_overdue(scheduler: str, *, table: str, path: str, oldest: object) -> None:
+    """Rows are left that the application's own path should have deleted."""
+    fields = {"table": table, "path": path, "oldest": oldest}
+    announce(logging.WARNING, f"{scheduler}.lifecycle_inline_overdue", fields)
+
+
+def falling_behind(scheduler: str, *, table: str, rule: str, arriving: float, draining: float) -> None:
+    """Rows arrive faster than the budget lets them go."""
+    fields = {"table": table, "rule": rule, "arriving_per_second": arriving, "draining_per_second": draining}
+    announce(logging.WARNING, f"{scheduler}.lifecycle_falling_behind", fields)
+
+
+def quarantine_outdated(scheduler: str, *, table: str, key: str) -> None:
+    """A quarantined key cannot be read as a key of its table any more: the row is tried again."""
+    fields = {"table": table, "key": key}
+    announce(logging.WARNING, f"{scheduler}.lifecycle_quarantine_outdated", fields)
+
+
+class Metrics(Protocol):
+    """Where the supervisor counts."""
+
+    def declare(self, contracts: Iterable[Contract]) -> None:
+        """Make every series exist, at 0."""
+        ...
+
+    def pruned(self, scheduler: str, table: str, rows: int) -> None:
+        """Rows were deleted and committed."""
+        ...
+
+    def failed(self, scheduler: str, times: int = 1) -> None:
+        """A rule failed."""
+        ...
+
+    def skipped(self, scheduler: str) -> None:
+        """Another replica holds the lease."""
+        ...
+
+    def lag(self, scheduler: str, *, table: str, rule: str, seconds: float) -> None:
+        """How long the oldest dead row is overdue."""
+        ...
+
+
+class NoMetrics(Metrics):
+    """Counts nothing."""
+
+    @override
+    def declare(self, contracts: Iterable[Contract]) -> None:
+        return
+
+    @override
+    def pruned(self, scheduler: str, table: str, rows: int) -> None:
+        return
+
+    @override
+    def failed(self, scheduler: str, times: int = 1) -> None:
+        return
+
+    @override
+    def skipped(self, scheduler: str) -> None:
+        return
+
+    @override
+    def lag(self, scheduler: str, *, table: str, rule: str, seconds: float) -> None:
+        return
+
+
+class PrometheusMetrics(Metrics):
+    """Counts with prometheus-client."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        from prometheus_client import Counter, Gauge  # noqa: PLC0415  # an extra
+
+        self._rows = Counter(
+            "lifecycle_prune_rows",
+            "Rows deleted by lifecycle rules",
+            ["scheduler", "table"],
+            registry=registry,
+        )
+        self._errors = Counter(
+            "lifecycle_tick_errors", "Lifecycle rules that failed in a tick", ["scheduler"], registry=registry
+        )
+        self._skipped = Counter(
+            "gandy_lifecycle_ticks_skipped",
+            "Ticks left to the replica that holds the lease",
+            ["scheduler"],
+            registry=registry,
+        )
+        self._lag = Gauge(
+            "gandy_lifecycle_lag_seconds",
+            "How long the oldest row that should be gone is overdue",
+            ["scheduler", "table", "rule"],
+            registry=registry,
+        )
+
+    @override
+    def declare(self, contracts: Iterable[Contract]) -> None:
+        for contract in contracts:
+            self._errors.labels(contract.name)
+            self._skipped.labels(contract.name)
+            for table in contract.tables:
+                self._rows.labels(contract.name, table.label)
+                for child, _ in table.child_modes:
+                    self._rows.labels(contract.name, child.table)
+
+    @override
+    def pruned(self, scheduler: str, table: str, rows: int) -> None:
+        self._rows.labels(scheduler, table).inc(rows)
+
+    @override
+    def failed(self, scheduler: str, times: int = 1) -> None:
+        self._errors.labels(scheduler).inc(times)
+
+    @override
+    def skipped(self, scheduler: str) -> None:
+        self._skipped.labels(scheduler).inc()
+
+    @override
+    def lag(self, scheduler: str, *, table: str, rule: str, seconds: float) -> None:
+        self._lag.labels(scheduler, table, rule).set(seconds)
+
+
+@lru_cache(maxsize=1)
+def process_metrics() -> Metrics:
+    """The counters of this process, in the registry that /metrics serves."""
+    try:
+        from prometheus_client import REGISTRY  # noqa: PLC0415  # an extra
+    except ImportError:
+        return NoMetrics()
+    return PrometheusMetrics(REGISTRY)

@@ -1,16 +1,19 @@
-"""Keeping contracts: each under its own lease, each on its own connection."""
+"""One tick over contracts: its lease, its clock, and its loop."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from gandy.clock import MOST_DRIFT, STEADY_FOR, ClockWatch
 from gandy.errors import (
     ContractRefusedError,
     DatabaseUnreachableError,
@@ -23,29 +26,64 @@ from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.dialect import Patience
 from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
-from gandy.lifecycle.driver.gaps import WriteGaps
-from gandy.lifecycle.driver.grounds import GroundsChangedError
+from gandy.lifecycle.driver.careful import WriteGaps
+from gandy.lifecycle.driver.rows import GroundsChangedError
 from gandy.lifecycle.driver.shift import Counts, Shift
 from gandy.lifecycle.state.holds import record_holds
-from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, take_lease
+from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, newest_lease, take_lease
 from gandy.lifecycle.state.setup import ensure_tables, is_ready, open_state
-from gandy.lifecycle.supervisor import announce
-from gandy.lifecycle.supervisor.clock import doubted
-from gandy.lifecycle.supervisor.metrics import Metrics, process_metrics
-from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure
+from gandy.lifecycle.supervisor import report as announce
+from gandy.lifecycle.supervisor.report import ContractReport, Held, Metrics, RuleFailure, process_metrics
 from gandy.lifecycle.supervisor.run import ContractRun
 from gandy.lifecycle.supervisor.upkeep import Memory, Recalled, recall, tidied
+from gandy.rules.clocks import doubt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
+    from threading import Event
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.target import Session
-    from gandy.lifecycle.driver.outcome import RuleOutcome
+    from gandy.lifecycle.driver.rows import RuleOutcome
     from gandy.lifecycle.state.progress import RuleKey
     from gandy.lifecycle.supervisor.confirmation import Confirm
+
+
+_watches: dict[str, ClockWatch] = {}
+_manual: WeakKeyDictionary[Clock, ClockWatch] = WeakKeyDictionary()
+_told: set[str] = set()
+_lock = Lock()
+
+
+def doubted(session: Session, url: str, by: Attendance) -> str | None:
+    """Say why the clock is not believed; None where it is, or where a person or the caller vouches for it."""
+    now, newest = newest_lease(session)
+    steadiness = _watch(url, by.clock).observe(now)
+    is_vouched_for = by.is_clock_right or (by.believed is not None and abs(now - by.believed) <= MOST_DRIFT)
+    found = None if is_vouched_for else doubt(now, newest, steadiness)
+    _tell(url, None if found is None else str(found))
+    return None if found is None else str(found)
+
+
+def _watch(url: str, clock: Clock | None) -> ClockWatch:
+    with _lock:
+        if clock is None:
+            return _watches.setdefault(url, ClockWatch())
+        return _manual.setdefault(clock, ClockWatch(clock))
+
+
+def _tell(url: str, found: str | None) -> None:
+    """Log once when the doubt begins, and once when it ends."""
+    with _lock:
+        was_told = url in _told
+        (_told.discard if found is None else _told.add)(url)
+    if found is not None and not was_told:
+        announce.LOGGER.error("nothing is removed until ten steady minutes have passed: %s", found)
+    if found is None and was_told:
+        announce.LOGGER.info("the clock is believed again; what is dead is removed again")
+
 
 _LEASE_POLL = timedelta(milliseconds=100)
 _MOST_JUDGEMENTS = 10
@@ -283,3 +321,38 @@ def _failed_whole(report: ContractReport, by: Attendance, error: str) -> None:
 
 
 PATIENT = LEASE_FOR + timedelta(seconds=1)
+
+
+def keep_contracts(
+    contracts: Sequence[Contract],
+    target: str | None,
+    *,
+    stop: Event,
+    attendance: Attendance | None = None,
+    ticked: Callable[[ContractReport], None] = lambda _report: None,
+) -> None:
+    """Keep the contracts until told to stop; a stop is heard between two batches."""
+    by = replace(
+        attendance or Attendance(),
+        is_stopping=stop.is_set,
+        rest=lambda span: _rest(stop, span),
+        beside=contracts,
+    )
+    for contract in gathered(contracts, target):
+        contract.target(target)  # a contract without a database is an error now, not in five minutes
+    by.metrics.declare(contracts)
+    due = [(time.monotonic(), index) for index in range(len(contracts))]
+    while not stop.is_set():
+        at, index = min(due)
+        if stop.wait(max(0.0, at - time.monotonic())):
+            return
+        every = contracts[index].interval.total_seconds()
+        for report in run_contracts([contracts[index]], target, attendance=by):
+            ticked(report)
+            if report.doubt is not None:
+                every = min(every, STEADY_FOR.total_seconds())
+        due[due.index((at, index))] = (max(at + every, time.monotonic()), index)
+
+
+def _rest(stop: Event, span: timedelta) -> None:
+    stop.wait(span.total_seconds())

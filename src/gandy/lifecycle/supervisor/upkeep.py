@@ -11,13 +11,21 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import NullType
 
-from gandy.lifecycle.contract.consistency import keys_of
+from gandy.lifecycle.contract.tables import keys_of
 from gandy.lifecycle.selection.statements import among, operand
 from gandy.lifecycle.state.home import remembered_as
-from gandy.lifecycle.state.progress import RuleKey, RuleState, forget_rules, recall_states
-from gandy.lifecycle.state.quarantine import KeyText, QuarantinedRow, recall_quarantine, release_rows
+from gandy.lifecycle.state.progress import (
+    KeyText,
+    QuarantinedRow,
+    RuleKey,
+    RuleState,
+    forget_rules,
+    recall_quarantine,
+    recall_states,
+    release_rows,
+)
 from gandy.lifecycle.state.tables import QUARANTINE
-from gandy.lifecycle.supervisor import announce
+from gandy.lifecycle.supervisor import report as announce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,18 +1,22 @@
-"""PostgreSQL: which operator a bare `=` means, and which one a foreign key uses.
-
-A key keeps its operators by number, whatever the search path is; a statement finds `=` by its name and by
-the types beside it. Both are surely the same only where the catalogue says so.
-"""
+"""Single facts of PostgreSQL: equality, marks of change, publications, types and search path."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
-from gandy.lifecycle.contract.names import quoted
-from gandy.lifecycle.database.equality import Comparison, Doubt, different_collations, different_types
+from sqlalchemy import Boolean, ColumnElement, String, and_, bindparam, text, true, type_coerce
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import UserDefinedType
+
+from gandy.lifecycle.contract.rules import quoted
+from gandy.lifecycle.database.facts import Comparison, Doubt, different_collations, different_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gandy.lifecycle.database.facts import ColumnType, TableName
+
 
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
 
@@ -157,3 +161,131 @@ def _not_on_path(reason: str, schema: str, path: Iterable[str]) -> Doubt:
         f"{reason}, which is not on the search path",
         f"Run: ALTER ROLE <the role that sweeps> SET search_path = {schemas}",
     )
+
+
+_TREE = "tree "  # how the mark of a table begins that other tables inherit from
+_VERSIONS = """pg_catalog.concat_ws(' ', relation.oid, relation.xmin,
+    pg_catalog.row_security_active(relation.oid), 'columns',
+    (SELECT pg_catalog.string_agg(pg_catalog.concat(number, ':', version), ' ') FROM (
+        SELECT attnum AS number, xmin AS version FROM pg_catalog.pg_attribute
+        WHERE attrelid = relation.oid AND attnum > 0 ORDER BY attnum
+    ) AS kept_column), 'triggers',
+    (SELECT pg_catalog.string_agg(pg_catalog.concat(number, ':', version), ' ') FROM (
+        SELECT oid AS number, xmin AS version FROM pg_catalog.pg_trigger
+        WHERE tgrelid = relation.oid ORDER BY tgname
+    ) AS fired), 'rules',
+    (SELECT pg_catalog.string_agg(pg_catalog.concat(number, ':', version), ' ') FROM (
+        SELECT oid AS number, xmin AS version FROM pg_catalog.pg_rewrite
+        WHERE ev_class = relation.oid ORDER BY rulename
+    ) AS rewritten))"""
+_OF_A_TREE = f"""(
+    WITH RECURSIVE heir (oid) AS (
+        SELECT topmost.oid
+        UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN heir ON inhparent = heir.oid
+    ) SELECT '{_TREE}' || pg_catalog.md5(
+        pg_catalog.string_agg({_VERSIONS}, E'\\n' ORDER BY relation.oid)
+    ) FROM heir JOIN pg_catalog.pg_class AS relation ON relation.oid = heir.oid
+)"""  # noqa: S608  # a constant
+_MARK = f"""(
+    SELECT CASE WHEN topmost.relhassubclass THEN {_OF_A_TREE}
+        ELSE (SELECT {_VERSIONS} FROM pg_catalog.pg_class AS relation WHERE relation.oid = topmost.oid) END
+    FROM pg_catalog.pg_class AS topmost WHERE topmost.oid = {{table}}
+)"""  # noqa: S608  # a constant
+_NAMED = """EXISTS (
+    SELECT FROM pg_catalog.pg_namespace AS space
+    JOIN pg_catalog.pg_class AS {relation} ON {relation}.relnamespace = space.oid
+    WHERE space.nspname = :known_schema AND {relation}.relname = :known_name AND {mark} = :known_mark
+)"""
+
+
+def mark_of(table: str) -> str:
+    """The expression for the mark of a table, given one for its number."""
+    return _MARK.format(table=table)
+
+
+def unchanged(marks: Mapping[TableName, str]) -> ColumnElement[bool]:
+    """Whether every table still has its mark."""
+    return and_(true(), *(_is_as_marked(table, mark) for table, mark in marks.items()))
+
+
+def _is_as_marked(table: TableName, mark: str) -> ColumnElement[bool]:
+    """A table that got its first heir since has a new version of its own row."""
+    is_tree = mark.startswith(_TREE)
+    relation, said = ("topmost", _OF_A_TREE) if is_tree else ("relation", _VERSIONS)
+    known = {"known_schema": table.schema, "known_name": table.name, "known_mark": mark}
+    asked = text(_NAMED.format(relation=relation, mark=said)).bindparams(
+        *(bindparam(name, value, String, unique=True) for name, value in known.items())
+    )
+    return type_coerce(asked, Boolean)
+
+
+PUBLISHED = """
+    published (oid, verb) AS MATERIALIZED (
+        SELECT relation.oid, sent.verb FROM pg_catalog.pg_publication_tables AS told
+        JOIN pg_catalog.pg_publication AS publication ON publication.pubname = told.pubname
+        JOIN pg_catalog.pg_namespace AS space ON space.nspname = told.schemaname
+        JOIN pg_catalog.pg_class AS relation
+        ON relation.relnamespace = space.oid AND relation.relname = told.tablename
+        CROSS JOIN LATERAL (
+            VALUES ('DELETE', publication.pubdelete), ('UPDATE', publication.pubupdate)
+        ) AS sent (verb, is_sent) WHERE sent.is_sent
+    )"""
+# The identity of a row: its primary key unless the table says otherwise; n is nothing, i a unique index.
+UNTOLD = """(
+    SELECT pg_catalog.json_agg(DISTINCT published.verb) FROM member
+    JOIN pg_catalog.pg_class AS leaf ON leaf.oid = member.oid
+    JOIN published ON published.oid = leaf.oid
+    OR published.oid IN (SELECT relid::oid FROM pg_catalog.pg_partition_ancestors(leaf.oid))
+    WHERE member.root = wanted.oid AND leaf.relkind = 'r' AND CASE leaf.relreplident
+        WHEN 'f' THEN false WHEN 'n' THEN true ELSE NOT EXISTS (
+            SELECT FROM pg_catalog.pg_index WHERE indrelid = leaf.oid
+            AND CASE leaf.relreplident WHEN 'd' THEN indisprimary ELSE indisreplident END
+        ) END
+)"""
+
+
+_PRECISION = re.compile(r"\(\d+(?:,-?\d+)?\)")
+_TOLD_APART: Final[dict[str, ColumnType]] = {
+    "smallint": postgresql.SMALLINT(),
+    "integer": postgresql.INTEGER(),
+    "bigint": postgresql.BIGINT(),
+    "real": postgresql.REAL(),
+    "double precision": postgresql.DOUBLE_PRECISION(),
+    "numeric": postgresql.NUMERIC(),
+    "boolean": postgresql.BOOLEAN(),
+    "text": postgresql.TEXT(),
+    "character varying": postgresql.VARCHAR(),
+    "date": postgresql.DATE(),
+    "timestamp with time zone": postgresql.TIMESTAMP(timezone=True),
+    "timestamp without time zone": postgresql.TIMESTAMP(),
+}
+
+
+class Other(UserDefinedType[str]):
+    """A type that only the database has to understand, by the name that it gives it."""
+
+    cache_ok = True
+
+    def __init__(self, spelled: str) -> None:
+        self.spelled = spelled
+
+    def get_col_spec(self, **_: object) -> str:
+        """As the database spells it."""
+        return self.spelled
+
+
+def column_type(spelled: str) -> ColumnType:
+    """The type that format_type writes this way."""
+    known = _TOLD_APART.get(_PRECISION.sub("", spelled))
+    return Other(spelled) if known is None else known
+
+
+_CATALOGUE = "pg_catalog"
+# A name in quotes, in which two quotes are one, or a plain one.
+_NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,"]+)')
+
+
+def hides_catalogue(path: str) -> bool:
+    """Whether another schema is searched before PostgreSQL's own; where it is not listed, it comes first."""
+    names = [bare.lower() if bare else quoted for quoted, bare in _NAME.findall(path)]
+    return _CATALOGUE in names[1:]
