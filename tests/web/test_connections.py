@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gandy.web.connections import Limits, Places, Step, most_connections
+from gandy.web.serving import Limits, Places, Step, most_connections
 
 LIMITS = Limits(connections=4, head=10, body=30, answer=20)
 

@@ -20,7 +20,7 @@ from gandy.model.owners import OneOwner, Owners
 
 if TYPE_CHECKING:
     from gandy.settings import Settings
-    from gandy.web.access.kept import Place
+    from gandy.web.access.keys import Place
     from gandy.web.access.tokens import Token
 
 _PATIENCE = 5.0
@@ -54,8 +54,12 @@ async def _owners(session: Session) -> Owners:
 
 def _find(settings: Settings, owner: str | None) -> Place:
     """Find the one process that serves this application, or the only one on its database."""
-    from gandy.web.access.kept import database_stem, running_places, stem_of  # noqa: PLC0415 `gandy --help` needs none of it
-    from gandy.web.access.state_folder import StateFolder  # noqa: PLC0415 the same
+    from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
+        StateFolder,
+        database_stem,
+        running_places,
+        stem_of,
+    )
 
     url = settings.database.url
     try:
@@ -82,8 +86,11 @@ def _answers(place: Place) -> bool:
 
 def _token(settings: Settings, place: Place) -> Token | None:
     """Find the token that the process is entered with, if it is known here."""
-    from gandy.web.access.kept import read_token, stem_of  # noqa: PLC0415 `gandy --help` needs none of it
-    from gandy.web.access.state_folder import StateFolder  # noqa: PLC0415 the same
+    from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
+        StateFolder,
+        read_token,
+        stem_of,
+    )
     from gandy.web.access.tokens import Tokens  # noqa: PLC0415 the same
 
     kept = None
@@ -95,7 +102,7 @@ def _token(settings: Settings, place: Place) -> Token | None:
 
 async def _link(settings: Settings, place: Place, token: Token) -> str:
     from gandy.store.drivers.opening import open_database  # noqa: PLC0415 `gandy --help` needs none of it
-    from gandy.web.access.keyring import Keyring  # noqa: PLC0415 the same
+    from gandy.web.access.keys import Keyring  # noqa: PLC0415 the same
 
     database = open_database(settings.database)
     try:

@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
 from gandy.desk.lifecycle import HeldRules
-from gandy.web import problems
-from gandy.web.access.gate import Gate
-from gandy.web.access.lateness import Late
-from gandy.web.assets import Assets
-from gandy.web.hardening import Hardening
-from gandy.web.pages import PAGES
+from gandy.web import (
+    dead_letters,
+    groups,
+    home,
+    login,
+    manifest_form,
+    manifests,
+    probes,
+    problems,
+    queue,
+    runs,
+    tables,
+    workers,
+)
+from gandy.web.access.gate import Gate, Late
+from gandy.web.hardening import Assets, Hardening
 from gandy.web.rendering import Rendering
-from gandy.web.routers import ROUTERS, probes
 from gandy.web.turns import TurnLimits, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gandy.settings import WebSettings
+    from gandy.web.access.routes import Routes
     from gandy.web.parts import PartsSource, WebParts
+
+
+#: The REST interface, resource by resource.
+ROUTERS: Final[Sequence[Routes]] = (
+    manifests.router,
+    groups.router,
+    queue.router,
+    runs.router,
+    dead_letters.router,
+    workers.train_router,
+    workers.router,
+    tables.router,
+    probes.openapi_router,
+    probes.router,
+)
+#: The pages, in the order in which their addresses are tried.
+PAGES: Final[Sequence[Routes]] = (
+    login.pages,
+    home.pages,
+    manifest_form.pages,
+    manifests.pages,
+    groups.pages,
+    runs.pages,
+    queue.pages,
+    dead_letters.pages,
+    workers.pages,
+    tables.pages,
+)
 
 
 def create_web(

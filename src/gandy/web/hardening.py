@@ -1,4 +1,4 @@
-"""What every answer carries and every request is held to, whatever the route."""
+"""Headers that harden every answer, and static files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.staticfiles import StaticFiles
+from typing_extensions import override
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from gandy.web.access.gate import Gate
+
 
 LARGEST_BODY: Final = 2 * 1_048_576  # the largest input, escaped, and its frame
 _TOO_LARGE: Final = (
@@ -73,3 +82,26 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sending
+
+
+_KEPT = "public, max-age=31536000, immutable"
+
+
+class Assets(StaticFiles):
+    """The folder `static` of this package."""
+
+    def __init__(self) -> None:
+        super().__init__(packages=[("gandy.web", "static")])
+
+    @override
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        request = Request(scope)
+        gate: Gate = request.app.state.gate
+        gate.refuse_closed(request)
+        return await super().get_response(path, scope)
+
+    @override
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers["Cache-Control"] = _KEPT
+        return response

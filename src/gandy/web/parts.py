@@ -1,4 +1,4 @@
-"""What the faces work with: an open application, seen from here."""
+"""What a request sees of the application."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gandy.settings import Settings
 from gandy.store.drivers.database import Database
 from gandy.telemetry.observing import Telemetry
 from gandy.train.registry import Registry
-from gandy.web.access.visitor import Visitor
+from gandy.web.access.gate import Visitor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,26 @@
-"""Listening: the dashboard as one of the services of a process."""
+"""Serving the dashboard: its connections, and the service that does it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import uvicorn
 from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gandy.errors import PortTakenError
-from gandy.web.connections import Limits, Places, most_connections, protocol_in
 
 if TYPE_CHECKING:
+    from asyncio import BaseTransport, Transport
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp
@@ -24,7 +29,174 @@ if TYPE_CHECKING:
     from gandy.store.drivers.database import ReadingRunner
     from gandy.web.access.door import Door
 
+
 _log = logging.getLogger("gandy.web")
+
+_MOST_CONNECTIONS: Final = 256
+_FEWEST_CONNECTIONS: Final = 16
+_SHARE_OF_DESCRIPTORS: Final = 4  # the rest is for the database, and for what jobs open
+_TELL_EVERY: Final = 60.0
+
+
+class Step(StrEnum):
+    """What a connection is waiting for."""
+
+    HEAD = "head"  # of a request: the client has to send
+    BODY = "body"  # the same
+    WORK = "work"  # the application has to answer
+    ANSWER = "answer"  # the client has to read
+
+
+def most_connections() -> int:
+    """A part of the descriptors that this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(_FEWEST_CONNECTIONS, min(_MOST_CONNECTIONS, soft // _SHARE_OF_DESCRIPTORS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many connections there may be, and the seconds of each step."""
+
+    connections: int
+    head: float = 10.0
+    body: float = 30.0
+    answer: float = 30.0
+    look_every: float = 1.0
+
+    def longest(self, step: Step) -> float | None:
+        """The seconds that a step may take; how long the application works is bounded elsewhere."""
+        return {Step.HEAD: self.head, Step.BODY: self.body, Step.ANSWER: self.answer}.get(step)
+
+
+class Connection(Protocol):
+    """One connection, as far as its place is concerned."""
+
+    @property
+    def step(self) -> Step:
+        """What it is waiting for."""
+        ...
+
+    @property
+    def request(self) -> object:
+        """The request that is under way, to tell it from the next one."""
+        ...
+
+    def abort(self) -> None:
+        """Close it at once."""
+        ...
+
+
+@dataclass(slots=True)
+class _Waiting:
+    step: Step
+    request: object
+    since: float
+
+
+class Places:
+    """The places of one server."""
+
+    def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
+        self._limits = limits
+        self._now = now
+        self._taken: dict[Connection, _Waiting] = {}
+        self._closed = 0
+        self._told: float | None = None
+
+    def enter(self, connection: Connection) -> None:
+        """Give a place to a new connection; where none is left, another one loses its own."""
+        if len(self._taken) >= self._limits.connections:
+            self._make_room()
+        if len(self._taken) >= self._limits.connections:
+            self._close(connection)  # the application works on every other one
+            return
+        self._taken[connection] = _Waiting(connection.step, connection.request, self._now())
+
+    def leave(self, connection: Connection) -> None:
+        """Free the place of a connection that ended."""
+        self._taken.pop(connection, None)
+
+    async def watch(self) -> None:
+        """Close what takes too long, as long as the server is there."""
+        while True:
+            await asyncio.sleep(self._limits.look_every)
+            self.look()
+
+    def look(self) -> None:
+        """Close every connection whose client takes too long for the step it is at."""
+        for connection in list(self._taken):
+            waiting = self._waiting(connection)
+            longest = self._limits.longest(waiting.step)
+            if longest is not None and self._now() - waiting.since > longest:
+                self._close(connection)
+        self._tell()
+
+    def _make_room(self) -> None:
+        idle = [each for each in list(self._taken) if self._waiting(each).step is not Step.WORK]
+        if idle:
+            self._close(min(idle, key=lambda each: self._taken[each].since))
+
+    def _waiting(self, connection: Connection) -> _Waiting:
+        """Since when it is at its step: as seen at the last look, or from now on."""
+        waiting = self._taken[connection]
+        if (waiting.step, waiting.request) != (connection.step, connection.request):
+            waiting = self._taken[connection] = _Waiting(connection.step, connection.request, self._now())
+        return waiting
+
+    def _close(self, connection: Connection) -> None:
+        self._taken.pop(connection, None)
+        self._closed += 1
+        connection.abort()
+
+    def _tell(self) -> None:
+        now = self._now()
+        if self._closed and (self._told is None or now - self._told >= _TELL_EVERY):
+            _log.warning(
+                "closed %d connections whose clients took too long, or that were more than %d at once",
+                self._closed,
+                self._limits.connections,
+            )
+            self._closed, self._told = 0, now
+
+
+def protocol_in(places: Places) -> type[H11Protocol]:
+    """The server's protocol, with each connection at its place."""
+
+    class Placed(H11Protocol):
+        """One connection of the server."""
+
+        @override
+        def connection_made(self, transport: BaseTransport) -> None:
+            super().connection_made(cast("Transport", transport))
+            places.enter(self)
+
+        @override
+        def connection_lost(self, exc: Exception | None) -> None:
+            places.leave(self)
+            super().connection_lost(exc)
+
+        @property
+        def request(self) -> object:
+            """The request that is under way."""
+            return self.cycle
+
+        @property
+        def step(self) -> Step:
+            """What it is waiting for."""
+            cycle: Any = self.cycle
+            if self.flow.write_paused:
+                return Step.ANSWER
+            if cycle is None or cycle.response_complete:
+                return Step.HEAD
+            return Step.BODY if cycle.more_body else Step.WORK
+
+        def abort(self) -> None:
+            """Close it at once."""
+            self.transport.abort()
+
+    return Placed
 
 
 class WebService:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gandy.app.web import make_web
 from gandy.loops.wakeups import Wakeups
-from gandy.web.access.keyring import Keyring
+from gandy.web.access.keys import Keyring
 from gandy.web.access.tokens import Tokens
 from tests.web.access.calling import Caller
 from tests.web.access.credentials import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.web.access.slowing import FORGOTTEN_AFTER, FREE, MOST_ADDRESSES, MOST_WAITING, Slowing
+from gandy.web.access.gate import FORGOTTEN_AFTER, FREE, MOST_ADDRESSES, MOST_WAITING, Slowing
 from tests.web.access.calling import Caller
 from tests.web.access.credentials import bearer, cookie
 from tests.web.conftest import OPERATOR, READER

@@ -12,8 +12,7 @@ import pytest
 
 from gandy.errors import HostNeedsTokenError, KeptFileError
 from gandy.web.access.door import open_door
-from gandy.web.access.kept import keep_token, running_places, stem_of
-from gandy.web.access.state_folder import StateFolder
+from gandy.web.access.keys import StateFolder, keep_token, running_places, stem_of
 from tests.web.access.calling import Caller
 from tests.web.access.credentials import bearer
 from tests.web.access.matrix import app_service, at_once

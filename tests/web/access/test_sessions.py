@@ -13,7 +13,7 @@ from gandy import Gandy
 from gandy.clock import ManualClock
 from gandy.store import audit as web_keys
 from gandy.store.drivers.opening import migrate
-from gandy.web.access.keyring import CODE_FOR, SESSION_FOR, Keyring
+from gandy.web.access.keys import CODE_FOR, SESSION_FOR, Keyring
 from gandy.web.access.tokens import Tokens
 from tests.support.worlds import migrated_url
 from tests.web.access.calling import Caller

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gandy.errors import GandyError, HostNeedsTokenError, KeptFileError
-from gandy.web.access.kept import Place, announced, keep_token, stem_of
-from gandy.web.access.keyring import Keyring
-from gandy.web.access.origin import is_loopback
-from gandy.web.access.state_folder import StateFolder
+from gandy.web.access.gate import is_loopback
+from gandy.web.access.keys import Keyring, Place, StateFolder, announced, keep_token, stem_of
 from gandy.web.access.tokens import Tokens
 
 if TYPE_CHECKING:

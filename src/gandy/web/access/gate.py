@@ -1,9 +1,18 @@
-"""The one place that says who a visitor is and what that visitor may do."""
+"""The gate before every route: who comes, from where, and how often wrongly."""
 
 from __future__ import annotations
 
+import asyncio
+import hmac
+import ipaddress
+import logging
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, assert_never
+from urllib.parse import urlsplit
 
 from gandy.errors import (
     CodeSpentError,
@@ -18,26 +27,186 @@ from gandy.errors import (
     WebTokenUnsetError,
 )
 from gandy.events import RequestRefused
-from gandy.web.access.keyring import Keyring, Session, cookie_of
-from gandy.web.access.lateness import LATENESS, Lateness
-from gandy.web.access.origin import (
-    FORM_FIELD,
-    FORM_HEADER,
-    is_from_this_machine,
-    is_same_token,
-    refuse_foreign,
-)
-from gandy.web.access.slowing import Slowing
-from gandy.web.access.tokens import Token, Tokens
-from gandy.web.access.visitor import Visitor
+from gandy.model.owners import Operator
+from gandy.web.access.keys import Keyring, Session, cookie_of
+from gandy.web.access.tokens import Role, Token, Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from starlette.requests import Request
+    from starlette.requests import HTTPConnection, Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from gandy.model.owners import Face
     from gandy.settings import WebSettings
     from gandy.web.parts import PartsSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """Who asks; a session is there where a browser asks, none where a token was sent."""
+
+    role: Role
+    name: str
+    session: Session | None = None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether more than looking is allowed."""
+        return self.role is Role.OPERATOR
+
+    def at(self, face: Face) -> Operator:
+        """Stand at the desk."""
+        return Operator(self.name, face)
+
+
+#: Headers that proxies and content networks add: the address, host or scheme that they were asked by.
+_OF_PROXIES: Final = re.compile(
+    r"via|(x-)?forwarded|x-forwarded-.+|x-original-.+|x-envoy-.+|cf-.+|cdn-loop"
+    r"|(.+-)?(client|real|connecting|user|remote|source)-?(ip|addr|address)(v6)?"
+)
+_OWN_SITE: Final = frozenset({"same-origin", "none"})
+FORM_FIELD: Final = "form_token"
+FORM_HEADER: Final = "x-form-token"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can only mean this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_from_this_machine(request: HTTPConnection) -> bool:
+    """Whether nobody else can have asked: no proxy between, and no foreign name that leads here."""
+    if request.client is None or not is_loopback(request.client.host):
+        return False
+    if any(_OF_PROXIES.fullmatch(name.lower()) for name in request.headers):
+        return False
+    return is_loopback(urlsplit(f"//{request.headers.get('host', '')}").hostname or "")
+
+
+def refuse_foreign(request: HTTPConnection) -> None:
+    """Refuse what another site makes a browser send."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in _OWN_SITE:
+        raise ForeignOriginError(request.headers.get("origin", site))
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise ForeignOriginError(origin)
+
+
+def is_same_token(shown: object, expected: str) -> bool:
+    """Compare a form's token in constant time."""
+    return isinstance(shown, str) and hmac.compare_digest(shown.encode(), expected.encode())
+
+
+LATENESS: Final = "gandy.lateness"
+
+
+@dataclass(slots=True)
+class Lateness:
+    """How late one request is answered; the gate says it."""
+
+    seconds: float = 0.0
+
+
+class Late:
+    """Keeps a whole answer back for as long as the gate says; it stands before whatever hands out turns."""
+
+    def __init__(self, app: ASGIApp, gate: Gate) -> None:
+        self._app = app
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        lateness = scope[LATENESS] = Lateness()
+        kept: list[Message] = []
+
+        async def late(message: Message) -> None:
+            if not lateness.seconds:
+                await send(message)
+                return
+            kept.append(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                await self._gate.slowing.wait(lateness.seconds)
+                for each in kept:
+                    await send(each)
+
+        await self._app(scope, receive, late)
+
+
+_log = logging.getLogger("gandy.web")
+
+MOST_ADDRESSES: Final = 1_000
+MOST_WAITING: Final = 50
+FORGOTTEN_AFTER: Final = 300.0
+FREE: Final = 3  #: mistakes that cost nothing
+_SHORTEST: Final = 0.25
+_LONGEST: Final = 8.0
+
+
+@dataclass(slots=True)
+class _Guesses:
+    count: int
+    at: float
+
+
+class Slowing:
+    """Counts wrong credentials by address, a bounded number of them, and says how late each is answered.
+
+    Whether a credential is right is known before: a right one never comes here.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[object]] | None = None,
+    ) -> None:
+        self._now = now
+        self._pause = pause or asyncio.sleep
+        self._guesses: OrderedDict[str, _Guesses] = OrderedDict()
+        self._waiting = 0
+
+    def refuse(self, address: str | None, what: str) -> float:
+        """Count one more from this address, and say after how many seconds it is answered."""
+        count = self._count(_network(address))
+        if count & (count - 1) == 0:  # 1, 2, 4, 8: a flood of guesses is no flood of lines
+            _log.warning("a wrong %s came from %s, %d in all", what, address or "an unknown address", count)
+        return 0.0 if count <= FREE else min(_SHORTEST * 2 ** min(count - FREE - 1, 30), _LONGEST)
+
+    async def wait(self, seconds: float) -> None:
+        """Let a refusal wait, unless too many wait already."""
+        if seconds <= 0 or self._waiting >= MOST_WAITING:
+            return
+        self._waiting += 1
+        try:
+            await self._pause(seconds)
+        finally:
+            self._waiting -= 1
+
+    def _count(self, network: str) -> int:
+        now = self._now()
+        found = self._guesses.pop(network, None)
+        is_new = found is None or now - found.at > FORGOTTEN_AFTER
+        self._guesses[network] = guesses = _Guesses(1 if found is None or is_new else found.count + 1, now)
+        while len(self._guesses) > MOST_ADDRESSES:
+            self._guesses.popitem(last=False)
+        return guesses.count
+
+
+def _network(address: str | None) -> str:
+    """Take the addresses that one sender can choose from as one."""
+    try:
+        found = ipaddress.ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return ""
+    return str(found if found.version == 4 else ipaddress.ip_network((found, 64), strict=False))  # noqa: PLR2004 its number
+
 
 #: Why a request was refused, as the metric says it.
 REASONS: Final[Mapping[type[GandyError], str]] = {

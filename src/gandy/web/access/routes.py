@@ -1,17 +1,49 @@
-"""Routes that say what they do: one that does not cannot be made."""
+"""Routes that say whether they read or change, and refusals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import override
 
 from gandy.errors import GandyError, UndeclaredRouteError
 from gandy.web.access.gate import Access, Gate
-from gandy.web.access.refusals import REFUSED, UNREACHABLE
+
+
+class FieldProblem(BaseModel):
+    """One field of a request that is wrong."""
+
+    where: str
+    problem: str
+
+
+class ProblemDetails(BaseModel):
+    """Why a request was refused, and what to do."""
+
+    model_config = ConfigDict(title="ProblemDetails")
+
+    type: str = Field(description="A name for the kind of problem; it does not change.")
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[FieldProblem] | None = None
+
+
+def _described(description: str) -> dict[str, Any]:
+    schema = ProblemDetails.model_json_schema(ref_template="#/$defs/{model}")
+    fields = schema.pop("$defs")["FieldProblem"]
+    schema["properties"]["errors"] = {"type": "array", "items": fields}
+    return {"description": description, "content": {"application/problem+json": {"schema": schema}}}
+
+
+REFUSED: Final = _described("Refused; the detail says why.")
+UNREACHABLE: Final = _described("The database does not answer now.")
+
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

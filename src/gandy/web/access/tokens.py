@@ -1,21 +1,138 @@
-"""The tokens that open the door, and what each of them allows."""
+"""Tokens: from settings and from a file."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
+from gandy.errors import SettingsFileError, TokensFileError, UntrustedFileError
+from gandy.settings.files import trusted_bytes
 from gandy.settings.kinds import SHORTEST_TOKEN
-from gandy.web.access.tokens_file import TokensFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gandy.settings import WebSettings
+
+
+_log = logging.getLogger("gandy.web")
+
+#: The words for roles, and what the gate calls them.
+ROLES: Final = {"operator": "operator", "read-only": "reader", "reader": "reader"}
+LONGEST_NAME: Final = 80
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_EMPTY: Final = hashlib.sha256(b"").hexdigest()
+_MOST_BYTES: Final = 1_048_576
+_FIELDS: Final = 3
+_MEND: Final = (
+    "give the file, its folder and its link to the user who runs this (chown), and let no others write "
+    "(chmod go-w)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLine:
+    """One line of the file."""
+
+    number: int
+    name: str
+    role: str
+    digest: bytes
+
+
+class TokensFile:
+    """Reads the file again whenever it has changed; what cannot be read grants nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[object, ...] = ()
+        self._lines: tuple[TokenLine, ...] = ()
+
+    def check(self) -> None:
+        """Raise for a file that cannot be used."""
+        self._seen, self._lines = self._look(), _read(self._path)
+
+    def refuse(self, line: int, problem: str) -> NoReturn:
+        """Raise for a line that cannot be used."""
+        raise TokensFileError(self._path, problem, line=line)
+
+    def lines(self) -> tuple[TokenLine, ...]:
+        """Give the lines as they are now; a file that has become bad is logged once, and grants nothing."""
+        seen = self._look()
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._lines = _read(self._path)
+            except TokensFileError as error:
+                _log.error("%s; none of its tokens is valid until it is mended", error)
+                self._lines = ()
+        return self._lines
+
+    def _look(self) -> tuple[object, ...]:
+        try:
+            found = self._path.stat()
+        except OSError as error:
+            return (error.errno,)
+        return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+
+
+def _read(path: Path) -> tuple[TokenLine, ...]:
+    try:
+        content = trusted_bytes(path.absolute(), is_secret=True, most=_MOST_BYTES + 1)
+        text = content.decode()
+    except UntrustedFileError as error:
+        raise TokensFileError(path, f"is not read, because {error.reason}; {_MEND}") from error
+    except SettingsFileError as error:
+        raise TokensFileError(path, error.problem) from error
+    except OSError as error:
+        raise TokensFileError(path, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TokensFileError(path, "is not text in UTF-8") from error
+    if len(content) > _MOST_BYTES:
+        raise TokensFileError(path, f"is longer than {_MOST_BYTES} bytes")
+    return _distinct(path, tuple(_parse(path, text)))
+
+
+def _parse(path: Path, text: str) -> Iterator[TokenLine]:
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.strip()
+        if content and not content.startswith("#"):
+            yield _line(path, number, content)
+
+
+def _line(path: Path, number: int, content: str) -> TokenLine:
+    fields = [field.strip() for field in content.split(",")] if "," in content else content.split()
+    if len(fields) != _FIELDS:
+        raise TokensFileError(path, "has not three fields: name, role, SHA-256 of the token", line=number)
+    name, role, digest = fields
+    if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
+        raise TokensFileError(path, f"needs a printable name of 1 to {LONGEST_NAME} characters", line=number)
+    if role.lower() not in ROLES:
+        raise TokensFileError(path, "has a role that is neither operator nor read-only", line=number)
+    if not _DIGEST.fullmatch(digest.lower()):
+        raise TokensFileError(path, "has no SHA-256 of 64 hexadecimal digits", line=number)
+    if digest.lower() == _EMPTY:
+        raise TokensFileError(path, "has the SHA-256 of nothing: it matches no token", line=number)
+    return TokenLine(number, name, ROLES[role.lower()], bytes.fromhex(digest))
+
+
+def _distinct(path: Path, lines: tuple[TokenLine, ...]) -> tuple[TokenLine, ...]:
+    names: dict[str, int] = {}
+    digests: dict[bytes, int] = {}
+    for line in lines:
+        if line.name in names:
+            raise TokensFileError(path, f"has the name of line {names[line.name]}", line=line.number)
+        if line.digest in digests:
+            raise TokensFileError(path, f"has the token of line {digests[line.digest]}", line=line.number)
+        names[line.name] = digests[line.digest] = line.number
+    return lines
+
 
 LOCAL_NAME: Final = "local"
 

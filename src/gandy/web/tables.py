@@ -1,8 +1,12 @@
-"""/lifecycle: what bounds every table, and sweeping the application's own."""
+"""Tables and contracts by REST and on their page."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fastapi import Form, Path
 from pydantic import Field
+from starlette.responses import Response
 
 from gandy.desk.lifecycle import (
     ContractTable,
@@ -16,8 +20,9 @@ from gandy.desk.lifecycle import (
 from gandy.desk.tables import OwnTables, survey_tables
 from gandy.model.owners import Operator
 from gandy.web.access.routes import Routes
+from gandy.web.bodies import HIGHEST_ID, Body, Word, page, page_of, shape_of
 from gandy.web.parts import CurrentOperator, Parts, WebParts
-from gandy.web.routers.shapes import HIGHEST_ID, Body, Word, page, page_of, shape_of
+from gandy.web.surroundings import Here
 
 router = Routes("/api/v1/lifecycle", tag="lifecycle")
 
@@ -71,3 +76,42 @@ async def sweep(parts: Parts, operator: CurrentOperator, body: SweepBody) -> obj
 def desk_of(parts: WebParts, operator: Operator) -> LifecycleDesk:
     """Give the desk where contracts are dealt with."""
     return LifecycleDesk(parts.contracts, parts.database, operator, owner=parts.owner)
+
+
+pages = Routes("/tables")
+
+Scheduler = Annotated[str, Path(max_length=200)]
+
+
+@pages.reads("")
+async def show_tables(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+    """Show every table with its bounds."""
+    return here.page(
+        "tables.html",
+        own=await survey_tables(parts.database, parts.owner, parts.settings),
+        others=list_contract_tables(parts.contracts),
+        progress=await desk_of(parts, operator).progress(),
+    )
+
+
+@pages.reads("/plan")
+async def show_plan(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+    """Show what a sweep of the application's tables would do now."""
+    desk = desk_of(parts, operator)
+    return here.page("plan.html", rules=await desk.plan(), set_aside=await desk.quarantine())
+
+
+@pages.changes("/{scheduler}/sweep")
+async def sweep_page(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    scheduler: Scheduler,
+    is_confirmed: Annotated[bool, Form()] = False,  # noqa: FBT002 a box of the form
+) -> Response:
+    """Sweep one contract now."""
+    swept = await desk_of(parts, operator).sweep(scheduler, is_confirmed=is_confirmed)
+    said = f"{scheduler}: {sum(each.deleted for each in swept)} rows deleted."
+    held = [rule for each in swept for rule in each.held]
+    failures = [failure for each in swept for failure in each.failures]
+    return here.done("/tables/plan", " ".join([said, *(f"Held back: {each}." for each in held), *failures]))

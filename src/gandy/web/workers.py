@@ -1,4 +1,4 @@
-"""Workers, trains and the trail: short pages of one table each."""
+"""Workers and trains by REST, and workers on their page."""
 
 from __future__ import annotations
 
@@ -8,24 +8,54 @@ from fastapi import Path, Query
 from starlette.responses import Response
 
 from gandy.desk.audit import read_trail
-from gandy.desk.groups import WorkerDesk, list_trains
+from gandy.desk.groups import TrainSummary, WorkerDesk, WorkerSummary, list_trains
 from gandy.web.access.routes import Routes
-from gandy.web.pages.surroundings import PAGE_SIZE, Here, PageQuery
+from gandy.web.bodies import HIGHEST_ID, page, page_of
 from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
 
-router = Routes()
+router = Routes("/api/v1/workers", tag="workers")
+
+
+@router.reads("", response_model=page_of(WorkerSummary))
+async def list_workers(
+    parts: Parts, operator: CurrentOperator, is_alive: Annotated[bool | None, Query()] = None
+) -> object:
+    """List workers, those heard of last first."""
+    desk = WorkerDesk(parts.database, operator, owners=parts.owners)
+    return page(await desk.list(is_alive=is_alive), HIGHEST_ID)
+
+
+@router.changes("/{worker_id}/drain", status_code=204)
+async def drain_worker(
+    parts: Parts, operator: CurrentOperator, worker_id: Annotated[str, Path(max_length=100)]
+) -> None:
+    """Let a worker finish what it has and claim no more."""
+    await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)
+
+
+train_router = Routes("/api/v1/trains", tag="trains")
+
+
+@train_router.reads("", response_model=page_of(TrainSummary))
+async def list_of_trains(parts: Parts) -> object:
+    """List the trains by name."""
+    return page(list_trains(parts.registry, parts.settings.retry), HIGHEST_ID)
+
+
+pages = Routes()
 
 _SHOWN = 200
 
 
-@router.reads("/workers")
+@pages.reads("/workers")
 async def show_workers(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
     """List workers, those heard of last first."""
     desk = WorkerDesk(parts.database, operator, owners=parts.owners)
     return here.page("workers.html", workers=await desk.list(limit=_SHOWN))
 
 
-@router.changes("/workers/{worker_id}/drain")
+@pages.changes("/workers/{worker_id}/drain")
 async def drain(
     parts: Parts, operator: CurrentOperator, here: Here, worker_id: Annotated[str, Path(max_length=100)]
 ) -> Response:
@@ -34,13 +64,13 @@ async def drain(
     return here.done("/workers", f"{worker_id[:8]} ends what it has and takes no more.")
 
 
-@router.reads("/trains")
+@pages.reads("/trains")
 async def show_trains(parts: Parts, here: Here) -> Response:
     """List the trains of this application."""
     return here.page("trains.html", trains=list_trains(parts.registry, parts.settings.retry))
 
 
-@router.reads("/audit")
+@pages.reads("/audit")
 async def show_audit(parts: Parts, here: Here, query: Annotated[PageQuery, Query()]) -> Response:
     """Show who did what."""
     entries = await read_trail(parts.database, parts.owners, before=query.before, limit=PAGE_SIZE)

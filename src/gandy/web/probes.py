@@ -1,10 +1,10 @@
-"""/healthz, /readyz and /metrics: what machines ask."""
+"""Probes, metrics, and the document that describes the REST interface."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from gandy.desk.home import Home
@@ -15,6 +15,7 @@ from gandy.web.parts import Parts
 
 if TYPE_CHECKING:
     from gandy.desk.home import Overview
+
 
 router = Routes()
 
@@ -60,3 +61,13 @@ def _measured(now: Overview) -> Measured:
         slots=now.slots,
         busy=now.busy,
     )
+
+
+openapi_router = Routes("/api/v1")
+
+
+@openapi_router.reads("/openapi.json")
+async def openapi(request: Request) -> dict[str, object]:
+    """Describe the REST interface."""
+    document: dict[str, object] = request.app.openapi()
+    return document

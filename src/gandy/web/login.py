@@ -1,4 +1,4 @@
-"""Coming in and going out."""
+"""Signing in and out."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from starlette.responses import RedirectResponse, Response
 
 from gandy.errors import CodeSpentError, GandyError, TokenWrongError
 from gandy.settings.kinds import LONGEST_TOKEN
-from gandy.web.access.gate import Gate
-from gandy.web.access.keyring import LONGEST_NAME, Session
-from gandy.web.access.origin import refuse_foreign
+from gandy.web.access.gate import Gate, refuse_foreign
+from gandy.web.access.keys import LONGEST_NAME, Session
 from gandy.web.access.routes import Routes
 from gandy.web.rendering import Rendering
 
-router = Routes()
+pages = Routes()
 
 Next = Annotated[str, Query(max_length=500)]
 Code = Annotated[str | None, Query(max_length=LONGEST_TOKEN)]
 
 
-@router.door("/login")
+@pages.door("/login")
 async def show_login(request: Request, next: Next = "/", code: Code = None) -> Response:  # noqa: A002 the address says it so
     """Ask for the token, or take the code of a link."""
     if code is None:
@@ -32,7 +31,7 @@ async def show_login(request: Request, next: Next = "/", code: Code = None) -> R
     return _refuse(request, next, CodeSpentError()) if session is None else _welcome(request, next, session)
 
 
-@router.door("/login", method="POST")
+@pages.door("/login", method="POST")
 async def log_in(
     request: Request,
     token: Annotated[str, Form(max_length=LONGEST_TOKEN)] = "",
@@ -48,7 +47,7 @@ async def log_in(
     return _welcome(request, next, await gate.keyring.open_session(found, gate.name_of(found, name)))
 
 
-@router.door("/logout", method="POST")
+@pages.door("/logout", method="POST")
 async def log_out(request: Request) -> Response:
     """End the session, here and in the browser."""
     refuse_foreign(request)

@@ -1,4 +1,4 @@
-"""What an operator sets over the declared values of a manifest, as a form; empty: as it is."""
+"""The form that changes a manifest."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import Timeout
 from gandy.web.access.routes import Routes
-from gandy.web.pages.surroundings import Here
+from gandy.web.bodies import Taken
+from gandy.web.manifests import ExternalId, desk_of
 from gandy.web.parts import CurrentOperator, Parts
-from gandy.web.routers.bodies import Taken
-from gandy.web.routers.manifests import ExternalId, desk_of
+from gandy.web.surroundings import Here
 
-router = Routes("/manifests")
+pages = Routes("/manifests")
 
 _LONGEST_JSON = 200_000
 
@@ -84,7 +84,7 @@ class ChangesForm(BaseModel):
         )
 
 
-@router.reads("/{external_id:path}/set")
+@pages.reads("/{external_id:path}/set")
 async def show_form(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
     """Ask what to set."""
     return here.page(
@@ -95,7 +95,7 @@ async def show_form(parts: Parts, operator: CurrentOperator, here: Here, externa
     )
 
 
-@router.changes("/{external_id:path}/set")
+@pages.changes("/{external_id:path}/set")
 async def set_values(
     parts: Parts,
     operator: CurrentOperator,

@@ -1,4 +1,4 @@
-"""The first page: what goes on, and what needs a person."""
+"""The home page."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from starlette.responses import Response
 
 from gandy.desk.home import Home
 from gandy.web.access.routes import Routes
-from gandy.web.pages.surroundings import Here
 from gandy.web.parts import Parts
+from gandy.web.surroundings import Here
 
-router = Routes()
+pages = Routes()
 
 
-@router.reads("/")
+@pages.reads("/")
 async def home(parts: Parts, here: Here) -> Response:
     """Show what goes on."""
     now = await Home(parts.database, parts.owner).overview()
@@ -20,7 +20,7 @@ async def home(parts: Parts, here: Here) -> Response:
     return here.page("home.html", now=now, concerns=(*held, *now.concerns))
 
 
-@router.reads("/charts/throughput")
+@pages.reads("/charts/throughput")
 async def throughput(parts: Parts) -> dict[str, object]:
     """Give the points of the chart."""
     found = await Home(parts.database, parts.owner).throughput()

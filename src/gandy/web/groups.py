@@ -1,4 +1,4 @@
-"""Groups: caps, use and kill switch, with the picture of who waits for whom."""
+"""Groups by REST and on pages."""
 
 from __future__ import annotations
 
@@ -6,24 +6,103 @@ import json
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
-from fastapi import Form
-from pydantic import BaseModel, ConfigDict, field_validator
+from fastapi import Form, Path, Query
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import Response
 
 from gandy.desk.cancelling import CancelDesk
-from gandy.desk.groups import GroupChanges, GroupDesk
+from gandy.desk.groups import GroupChanges, GroupDesk, GroupSummary
 from gandy.desk.schedules import draw_dependencies
 from gandy.web.access.routes import Routes
-from gandy.web.pages.surroundings import PAGE_SIZE, Here, Surroundings
+from gandy.web.bodies import LARGEST_PAGE, Body, CancelAnswer, Taken, page, page_of, shape_of
+from gandy.web.manifests import desk_of
 from gandy.web.parts import CurrentOperator, Parts
-from gandy.web.routers.bodies import Taken
-from gandy.web.routers.groups import Name
-from gandy.web.routers.manifests import desk_of
+from gandy.web.surroundings import PAGE_SIZE, Here, Surroundings
 
 if TYPE_CHECKING:
     from gandy.desk.schedules import DependencyGraph, GraphNode
 
-router = Routes("/groups")
+
+router = Routes("/api/v1/groups", tag="groups")
+
+Name = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class GroupQuery(Body):
+    """Which groups."""
+
+    prefix: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = ""
+    after: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = ""
+    limit: int = Field(50, ge=1, le=LARGEST_PAGE)
+
+
+class GroupBody(Body):
+    """What is left out stays as it is."""
+
+    max_active_jobs: Annotated[int, Taken("max_active_jobs")] | None = None
+    priority: Annotated[int, Taken("priority")] | None = None
+    is_enabled: Annotated[bool, Taken("is_enabled")] | None = None
+    reason: Annotated[str, Taken("reason")] | None = None
+
+    def changes(self) -> GroupChanges:
+        """Give it to the desk."""
+        return GroupChanges(
+            max_active_jobs=self.max_active_jobs,
+            priority=self.priority,
+            is_enabled=self.is_enabled,
+            reason=self.reason,
+        )
+
+
+class TriggeredAnswer(BaseModel):
+    """The entries that will run."""
+
+    jobs: list[int]
+
+
+@router.reads("", response_model=page_of(GroupSummary))
+async def list_groups(
+    parts: Parts, operator: CurrentOperator, query: Annotated[GroupQuery, Query()]
+) -> object:
+    """List groups by name."""
+    desk = GroupDesk(parts.database, operator, owners=parts.owners)
+    found = await desk.list(prefix=query.prefix, after=query.after, limit=query.limit)
+    return page(found, query.limit, key="name")
+
+
+@router.reads("/{name:path}", response_model=shape_of(GroupSummary))
+async def show_group(parts: Parts, operator: CurrentOperator, name: Name) -> object:
+    """Show one group."""
+    return await GroupDesk(parts.database, operator, owners=parts.owners).show(name)
+
+
+@router.changes("/{name:path}/set", response_model=shape_of(GroupSummary))
+async def set_group(parts: Parts, operator: CurrentOperator, name: Name, body: GroupBody) -> object:
+    """Set values over the declared ones; they win until they are cleared."""
+    return await GroupDesk(parts.database, operator, owners=parts.owners).set(name, body.changes())
+
+
+@router.changes("/{name:path}/reset", response_model=shape_of(GroupSummary))
+async def reset_group(parts: Parts, operator: CurrentOperator, name: Name) -> object:
+    """Clear every override."""
+    return await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
+
+
+@router.changes("/{name:path}/trigger")
+async def trigger_group(parts: Parts, operator: CurrentOperator, name: Name) -> TriggeredAnswer:
+    """Queue every manifest of the group now; where an entry waits, that entry serves."""
+    triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
+    return TriggeredAnswer(jobs=[each.id for each in triggered])
+
+
+@router.changes("/{name:path}/cancel")
+async def cancel_group(parts: Parts, operator: CurrentOperator, name: Name) -> CancelAnswer:
+    """Cancel all that waits and runs in the group now."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    return CancelAnswer.of(await desk.group(name))
+
+
+pages = Routes("/groups")
 
 _SHOWN = 500
 
@@ -42,16 +121,16 @@ class GroupForm(BaseModel):
         return None if isinstance(value, str) and not value.strip() else value
 
 
-@router.reads("")
-async def list_groups(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+@pages.reads("")
+async def list_groups_page(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
     """List groups by name."""
     groups = await GroupDesk(parts.database, operator, owners=parts.owners).list(limit=_SHOWN)
     graph = await draw_dependencies(parts.database, parts.owner)
     return here.page("groups.html", groups=groups, graph=graph, drawing=_drawing(graph, here))
 
 
-@router.reads("/{name:path}")
-async def show_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+@pages.reads("/{name:path}")
+async def show_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Show one group."""
     group = await GroupDesk(parts.database, operator, owners=parts.owners).show(name)
     graph = await draw_dependencies(parts.database, parts.owner, group=name)
@@ -65,8 +144,8 @@ async def show_group(parts: Parts, operator: CurrentOperator, here: Here, name: 
     )
 
 
-@router.changes("/{name:path}/set")
-async def set_group(
+@pages.changes("/{name:path}/set")
+async def set_group_page(
     parts: Parts,
     operator: CurrentOperator,
     here: Here,
@@ -79,7 +158,7 @@ async def set_group(
     return here.done(_page(name), f"{name} is changed; a deploy does not undo it.")
 
 
-@router.changes("/{name:path}/disable")
+@pages.changes("/{name:path}/disable")
 async def disable_group(
     parts: Parts,
     operator: CurrentOperator,
@@ -93,29 +172,29 @@ async def disable_group(
     return here.done(_page(name), f"{name} is off: nothing of it starts any more. What runs goes on.")
 
 
-@router.changes("/{name:path}/enable")
+@pages.changes("/{name:path}/enable")
 async def enable_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Let the group run again."""
     await GroupDesk(parts.database, operator, owners=parts.owners).set(name, GroupChanges(is_enabled=True))
     return here.done(_page(name), f"{name} is on.")
 
 
-@router.changes("/{name:path}/reset")
-async def reset_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+@pages.changes("/{name:path}/reset")
+async def reset_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Clear every override."""
     await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
     return here.done(_page(name), f"{name} is as declared again.")
 
 
-@router.changes("/{name:path}/trigger")
-async def trigger_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+@pages.changes("/{name:path}/trigger")
+async def trigger_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Queue every manifest of the group now."""
     triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
     return here.done(_page(name), f"{len(triggered)} of {name} queued.")
 
 
-@router.changes("/{name:path}/cancel")
-async def cancel_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+@pages.changes("/{name:path}/cancel")
+async def cancel_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Cancel all that waits and runs in the group now."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.group(name)

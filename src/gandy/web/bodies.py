@@ -1,0 +1,228 @@
+"""Bodies and answers of the REST interface: their shapes, and requests that are repeated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, timedelta
+from functools import cache
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from fastapi import Depends, Header, Request
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, create_model
+from pydantic_core import PydanticCustomError, core_schema
+
+from gandy.desk.audit import AnsweredBefore, Listed, Once
+from gandy.settings.bounds import BOUNDS, RefusedValueError
+from gandy.web.parts import Parts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+
+    from gandy.store.cancelling import CancelResult
+    from gandy.store.drivers.database import ReadingRunner
+
+
+T = TypeVar("T")
+
+HIGHEST_ID: Final = 2**63 - 1
+LARGEST_PAGE: Final = 500
+
+#: Durations go out in seconds, as on the command line.
+Seconds: TypeAlias = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
+#: Text that a database can hold.
+Word: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=4_000, pattern=r"^[^\x00]*$")]
+Id: TypeAlias = Annotated[int, Field(ge=1, le=HIGHEST_ID)]
+Json: TypeAlias = Any  # whatever an application's types look like as JSON
+
+_NAMES: Final = {  # what the desk imports for type checkers only
+    "Mapping": Mapping,
+    "Sequence": Sequence,
+    "date": date,
+    "datetime": datetime,
+    "timedelta": timedelta,
+}
+
+
+class Paged(BaseModel):
+    """Which page of a listing; what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    before: Id | None = Field(None, description="Only what is older than this id: `next` of the page before.")
+    limit: int = Field(50, ge=1, le=LARGEST_PAGE, description="At most so many.")
+
+
+class Body(BaseModel):
+    """A request body; what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Page(BaseModel, Generic[T]):
+    """One page of a listing."""
+
+    items: list[T]
+    next: int | str | None = Field(None, description="Where the next page begins; null: this is the last.")
+    is_cut: bool = Field(
+        False, description="The search stopped before the page was full; `next` goes on with it."
+    )
+
+
+@cache
+def shape_of(kind: type) -> type[BaseModel]:
+    """Make the model of a dataclass."""
+    hints = get_type_hints(kind, localns=_NAMES)
+    columns: dict[str, Any] = {each.name: (_shaped(hints[each.name]), ...) for each in fields(kind)}
+    return create_model(
+        kind.__name__,
+        __config__=ConfigDict(from_attributes=True),
+        __doc__=(kind.__doc__ or "").strip() or None,
+        **columns,
+    )
+
+
+@cache
+def page_of(kind: type) -> type[BaseModel]:
+    """Make the model of a page of dataclasses."""
+    shape: Any = shape_of(kind)
+    return Page[shape]
+
+
+def page(items: Sequence[Any], limit: int, *, key: str = "id") -> dict[str, object]:
+    """Give a page; a full one may have a next."""
+    is_full = len(items) == limit
+    return {"items": items, "next": getattr(items[-1], key) if is_full else None}
+
+
+def found_page(found: Listed[Any]) -> dict[str, object]:
+    """Give a page of what a search found."""
+    return {"items": found, "next": found.next, "is_cut": found.is_cut}
+
+
+def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything
+    if hint is timedelta:
+        return Seconds
+    if isinstance(hint, type) and is_dataclass(hint):
+        return shape_of(hint)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is None:
+        return hint
+    shaped = tuple(each if each is Ellipsis else _shaped(each) for each in inner)
+    if origin in {Union, UnionType}:
+        return Union[shaped]  # noqa: UP007 the members are known at run time only
+    return hint if shaped == inner else origin[shaped]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A field that the table of bounds knows: `Annotated[timedelta, Taken("delay")]`, sent in seconds."""
+
+    option: str
+    is_typed: bool = False  #: by a person, in a form: durations then read as on the command line
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Let the table decide, whatever the declared type would take."""
+        return core_schema.no_info_plain_validator_function(self._take)
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe it by the table, too."""
+        return dict(BOUNDS[self.option].schema)
+
+    def _take(self, value: object) -> object:
+        bound = BOUNDS[self.option]
+        try:
+            if self.is_typed and isinstance(value, str):
+                return bound.take_text(value)
+            return bound.take_json(value)
+        except RefusedValueError as error:
+            raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
+
+
+class InputBody(Body):
+    """An input instead of the stored one."""
+
+    input: Json = Field(None, description="Leave it out to keep the stored input; null is an input.")
+
+
+class CancelAnswer(BaseModel):
+    """What became of jobs that were to be cancelled."""
+
+    cancelled: list[int] = Field(description="They had not begun, and never will.")
+    asked: list[int] = Field(description="They run, and their workers are told to stop them.")
+    over: list[int] = Field(description="They had ended before.")
+
+    @classmethod
+    def of(cls, result: CancelResult) -> CancelAnswer:
+        """Take it from the desk."""
+        return cls(cancelled=list(result.cancelled), asked=list(result.asked), over=list(result.over))
+
+
+def input_text(body: InputBody | None) -> str | None:
+    """Give the JSON text of an input that was sent; None where none was."""
+    if body is None or "input" not in body.model_fields_set:
+        return None
+    return json.dumps(body.input, ensure_ascii=False)
+
+
+IdempotencyKey: TypeAlias = Annotated[
+    Annotated[str, Taken("idempotency_key")] | None,
+    Header(
+        description="Chosen by the sender. A second request with the same key, within a day, does nothing "
+        "and is answered with the job of the first.",
+    ),
+]
+
+
+class JobAnswer(BaseModel):
+    """The job that a request came to; its id is the run's."""
+
+    id: int
+    is_new: bool = Field(description="False: it was there already, for this key or for another reason.")
+
+
+class Repeatable:
+    """Runs what makes a job at most once for one key."""
+
+    def __init__(self, parts: Parts, path: str, key: str | None) -> None:
+        self._database = parts.database
+        self._owner = parts.owner
+        self._key = None if key is None else f"{path} {key}"
+
+    async def job(self, make: Callable[[ReadingRunner], Awaitable[JobAnswer]]) -> JobAnswer:
+        """Make the job on the database that is handed over, or find the earlier one."""
+        if self._key is None:
+            return await make(self._database)
+        try:
+            return await make(Once(self._database, owner=self._owner, key=self._key))
+        except AnsweredBefore as answered:
+            return JobAnswer(id=answered.job_id, is_new=False)
+
+
+async def _repeatable(request: Request, parts: Parts, idempotency_key: IdempotencyKey = None) -> Repeatable:
+    return Repeatable(parts, request.url.path, idempotency_key)
+
+
+OncePerKey: TypeAlias = Annotated[Repeatable, Depends(_repeatable)]

@@ -1,0 +1,374 @@
+"""Manifests by REST and on pages."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import Form, Path, Query
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.explain import Explanation, explain_manifest
+from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
+from gandy.desk.runs import RunInsights
+from gandy.desk.schedules import ManifestChanges, PreviewedInstant, preview_manifest, replaced_schedule
+from gandy.errors import OverrideError
+from gandy.model import exclusion as exclusion_json
+from gandy.model.exclusion import MOST_EXCLUSIONS
+from gandy.model.owners import Operator
+from gandy.model.schedule import MisfirePolicy, ScheduleType
+from gandy.settings.bounds import LONGEST_SPAN, Timeout
+from gandy.store.drivers.database import ReadingRunner
+from gandy.store.reading.listings import RunFilter
+from gandy.store.reading.views import ManifestFilter
+from gandy.web.access.routes import Routes
+from gandy.web.bodies import (
+    HIGHEST_ID,
+    LARGEST_PAGE,
+    Body,
+    CancelAnswer,
+    InputBody,
+    JobAnswer,
+    Json,
+    OncePerKey,
+    Taken,
+    Word,
+    found_page,
+    input_text,
+    page,
+    page_of,
+    shape_of,
+)
+from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
+
+
+class ChangesBody(InputBody):
+    """What is left out stays as it is."""
+
+    cron: Annotated[str, Taken("cron")] | None = Field(
+        None, description="Five fields, six with seconds, or a word such as @daily."
+    )
+    timezone: Annotated[str, Taken("timezone")] | None = Field(
+        None, description="The zone of `cron` or `every`, UTC by default."
+    )
+    every: Annotated[timedelta, Taken("every")] | None = Field(
+        None, description="A fixed rate in seconds, instead of a cron."
+    )
+    exclude: list[Json] | None = Field(
+        None,
+        max_length=MOST_EXCLUSIONS,
+        description='Such as [{"days": ["sat", "sun"]}, {"start": "22:00", "end": "06:00"}]; [] for none.',
+    )
+    group: Annotated[str, Taken("group")] | None = None
+    priority: Annotated[int, Taken("priority")] | None = None
+    max_retries: Annotated[int, Taken("max_retries")] | None = None
+    retry: Annotated[bool, Taken("retry")] | None = None
+    retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = None
+    timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
+        None, description="The seconds that a run may take, or `none`."
+    )
+    variance: Annotated[timedelta, Taken("variance")] | None = None
+    misfire: MisfirePolicy | None = None
+    misfire_threshold: Annotated[timedelta, Taken("misfire_threshold")] | None = None
+    keep_for: Annotated[timedelta, Taken("keep_for")] | None = None
+    keep_last: Annotated[int, Taken("keep_last")] | None = None
+    next: Annotated[datetime, Taken("next_at")] | None = Field(
+        None, description="Its next instant, put right by hand: ahead of now, with a time zone."
+    )
+
+    def changes(self) -> ManifestChanges:
+        """Give it to the desk."""
+        return ManifestChanges(
+            schedule=replaced_schedule(self.cron, self.every, self.timezone),
+            input_json=input_text(self),
+            group=self.group,
+            priority=self.priority,
+            max_retries=self.max_retries,
+            is_retried=self.retry,
+            retry_delay=self.retry_delay,
+            timeout=self.timeout,
+            variance=self.variance,
+            exclusions=None if self.exclude is None else exclusion_json.from_json(json.dumps(self.exclude)),
+            misfire_policy=self.misfire,
+            misfire_threshold=self.misfire_threshold,
+            keep_for=self.keep_for,
+            keep_last=self.keep_last,
+            next_at=self.next,
+        )
+
+
+router = Routes("/api/v1/manifests", tag="manifests")
+
+#: An external id may hold slashes.
+ExternalId = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+MOST_PREVIEWED = 200
+
+
+class ManifestQuery(Body):
+    """Which manifests."""
+
+    prefix: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = ""
+    train: Word | None = None
+    group: Word | None = None
+    schedule: ScheduleType | None = None
+    is_enabled: bool | None = None
+    after: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = Field(
+        "", description="Only what comes after this id: `next` of the page before."
+    )
+    limit: int = Field(50, ge=1, le=LARGEST_PAGE)
+
+    def wanted(self) -> ManifestFilter:
+        """Give it to the desk."""
+        return ManifestFilter(
+            prefix=self.prefix,
+            train=self.train,
+            group=self.group,
+            schedule_type=self.schedule,
+            is_enabled=self.is_enabled,
+            after=self.after,
+            limit=self.limit,
+        )
+
+
+class TriggerBody(InputBody):
+    """When, and with which input."""
+
+    delay: Annotated[timedelta, Taken("delay")] = Field(
+        timedelta(0), description="Seconds from now.", json_schema_extra={"default": 0}
+    )
+
+
+class DisableBody(Body):
+    """Why it is switched off."""
+
+    reason: Annotated[str, Taken("reason")] | None = None
+
+
+class DeleteAnswer(BaseModel):
+    """Whether a manifest is gone."""
+
+    is_gone: bool = Field(description="False: it still runs, and goes when it has ended.")
+
+
+@router.reads("", response_model=page_of(ManifestSummary))
+async def list_manifests(
+    parts: Parts, operator: CurrentOperator, query: Annotated[ManifestQuery, Query()]
+) -> object:
+    """List manifests by external id."""
+    return found_page(await desk_of(parts, operator).list(query.wanted()))
+
+
+@router.reads("/{external_id:path}/explain", response_model=shape_of(Explanation))
+async def explain(parts: Parts, external_id: ExternalId) -> object:
+    """Say why a manifest did or did not run, and what to do about it."""
+    return await explain_manifest(parts.database, external_id, parts.owners)
+
+
+@router.reads("/{external_id:path}/preview", response_model=page_of(PreviewedInstant))
+async def preview(
+    parts: Parts,
+    external_id: ExternalId,
+    count: Annotated[int, Query(ge=1, le=MOST_PREVIEWED)] = 10,
+) -> object:
+    """List the next instants, exclusions and clock changes marked."""
+    return page(await preview_manifest(parts.database, external_id, count, owners=parts.owners), HIGHEST_ID)
+
+
+@router.reads("/{external_id:path}", response_model=shape_of(ManifestDetail))
+async def show_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+    """Show one manifest."""
+    return await desk_of(parts, operator).show(external_id)
+
+
+@router.changes("/{external_id:path}/trigger")
+async def trigger(
+    parts: Parts,
+    operator: CurrentOperator,
+    once: OncePerKey,
+    external_id: ExternalId,
+    body: TriggerBody | None = None,
+) -> JobAnswer:
+    """Queue a manifest now or later; where an entry waits, that entry serves."""
+    delay = timedelta(0) if body is None else body.delay
+
+    async def make(database: ReadingRunner) -> JobAnswer:
+        desk = ManifestDesk(database, operator, owners=parts.owners, registry=parts.registry)
+        triggered = await desk.trigger(external_id, delay=delay, input_json=input_text(body))
+        return JobAnswer(id=triggered.id, is_new=triggered.is_new)
+
+    return await once.job(make)
+
+
+@router.changes("/{external_id:path}/set", response_model=shape_of(ManifestDetail))
+async def set_manifest(
+    parts: Parts, operator: CurrentOperator, external_id: ExternalId, body: ChangesBody
+) -> object:
+    """Set values over the declared ones; they win until they are cleared."""
+    return await desk_of(parts, operator).set(external_id, body.changes())
+
+
+@router.changes("/{external_id:path}/reset", response_model=shape_of(ManifestDetail))
+async def reset_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+    """Clear every override."""
+    return await desk_of(parts, operator).reset(external_id)
+
+
+@router.changes("/{external_id:path}/enable", response_model=shape_of(ManifestDetail))
+async def enable_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+    """Switch a manifest on."""
+    return await desk_of(parts, operator).enable(external_id)
+
+
+@router.changes("/{external_id:path}/disable", response_model=shape_of(ManifestDetail))
+async def disable_manifest(
+    parts: Parts, operator: CurrentOperator, external_id: ExternalId, body: DisableBody | None = None
+) -> object:
+    """Switch a manifest off; no deploy switches it on again."""
+    return await desk_of(parts, operator).disable(external_id, None if body is None else body.reason)
+
+
+@router.changes("/{external_id:path}/cancel")
+async def cancel_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> CancelAnswer:
+    """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    return CancelAnswer.of(await desk.manifest(external_id))
+
+
+@router.changes("/{external_id:path}/delete")
+async def delete_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> DeleteAnswer:
+    """Remove a manifest that was made at run time or is no longer declared."""
+    return DeleteAnswer(is_gone=await desk_of(parts, operator).delete(external_id))
+
+
+def desk_of(parts: WebParts, operator: Operator) -> ManifestDesk:
+    """Give the desk where manifests are dealt with."""
+    return ManifestDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)
+
+
+pages = Routes("/manifests")
+
+_PREVIEWED = 8
+_RUNS = 10
+_LONGEST_DELAY = LONGEST_SPAN / timedelta(minutes=1)
+
+
+class ManifestPageQuery(PageQuery):
+    """Which manifests."""
+
+    q: Word | None = None  #: the beginning of an id
+    train: Word | None = None
+    group: Word | None = None
+    state: Annotated[str | None, Query(pattern="^(enabled|disabled)$")] = None
+    after: Word | None = None
+
+
+@pages.reads("")
+async def list_manifests_page(
+    parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[ManifestPageQuery, Query()]
+) -> Response:
+    """List manifests by id."""
+    wanted = ManifestFilter(
+        prefix=query.q or "",
+        train=query.train,
+        group=query.group,
+        is_enabled=None if query.state is None else query.state == "enabled",
+        after=query.after or "",
+        limit=PAGE_SIZE,
+    )
+    found = await desk_of(parts, operator).list(wanted)
+    path = here.link("/manifests")
+    return here.page(
+        "manifests.html",
+        manifests=found,
+        query=query,
+        trains=parts.registry.names,
+        is_filtered=query.is_filtered,
+        first=query.address(path) if query.after else None,
+        more=query.address(path, after=found.next) if found.next else None,
+    )
+
+
+@pages.reads("/{external_id:path}")
+async def show_manifest_page(
+    parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId
+) -> Response:
+    """Show one manifest."""
+    manifest = await desk_of(parts, operator).show(external_id)
+    wanted = RunFilter(manifest=external_id, limit=_RUNS)
+    return here.page(
+        "manifest.html",
+        manifest=manifest,
+        why=await explain_manifest(parts.database, external_id, parts.owners),
+        upcoming=await _upcoming(parts, external_id),
+        runs=await RunInsights(parts.database, parts.owners, parts.registry).list(wanted),
+        base=here.link(f"/manifests/{quote(external_id)}"),
+    )
+
+
+@pages.changes("/{external_id:path}/trigger")
+async def trigger_page(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    external_id: ExternalId,
+    minutes: Annotated[float, Form(ge=0, le=_LONGEST_DELAY, allow_inf_nan=False)] = 0,
+) -> Response:
+    """Queue it now or later."""
+    triggered = await desk_of(parts, operator).trigger(external_id, delay=timedelta(minutes=minutes))
+    said = "is queued" if triggered.is_new else "waited already"
+    return here.done(_page(external_id), f"{external_id} {said} as {triggered.id}.")
+
+
+@pages.changes("/{external_id:path}/disable")
+async def disable(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    external_id: ExternalId,
+    reason: Annotated[str, Taken("reason", is_typed=True), Form()] = "",
+) -> Response:
+    """Switch it off, and say why."""
+    await desk_of(parts, operator).disable(external_id, reason.strip() or None)
+    return here.done(_page(external_id), f"{external_id} is paused. No deploy switches it on again.")
+
+
+@pages.changes("/{external_id:path}/enable")
+async def enable(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+    """Switch it on."""
+    await desk_of(parts, operator).enable(external_id)
+    return here.done(_page(external_id), f"{external_id} is enabled.")
+
+
+@pages.changes("/{external_id:path}/reset")
+async def reset(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+    """Clear every override."""
+    await desk_of(parts, operator).reset(external_id)
+    return here.done(_page(external_id), f"{external_id} is as declared again.")
+
+
+@pages.changes("/{external_id:path}/cancel")
+async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+    """Cancel its run and the entry that waits."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    result = await desk.manifest(external_id)
+    touched = len(result.cancelled) + len(result.asked)
+    return here.done(
+        _page(external_id), f"{touched} cancelled." if touched else "There was nothing to cancel."
+    )
+
+
+async def _upcoming(parts: WebParts, external_id: str) -> tuple[PreviewedInstant, ...]:
+    """List what comes; a schedule that cannot be read has nothing to come, and the page says why."""
+    try:
+        return await preview_manifest(parts.database, external_id, _PREVIEWED, owners=parts.owners)
+    except OverrideError:
+        return ()
+
+
+def _page(external_id: str) -> str:
+    return f"/manifests/{quote(external_id)}"

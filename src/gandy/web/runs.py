@@ -1,0 +1,298 @@
+"""Runs by REST and on pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+
+from fastapi import Form, Path, Query, Request
+from starlette.responses import Response
+
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.queue import QueueDesk
+from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
+from gandy.errors import RunNotFoundError
+from gandy.model.run import TrainState
+from gandy.store.drivers.database import ReadingRunner
+from gandy.store.reading.listings import RunFilter
+from gandy.store.reaping import FailedRun
+from gandy.web.access.routes import Routes
+from gandy.web.bodies import (
+    HIGHEST_ID,
+    Body,
+    CancelAnswer,
+    InputBody,
+    JobAnswer,
+    OncePerKey,
+    Paged,
+    Text,
+    Word,
+    found_page,
+    input_text,
+    page,
+    page_of,
+    shape_of,
+)
+from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.rendering import span
+from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
+
+router = Routes("/api/v1/runs", tag="runs")
+
+RunId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+
+
+class RunQuery(Paged):
+    """Which runs."""
+
+    train: Word | None = None
+    state: TrainState | None = None
+    manifest: Word | None = None
+
+
+class FailBody(Body):
+    """Why a run is ended by hand."""
+
+    reason: Text | None = None
+
+
+@router.reads("", response_model=page_of(RunSummary))
+async def list_runs(parts: Parts, query: Annotated[RunQuery, Query()]) -> object:
+    """List runs, the newest first."""
+    wanted = RunFilter(
+        train=query.train,
+        state=query.state,
+        manifest=query.manifest,
+        before=query.before,
+        limit=query.limit,
+    )
+    return found_page(await insights_of(parts).list(wanted))
+
+
+@router.reads("/{run_id}", response_model=shape_of(RunDetail))
+async def show_run(parts: Parts, run_id: RunId) -> object:
+    """Show one run: input, output, junction timings, failure."""
+    return await insights_of(parts).show(run_id)
+
+
+@router.reads("/{run_id}/logs", response_model=page_of(LogEntry))
+async def show_logs(
+    parts: Parts, run_id: RunId, limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
+) -> object:
+    """Show the lines that a run wrote, in their order."""
+    return page(await insights_of(parts).logs(run_id, limit=limit), HIGHEST_ID)
+
+
+@router.changes("/{run_id}/cancel")
+async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
+    """Cancel a run, wherever it stands; asking twice changes nothing more."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    result = await desk.jobs([run_id])
+    if result.unknown:
+        raise RunNotFoundError(run_id)
+    return CancelAnswer.of(result)
+
+
+@router.changes("/{run_id}/fail", response_model=shape_of(FailedRun))
+async def fail_run(
+    parts: Parts, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
+) -> object:
+    """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    return await desk.fail(run_id, None if body is None else body.reason)
+
+
+@router.changes("/{run_id}/rerun")
+async def rerun(
+    parts: Parts, operator: CurrentOperator, once: OncePerKey, run_id: RunId, body: InputBody | None = None
+) -> JobAnswer:
+    """Run what is over once more, with its own input or another."""
+    text = input_text(body)
+
+    async def make(database: ReadingRunner) -> JobAnswer:
+        again = await QueueDesk(database, operator, owners=parts.owners).rerun(
+            run_id, input_json=text, registry=parts.registry
+        )
+        return JobAnswer(id=again.id, is_new=True)
+
+    return await once.job(make)
+
+
+def insights_of(parts: WebParts) -> RunInsights:
+    """Give the desk where runs are read."""
+    return RunInsights(parts.database, parts.owners, parts.registry)
+
+
+_THINNEST: Final = 0.6  # of a hundred: what took no time is still seen
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One point of a run's life."""
+
+    name: str
+    at: datetime | None
+    note: str = ""
+    kind: str = "is-done"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One junction, placed on a line of a hundred."""
+
+    junction: str
+    started: timedelta
+    took: timedelta
+    left: float
+    width: float
+    is_failed: bool
+
+
+def timeline_of(run: RunDetail) -> list[Step]:
+    """Put what happened to a run in order."""
+    steps = [] if run.due_at is None else [Step("Due", run.due_at)]
+    steps.append(Step("Queued" if run.state == TrainState.PENDING else "Dispatched", run.created_at))
+    if run.state != TrainState.PENDING:
+        waited = run.start_time - (run.due_at or run.created_at)
+        steps.append(Step("Started", run.start_time, f"after {span(max(waited, timedelta(0)))}"))
+    if run.end_time is None:
+        steps.append(Step("Ends", None, "still going on", ""))
+    else:
+        note = f"took {span(run.took)}"
+        if run.cancellation_reason:
+            note += f"; cancelled by {run.cancellation_reason}"
+        steps.append(Step(run.state.capitalize(), run.end_time, note, f"is-{run.state}"))
+    return steps
+
+
+def waterfall_of(run: RunDetail) -> list[Bar]:
+    """Place the junctions one below the other, each where it began."""
+    whole = max((each.started + each.took for each in run.junctions), default=timedelta(0))
+    whole = max(whole, timedelta(microseconds=1))
+    return [
+        Bar(
+            junction=each.junction,
+            started=each.started,
+            took=each.took,
+            left=round(min(100 * (each.started / whole), 100 - _THINNEST), 2),
+            width=round(max(100 * (each.took / whole), _THINNEST), 2),
+            is_failed=each.junction == run.failure_junction,
+        )
+        for each in run.junctions
+    ]
+
+
+def record_of(run: RunDetail) -> list[tuple[str, object]]:
+    """List the facts that the page does not show elsewhere."""
+    return [
+        ("Run", run.id),
+        ("Owner", run.owner),
+        ("Worker", run.worker_id),
+        ("Kept until", run.keep_until),
+        ("Cancellation", run.cancellation_reason),
+    ]
+
+
+pages = Routes("/runs")
+
+PageRunId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+_LOG_LINES = 1_000
+
+
+class RunPageQuery(PageQuery):
+    """Which runs."""
+
+    state: TrainState | None = None
+    train: Word | None = None
+    manifest: Word | None = None
+
+
+@pages.reads("")
+async def list_runs_page(parts: Parts, here: Here, query: Annotated[RunPageQuery, Query()]) -> Response:
+    """List runs, the newest first."""
+    wanted = RunFilter(
+        train=query.train,
+        state=query.state,
+        manifest=query.manifest,
+        before=query.before,
+        limit=PAGE_SIZE,
+    )
+    runs = await insights_of(parts).list(wanted)
+    path = here.link("/runs")
+    return here.page(
+        "runs.html",
+        runs=runs,
+        query=query,
+        states=list(TrainState),
+        trains=parts.registry.names,
+        is_filtered=query.is_filtered,
+        newest=query.address(path) if query.before else None,
+        older=query.address(path, before=runs.next) if runs.next else None,
+    )
+
+
+@pages.reads("/{run_id}")
+async def show_run_page(parts: Parts, here: Here, run_id: PageRunId) -> Response:
+    """Show one run."""
+    insights = insights_of(parts)
+    run = await insights.show(run_id)
+    logs = await insights.logs(run_id, limit=_LOG_LINES)
+    is_known = run.train in parts.registry
+    return here.page(
+        "run.html",
+        run=run,
+        logs=logs,
+        logs_cut=len(logs) == _LOG_LINES,
+        timeline=timeline_of(run),
+        waterfall=waterfall_of(run),
+        record=record_of(run),
+        can_rerun=is_known and run.end_time is not None,
+        form=form_for(parts.registry.get(run.train), run.input) if is_known else None,
+    )
+
+
+@pages.changes("/{run_id}/cancel")
+async def cancel_run_page(parts: Parts, operator: CurrentOperator, here: Here, run_id: PageRunId) -> Response:
+    """Cancel a run, wherever it stands."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    result = await desk.jobs([run_id])
+    if result.unknown:
+        raise RunNotFoundError(run_id)
+    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
+    return here.done(f"/runs/{run_id}", f"Run {run_id} {said}.")
+
+
+@pages.changes("/{run_id}/fail")
+async def fail_run_page(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    run_id: PageRunId,
+    reason: Annotated[Text | None, Form()] = None,
+) -> Response:
+    """End a run by hand, whatever process holds it."""
+    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    failed = await desk.fail(run_id, reason or None)
+    follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
+    return here.done(f"/runs/{run_id}", f"Run {run_id} is {failed.state}.{follows}")
+
+
+@pages.changes("/{run_id}/rerun")
+async def rerun_page(
+    parts: Parts,
+    operator: CurrentOperator,
+    here: Here,
+    request: Request,
+    run_id: PageRunId,
+    input_json: Annotated[str | None, Form()] = None,
+) -> Response:
+    """Run it once more with the input of the form."""
+    run = await insights_of(parts).show(run_id)
+    text = (
+        read_form(parts.registry.get(run.train), await request.form()) if input_json is None else input_json
+    )
+    again = await QueueDesk(parts.database, operator, owners=parts.owners).rerun(
+        run_id, input_json=text, registry=parts.registry
+    )
+    return here.done("/queue", f"Run {run_id} is queued again as {again.id}.")
