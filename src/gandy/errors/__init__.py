@@ -6,29 +6,35 @@ A new one goes into the module of the room that raises it, is imported here and 
 from __future__ import annotations
 
 from gandy.errors.app import (
+    AppLoadError,
+    AppNotGivenError,
     AppNotOpenError,
     AppOpenElsewhereError,
+    AppReferenceError,
     DeclarationError,
     DeclaredTooLateError,
     DuplicateDeclarationError,
-    MissingInputError,
-    UnknownHookError,
-    UnknownServiceError,
-)
-from gandy.errors.base import GandyError
-from gandy.errors.cli import (
-    AppLoadError,
-    AppNotGivenError,
-    AppReferenceError,
+    DurationFormatError,
     FileAccessError,
     FileInTheWayError,
+    MissingExtraError,
+    MissingInputError,
     OtherOwnerError,
     OwnerNotFoundError,
     OwnerNotGivenError,
+    SettingProblem,
+    SettingsError,
+    SettingsFileError,
+    UnknownHookError,
+    UnknownServiceError,
+    UntrustedFileError,
+    ValueBoundsError,
 )
-from gandy.errors.clock import ClockDoubtedError, ClockReversedError, NaiveInstantError
+from gandy.errors.base import GandyError
 from gandy.errors.database import (
     BorrowedConnectionError,
+    ClockDoubtedError,
+    ClockReversedError,
     CodeTooOldError,
     DatabaseBusyError,
     DatabaseFaultError,
@@ -37,25 +43,43 @@ from gandy.errors.database import (
     DatabaseRefusedError,
     DatabaseUnreachableError,
     DatabaseUrlError,
+    NaiveInstantError,
     NoRolesError,
     RowBusyError,
     RowConflictError,
     SchemaBehindError,
     SetRefusedError,
 )
-from gandy.errors.dead_letters import DeadLetterNotFoundError
 from gandy.errors.jobs import (
+    CronExpressionError,
     CycleStoppedError,
+    DeadLetterNotFoundError,
+    DependencyCycleError,
     EnqueueError,
+    ExcludedInstantError,
+    ExclusionError,
     GroupAmbiguousError,
+    GroupNotFoundError,
+    IntervalError,
     JobCancelledError,
     JobFailedError,
     JobNotFoundError,
     JobTimeoutError,
+    ManifestAmbiguousError,
+    ManifestDeclaredError,
+    ManifestInUseError,
+    ManifestNotFoundError,
+    OnceError,
+    OneOwnerNeededError,
+    OverrideError,
+    ParentNotFoundError,
     RunNotBegunError,
     RunNotFoundError,
     RunNotOverError,
     RunOverError,
+    ScheduleError,
+    TimezoneNotFoundError,
+    TriggerInputConflictError,
     WorkerNotFoundError,
 )
 from gandy.errors.lifecycle import (
@@ -73,36 +97,6 @@ from gandy.errors.lifecycle import (
     SweepLeaseLostError,
     TargetFaultError,
     UnsafeSearchPathError,
-)
-from gandy.errors.manifests import (
-    GroupNotFoundError,
-    ManifestAmbiguousError,
-    ManifestDeclaredError,
-    ManifestInUseError,
-    ManifestNotFoundError,
-    OneOwnerNeededError,
-    OverrideError,
-    ParentNotFoundError,
-    TriggerInputConflictError,
-)
-from gandy.errors.schedules import (
-    CronExpressionError,
-    DependencyCycleError,
-    ExcludedInstantError,
-    ExclusionError,
-    IntervalError,
-    OnceError,
-    ScheduleError,
-    TimezoneNotFoundError,
-)
-from gandy.errors.settings import (
-    DurationFormatError,
-    MissingExtraError,
-    SettingProblem,
-    SettingsError,
-    SettingsFileError,
-    UntrustedFileError,
-    ValueBoundsError,
 )
 from gandy.errors.train import (
     ActivationError,

@@ -1,10 +1,14 @@
-"""What can go wrong with the database and its schema."""
+"""Errors of databases and of clocks."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gandy.errors.base import GandyError
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
 
 _LOOK_AROUND: Final = "check the role's privileges and the schema (gandy migrate --check, gandy doctor)"
 
@@ -131,3 +135,30 @@ class SetRefusedError(DatabaseFaultError):
         super().__init__(f"all {count} items of a set were refused alike, so none is charged: {problem}")
         self.count = count
         self.problem = problem
+
+
+class NaiveInstantError(GandyError, ValueError):
+    """An instant without a time zone."""
+
+    def __init__(self, instant: datetime) -> None:
+        super().__init__(f"{instant.isoformat()} has no time zone; use an aware one, as of datetime.now(UTC)")
+        self.instant = instant
+
+
+class ClockReversedError(GandyError, ValueError):
+    """A manual clock was told to go back."""
+
+    def __init__(self, span: timedelta) -> None:
+        super().__init__(f"a clock does not go back; advance it by zero or more, not by {span}")
+        self.span = span
+
+
+class ClockDoubtedError(GandyError):
+    """The clock cannot be believed, so that nothing is removed by age."""
+
+    def __init__(self, doubt: str) -> None:
+        super().__init__(
+            f"nothing is removed: {doubt}; set the clock right, leave a service running for ten minutes, "
+            "or vouch for the clock with --yes"
+        )
+        self.doubt = doubt

@@ -1,4 +1,4 @@
-"""What can be wrong with a job or a run that was asked for."""
+"""Errors of jobs, manifests, schedules and dead letters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from gandy.errors.base import GandyError
 
 if TYPE_CHECKING:
-    from datetime import timedelta
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
 
 
 class JobNotFoundError(GandyError, LookupError):
@@ -131,3 +132,186 @@ class WorkerNotFoundError(GandyError, LookupError):
     def __init__(self, worker_id: str) -> None:
         super().__init__(f"no running worker {worker_id!r}; `gandy workers list` shows those that are there")
         self.worker_id = worker_id
+
+
+class ManifestNotFoundError(GandyError, LookupError):
+    """No manifest has this external id."""
+
+    def __init__(self, external_id: str) -> None:
+        super().__init__(f"no manifest {external_id!r}; `gandy manifests list` shows what there is")
+        self.external_id = external_id
+
+
+class GroupNotFoundError(GandyError, LookupError):
+    """No group of this application has this name."""
+
+    def __init__(self, owner: str, name: str) -> None:
+        super().__init__(f"{owner!r} has no group {name!r}; `gandy groups list` shows what there is")
+        self.owner = owner
+        self.name = name
+
+
+class ManifestAmbiguousError(GandyError, LookupError):
+    """Several applications have a manifest with this external id."""
+
+    exit_code = 2
+
+    def __init__(self, external_id: str, owners: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{' and '.join(owners)} each have a manifest {external_id!r}; say which: --owner NAME"
+        )
+        self.external_id = external_id
+        self.owners = owners
+
+
+class OneOwnerNeededError(GandyError):
+    """Something that works for one application was asked of all of them."""
+
+    exit_code = 2
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} belongs to one application: pass --owner NAME instead of --all-owners")
+        self.what = what
+
+
+class ParentNotFoundError(GandyError):
+    """A dependent whose parent is neither declared nor stored."""
+
+    def __init__(self, external_id: str, parent: str) -> None:
+        super().__init__(
+            f"manifest {external_id!r} waits for {parent!r}, which is not there; declare it first"
+        )
+        self.external_id = external_id
+        self.parent = parent
+
+
+class ManifestDeclaredError(GandyError):
+    """A manifest that the application's code declares, so that it cannot be added or removed beside it."""
+
+    def __init__(self, external_id: str) -> None:
+        super().__init__(
+            f"manifest {external_id!r} is declared in the application's code: change it there, or disable it"
+        )
+        self.external_id = external_id
+
+
+class ManifestInUseError(GandyError):
+    """A manifest that cannot be removed now."""
+
+    def __init__(self, external_id: str, problem: str) -> None:
+        super().__init__(f"manifest {external_id!r} cannot be removed: {problem}")
+        self.external_id = external_id
+        self.problem = problem
+
+
+class TriggerInputConflictError(GandyError):
+    """A trigger with an input of its own while an entry with another input waits."""
+
+    def __init__(self, external_id: str, entry_id: int) -> None:
+        super().__init__(
+            f"manifest {external_id!r} already waits in the queue as entry {entry_id} with another input; "
+            f"let it run, or cancel it: gandy queue cancel {entry_id}"
+        )
+        self.external_id = external_id
+        self.entry_id = entry_id
+
+
+class OverrideError(GandyError, ValueError):
+    """A value that cannot be set beside what the code declares."""
+
+    exit_code = 2
+
+    def __init__(self, subject: str, problem: str) -> None:
+        super().__init__(f"{subject}: {problem}")
+        self.subject = subject
+        self.problem = problem
+
+
+class ScheduleError(GandyError, ValueError):
+    """A schedule that cannot be kept; the classes below say which part of it."""
+
+    exit_code = 2
+
+
+class CronExpressionError(ScheduleError):
+    """A cron expression that cannot be read, or that never matches."""
+
+    def __init__(self, expression: str, problem: str) -> None:
+        super().__init__(
+            f"cron expression {expression!r}: {problem}. Write five fields (minute hour day month weekday), "
+            'or six with leading seconds, such as "30 3 * * mon-fri"'
+        )
+        self.expression = expression
+        self.problem = problem
+
+
+class TimezoneNotFoundError(ScheduleError):
+    """A time zone that the machine's zone database does not hold."""
+
+    def __init__(self, timezone: str) -> None:
+        super().__init__(
+            f"time zone {timezone!r} is not known here. Use an IANA name such as 'Europe/Berlin' or 'UTC'; "
+            "if the name is right, update the tzdata package"
+        )
+        self.timezone = timezone
+
+
+class IntervalError(ScheduleError):
+    """An interval that is too short or too long."""
+
+    def __init__(self, every: timedelta | str, problem: str) -> None:
+        said = every if isinstance(every, str) else f"an interval of {every}"
+        super().__init__(f"{said} {problem}. Use something like every(minutes=5)")
+        self.every = every
+        self.problem = problem
+
+
+class OnceError(ScheduleError):
+    """A one-off schedule that does not say when, or says it twice."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            f"a job that runs once {problem}. Give either at=<aware datetime> or delay=<timedelta>"
+        )
+        self.problem = problem
+
+
+class ExclusionError(ScheduleError):
+    """An exclusion that cannot be read or would never end."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"exclusion: {problem}. {remedy}")
+        self.problem = problem
+        self.remedy = remedy
+
+
+class ExcludedInstantError(ScheduleError):
+    """A one-off job whose only instant is excluded."""
+
+    def __init__(self, at: datetime, timezone: str) -> None:
+        super().__init__(
+            f"{at.isoformat()} is excluded in {timezone}, so this job would never run. "
+            "Choose another instant or drop the exclusion"
+        )
+        self.at = at
+        self.timezone = timezone
+
+
+class DependencyCycleError(ScheduleError):
+    """Manifests that wait for each other."""
+
+    def __init__(self, cycle: Sequence[str]) -> None:
+        super().__init__(
+            f"these manifests wait for each other: {' -> '.join(cycle)}. Remove one of these dependencies"
+        )
+        self.cycle = tuple(cycle)
+
+
+class DeadLetterNotFoundError(GandyError, LookupError):
+    """No dead letter has this id."""
+
+    def __init__(self, letter_id: int) -> None:
+        super().__init__(
+            f"there is no dead letter {letter_id}; `gandy dead-letters list` shows what there is"
+        )
+        self.letter_id = letter_id
