@@ -22,7 +22,7 @@ WRITE_SQL = {"lifecycle"}
 #: Where time is let pass: the one way to wait, and applications whose jobs take time.
 LET_TIME_PASS = {
     TESTS / "support" / "waiting.py",
-    TESTS / "unit" / "services" / "virtual_time.py",  # a clock that jumps
+    TESTS / "unit" / "work" / "virtual_time.py",  # a clock that jumps
 }
 #: Applications of real processes: their jobs take their time.
 JOBS = {TESTS / "journeys" / "apps", TESTS / "journeys" / "zoo"}

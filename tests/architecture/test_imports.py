@@ -41,7 +41,11 @@ def test_a_room_that_is_built_is_no_longer_optional_in_the_contracts() -> None:
 
 
 def test_the_lifecycle_contract_names_every_room_it_must_not_know() -> None:
-    forbidden = {f"gandy.{room}" for room in ("store", "train", "admin", "app") if exists(room)}
+    forbidden = {
+        f"gandy.{room}"
+        for room in ("store", "train", "loops", "work", "upkeep", "scheduler", "app")
+        if exists(room)
+    }
 
     assert set(contracts()[1]["forbidden_modules"]) == forbidden
 

@@ -91,7 +91,7 @@ def test_every_statement_that_is_named_exists() -> None:
     named = {
         node.args[0].value
         for file in package_files()
-        if file.room in {"store", "desk", "admin", "services", "app", "web", "cli"}
+        if file.room in {"store", "desk", "scheduler", "work", "upkeep", "loops", "app", "web", "cli"}
         for node in file.walk()
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)

@@ -43,14 +43,14 @@ LEASES = [
 GROUNDS = [
     Mutant(
         breaks="the look at tables that changed while the sweep ran",
-        file="driver/grounds.py",
+        file="driver/rows.py",
         old="and_(dialect.unchanged(tables), no_new_hold)",
         new="and_(no_new_hold)",
         tests=["test_changed_grounds.py"],
     ),
     Mutant(
         breaks="the look at holds that were recorded while the sweep ran",
-        file="driver/grounds.py",
+        file="driver/rows.py",
         old="and_(dialect.unchanged(tables), no_new_hold)",
         new="and_(dialect.unchanged(tables))",
         tests=["test_changed_grounds.py"],
@@ -64,14 +64,14 @@ GROUNDS = [
     ),
     Mutant(
         breaks="the lock on children that keys and triggers wait for",
-        file="driver/grounds.py",
+        file="driver/rows.py",
         old="emptied = [*_emptied(walk.children), walk.table]",
         new="emptied = [walk.table]",
         tests=["test_changed_grounds.py"],
     ),
     Mutant(
         breaks="the marks of children",
-        file="driver/grounds.py",
+        file="driver/rows.py",
         old="    yield from _below(walk.children)\n",
         new="",
         tests=["test_changed_grounds.py"],
@@ -85,7 +85,7 @@ GROUNDS = [
     ),
     Mutant(
         breaks="partitions and heirs in a mark",
-        file="database/postgres_marks.py",
+        file="database/postgres_facts.py",
         old="UNION SELECT inhrelid FROM pg_catalog.pg_inherits JOIN heir ON inhparent = heir.oid",
         new="",
         tests=["test_changed_grounds.py"],
@@ -95,7 +95,7 @@ GROUNDS = [
 LOCKS = [
     Mutant(
         breaks="the lock on the rows of a batch",
-        file="driver/guarded.py",
+        file="driver/ages.py",
         old="return rows.only(found(connection, statement.with_for_update(of=self.selection.table.clause)))",
         new="return rows.only(found(connection, statement))",
         tests=["test_writers.py"],
@@ -109,14 +109,14 @@ LOCKS = [
     ),
     Mutant(
         breaks="the second question, after the locks",
-        file="driver/guarded.py",
+        file="driver/ages.py",
         old="rows = locked.only(self.still_dead(connection, locked))",
         new="rows = locked",
         tests=["test_writers.py"],
     ),
     Mutant(
         breaks="the narrowing to what hangs on fewer parents",
-        file="driver/guarded.py",
+        file="driver/ages.py",
         old="if len(rows) < len(locked):",
         new="if False:",
         tests=["test_writers.py", "test_holds.py"],
@@ -166,7 +166,7 @@ LOCKS = [
     ),
     Mutant(
         breaks="the predicate in the delete of rows that were read ahead",
-        file="driver/ties.py",
+        file="driver/lanes.py",
         old="return and_(self.listed.are(self.selection.table.clause), self.selection.dead)",
         new="return self.listed.are(self.selection.table.clause)",
         tests=["test_ties.py"],

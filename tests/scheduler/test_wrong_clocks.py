@@ -16,11 +16,11 @@ from gandy.desk.queue import QueueDesk
 from gandy.model.owners import OneOwner
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.reading.listings import EntryFilter
-from tests.services.clocks import HALF_HOUR, SCHEDULES, START, instants, opened
+from tests.scheduler.clocks import HALF_HOUR, SCHEDULES, START, instants, opened
 
 if TYPE_CHECKING:
     from gandy.desk.explain import Explanation
-    from tests.services.clocks import Site
+    from tests.scheduler.clocks import Site
 
 SHOP = OneOwner("shop")
 JUMPS = {

@@ -18,7 +18,7 @@ from gandy.work import buffer as pace
 from gandy.work import claiming, pool
 from gandy.work.buffer import RunBuffer
 from gandy.work.pool import Pool
-from tests.unit.services.virtual_time import let_pass, run_virtual
+from tests.unit.work.virtual_time import let_pass, run_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

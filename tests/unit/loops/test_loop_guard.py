@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarding, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(guarding, "FIRST_RESTART_PAUSE", 0.0)
 
 
 class Own(BaseException):
