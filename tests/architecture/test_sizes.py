@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import ast
 
-from tests.architecture.source import PACKAGE, package_files
+from tests.architecture.source import PACKAGE, ROOT, package_files
 
 LONGEST_FILE = 400
 LONGEST_BODY = 60
 DEEPEST_FOLDER = 3
+WIDEST_LINE_OF_A_TEMPLATE = 120
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -43,3 +44,16 @@ def test_folders_are_not_nested_deeper_than_three() -> None:
     ]
 
     assert too_deep == []
+
+
+def test_no_line_of_a_template_is_wider_than_a_reviewer_sees() -> None:
+    templates = sorted(PACKAGE.rglob("*.html"))
+    too_wide = {
+        f"{path.relative_to(ROOT)}:{number}": len(line)
+        for path in templates
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > WIDEST_LINE_OF_A_TEMPLATE
+    }
+
+    assert templates
+    assert too_wide == {}
