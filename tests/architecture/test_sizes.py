@@ -1,12 +1,25 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from tests.architecture.source import PACKAGE, ROOT, package_files
+
+if TYPE_CHECKING:
+    from tests.architecture.source import SourceFile
 
 LONGEST_FILE = 400
 LONGEST_BODY = 60
 DEEPEST_FOLDER = 3
+#: A folder of more modules is a list to search in, not a place to know one's way around.
+BROADEST_FOLDER = 20
+SHORTEST_MODULE = 40
+#: Modules that are shorter, and why.
+SHORT = {
+    "app/configuration.py": "both faces of an application share it",
+    "errors/base.py": "every error inherits from it, and nothing else may be imported there",
+}
 WIDEST_LINE_OF_A_TEMPLATE = 120
 
 
@@ -57,3 +70,25 @@ def test_no_line_of_a_template_is_wider_than_a_reviewer_sees() -> None:
 
     assert templates
     assert too_wide == {}
+
+
+def test_no_folder_holds_more_modules_than_a_reader_keeps_in_mind() -> None:
+    modules = Counter(
+        str(file.path.parent.relative_to(PACKAGE)) for file in package_files() if not is_special(file)
+    )
+
+    assert {folder: count for folder, count in modules.items() if count > BROADEST_FOLDER} == {}
+
+
+def test_a_module_below_forty_lines_has_a_reason() -> None:
+    short = {
+        str(file.path.relative_to(PACKAGE))
+        for file in package_files()
+        if not is_special(file) and len(file.text.splitlines()) < SHORTEST_MODULE
+    }
+
+    assert short == set(SHORT)
+
+
+def is_special(file: SourceFile) -> bool:
+    return file.path.stem in {"__init__", "__main__"}

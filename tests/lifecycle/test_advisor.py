@@ -23,13 +23,13 @@ from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
     from gandy.lifecycle.contract.rules import OlderThan, Rule
-    from gandy.lifecycle.selection.findings import Finding
+    from gandy.lifecycle.selection.findings import RuleFinding
     from tests.lifecycle.ground import Ground
 
 MANY = 10_050
 
 
-def findings(ground: Ground, *tables: Table) -> list[Finding]:
+def findings(ground: Ground, *tables: Table) -> list[RuleFinding]:
     return check([Contract("app", tables)], ground.url)
 
 

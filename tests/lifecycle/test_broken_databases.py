@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Select
 
     from gandy.lifecycle.database.instants import Form
-    from gandy.lifecycle.selection.foresight import Taken
+    from gandy.lifecycle.selection.foresight import TakenRows
     from tests.lifecycle.ground import Ground
 
 COMMANDS = ["check", "plan", "sweep", "audit", "quarantine"]
@@ -151,7 +151,7 @@ def test_a_rule_that_cannot_be_counted_says_so_and_the_others_are_planned(
         )
         ground.fill(name, [(1, ago(days=9))])
 
-    def count(taken: Taken, instant: str, form: Form) -> Select[Any]:
+    def count(taken: TakenRows, instant: str, form: Form) -> Select[Any]:
         if taken.table.name.name == "first":
             raise ZeroDivisionError("an error that no layer knows")
         return foresight.extent(taken, instant, form)

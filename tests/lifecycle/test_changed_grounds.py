@@ -13,7 +13,7 @@ import pytest
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, cap, expires, keep, older_than, run_contracts
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from tests.lifecycle.ground import NOW, ago, steps_of
 from tests.support.waiting import wait_until
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 ROWS, BATCH, LATE = 40, 10, 35
-PATIENT = Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20))
+PATIENT = LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20))
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 
@@ -99,7 +99,11 @@ def parents(ground: Ground) -> Ground:
 
 
 def sweep(
-    ground: Ground, rule: str, *, at_batch: Callable[[], None] = lambda: None, patience: Patience = PATIENT
+    ground: Ground,
+    rule: str,
+    *,
+    at_batch: Callable[[], None] = lambda: None,
+    patience: LockPatience = PATIENT,
 ) -> ContractReport:
     """Sweep in batches; the change is made right after the first one was committed."""
     once = iter([at_batch])

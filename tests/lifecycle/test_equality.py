@@ -14,7 +14,7 @@ from tests.lifecycle.ground import Ground, ago, ahead
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.lifecycle.selection.findings import Finding
+    from gandy.lifecycle.selection.findings import RuleFinding
 
 WAITING = Table("p", [older_than("at", keep_for="1d", wait_for=["c.pid"])])
 MODES = {
@@ -41,7 +41,7 @@ def dead_and_live(ground: Ground, dead: Sequence[object], live: Sequence[object]
     ground.fill("c", [(1, child, ground.kind == "postgresql" or 1)])
 
 
-def refusals(ground: Ground, *tables: Table) -> list[Finding]:
+def refusals(ground: Ground, *tables: Table) -> list[RuleFinding]:
     found = check([Contract("app", tables)], ground.url)
     assert not [each for each in found if each.severity is Severity.WRONG]
     return [each for each in found if each.severity is Severity.REFUSED]

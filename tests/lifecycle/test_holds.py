@@ -25,7 +25,7 @@ from gandy.lifecycle import (
     plan,
     run_contracts,
 )
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from tests.lifecycle.ground import NOW, ago
 from tests.support.waiting import wait_until
 
@@ -44,7 +44,7 @@ ACTIONS = [
     ("ON DELETE CASCADE", "cascade"),
 ]
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20))
+PATIENT = LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20))
 
 
 def make(ground: Ground, action: str = "", flag: str = "{flag}") -> None:

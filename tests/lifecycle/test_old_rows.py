@@ -11,9 +11,9 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.errors import RuleRefusedError
 from gandy.lifecycle import Attendance, Table, older_than
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from gandy.lifecycle.database.target import open_target
-from gandy.lifecycle.entry import OldRowsDeleted, delete_old_rows
+from gandy.lifecycle.entry import DeletedRows, delete_old_rows
 from gandy.lifecycle.state.lease import take_lease
 from gandy.lifecycle.state.setup import ensure_tables
 from tests.lifecycle.ground import NOW, ago
@@ -31,7 +31,7 @@ def make(ground: Ground, expired: int, retained: int = 1) -> None:
     ground.fill("data", [(1000 + n, ago(days=89, hours=23)) for n in range(retained)])
 
 
-def delete(ground: Ground, limit: int = 500, table: Table = TABLE) -> OldRowsDeleted:
+def delete(ground: Ground, limit: int = 500, table: Table = TABLE) -> DeletedRows:
     return delete_old_rows(table, ground.url, limit=limit, attendance=BY)
 
 
@@ -97,7 +97,7 @@ def test_a_cascade_does_not_change_the_count(ground: Ground) -> None:
 
 def test_rows_that_are_locked_are_passed_over_and_do_not_end_the_chain_early(postgres: Ground) -> None:
     make(postgres, 8)
-    impatient = Attendance(clock=ManualClock(NOW), patience=Patience(lock=timedelta(milliseconds=20)))
+    impatient = Attendance(clock=ManualClock(NOW), patience=LockPatience(lock=timedelta(milliseconds=20)))
     with closing(postgres.connect()) as holder:
         holder.execute("BEGIN")
         holder.execute("SELECT FROM data WHERE id = 8 FOR UPDATE")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gandy.clock import ManualClock
 from gandy.lifecycle import Attendance, Contract, Table, expires, older_than, run_contracts
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from gandy.lifecycle.state.lease import take_lease
 from gandy.sweep import Budget
 from tests.lifecycle.ground import NOW, ago, ahead, steps_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LEASES = Table("lease", [expires("expires_at")])
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Attendance(patience=Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
+PATIENT = Attendance(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 
 
 def make_leases(ground: Ground, rows: int) -> None:
@@ -84,7 +84,7 @@ def test_a_renewed_parent_keeps_its_children_too(postgres: Ground) -> None:
 
 def test_a_row_that_stays_locked_is_passed_over_and_goes_next_time(postgres: Ground) -> None:
     make_leases(postgres, 40)
-    impatient = Attendance(patience=Patience(lock=timedelta(milliseconds=20)))
+    impatient = Attendance(patience=LockPatience(lock=timedelta(milliseconds=20)))
     with closing(postgres.connect()) as owner:
         owner.execute("BEGIN")
         owner.execute("SELECT FROM lease WHERE id = 17 FOR UPDATE")

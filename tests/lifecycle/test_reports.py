@@ -12,7 +12,7 @@ from gandy.lifecycle import Contract, Table, audit, expires, keep_last, older_th
 from gandy.lifecycle.database.dialect import TableSize
 from gandy.lifecycle.reports.audit import UNBOUNDED
 from gandy.lifecycle.state.setup import open_state
-from gandy.lifecycle.state.tables import Measured, record_size
+from gandy.lifecycle.state.tables import MeasuredTable, record_size
 from tests.lifecycle.ground import NOW, Ground, ago
 from tests.support import postgres_found
 
@@ -56,7 +56,7 @@ def test_what_the_audit_remembers_is_bounded(ground: Ground) -> None:
     audit([], ground.url, clock=ManualClock(NOW))
     with open_state(ground.url) as session, session.writing() as connection:
         for day in range(1, 120):
-            record_size(connection, "event", Measured(NOW + timedelta(days=day), TableSize(day, None)))
+            record_size(connection, "event", MeasuredTable(NOW + timedelta(days=day), TableSize(day, None)))
 
     kept = ground.rows(
         "SELECT count(*), min(rows), max(rows) FROM gandy_lifecycle_audit WHERE table_name = 'event'"

@@ -14,7 +14,7 @@ from sqlalchemy import String, literal
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 
 from gandy.lifecycle import Table, older_than
-from gandy.lifecycle.database.instants import Form, Kind, form_of_texts, is_before, unit_problem
+from gandy.lifecycle.database.instants import Form, InstantKind, form_of_texts, is_before, unit_problem
 from tests.lifecycle.ground import NOW, ago
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def test_no_text_is_taken_early_and_none_more_than_a_second_late(value: datetime
 
 
 def test_a_unit_is_doubted_only_by_values_that_speak_for_another() -> None:
-    assert unit_problem([0, 5, 1_700_000_000], Kind.SECONDS) is None
-    assert unit_problem([1_700_000_000_000], Kind.MILLISECONDS) is None
-    assert "milliseconds" in (unit_problem([1_700_000_000_000], Kind.SECONDS) or "")
-    assert "no number" in (unit_problem(["2020-01-01"], Kind.SECONDS) or "")
-    assert form_of_texts([], "at") == Form(Kind.TEXT, "T")
+    assert unit_problem([0, 5, 1_700_000_000], InstantKind.SECONDS) is None
+    assert unit_problem([1_700_000_000_000], InstantKind.MILLISECONDS) is None
+    assert "milliseconds" in (unit_problem([1_700_000_000_000], InstantKind.SECONDS) or "")
+    assert "no number" in (unit_problem(["2020-01-01"], InstantKind.SECONDS) or "")
+    assert form_of_texts([], "at") == Form(InstantKind.TEXT, "T")

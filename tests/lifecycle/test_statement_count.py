@@ -15,7 +15,7 @@ from gandy.app.delete_old_rows import delete as delete_in_train
 from gandy.clock import ManualClock
 from gandy.errors import GandyError, RuleRefusedError, StateObstructedError
 from gandy.lifecycle import Attendance, Contract, Table, check, older_than
-from gandy.lifecycle.entry import OldRowsDeleted, delete_old_rows
+from gandy.lifecycle.entry import DeletedRows, delete_old_rows
 from tests.lifecycle.counting import counted
 from tests.lifecycle.ground import NOW, Ground, ago, ms
 
@@ -43,7 +43,7 @@ def make(ground: Ground, rows: int = 1_500) -> None:
     ground.fill("data", [(n, ago(days=91, seconds=n)) for n in range(rows)])
 
 
-def delete(ground: Ground, limit: int = 500, table: Table = DATA) -> OldRowsDeleted:
+def delete(ground: Ground, limit: int = 500, table: Table = DATA) -> DeletedRows:
     by = Attendance(clock=ManualClock(NOW))
     return delete_old_rows(table, ground.url, limit=limit, attendance=by)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.contract.rules import Rule
     from gandy.lifecycle.reports.plan import PlannedRule
-    from gandy.lifecycle.selection.findings import Finding
+    from gandy.lifecycle.selection.findings import RuleFinding
     from tests.lifecycle.ground import Ground
 
 LARGEST = 2**63 - 1
@@ -48,7 +48,7 @@ def make(ground: Ground, values: Sequence[object], *, declared: str = "bigint") 
         ground.fill("event", list(enumerate(values)))
 
 
-def findings(ground: Ground, rule: Rule, *others: Rule) -> list[Finding]:
+def findings(ground: Ground, rule: Rule, *others: Rule) -> list[RuleFinding]:
     return check([Contract("app", [Table("event", [rule, *others])])], ground.url, clock=ManualClock(NOW))
 
 

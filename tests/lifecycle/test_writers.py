@@ -25,7 +25,7 @@ from gandy.lifecycle import (
     run_contracts,
     stale_cursor,
 )
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from tests.lifecycle.ground import NOW, ago, steps_of
 from tests.support.waiting import wait_until
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-PATIENT = Attendance(patience=Patience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
+PATIENT = Attendance(patience=LockPatience(lock=timedelta(seconds=20), statement=timedelta(seconds=20)))
 MODES = ("wait_for", "delete_first", "cascade", "set_null")
 
 

@@ -18,7 +18,7 @@ from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import load_page, read_now
 from gandy.store.seeding import seed
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
-from gandy.work.dispatcher import CycleRequest, run_cycle
+from gandy.work.dispatcher import DispatchCycleRequest, run_cycle
 from tests.model.snapshot import open_reader, take_snapshot
 from tests.support.history import Past
 from tests.support.world import OWNER, PUNCTUAL, SPANS, open_world
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gandy.scheduler.cycle import CycleResult
     from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation
-    from gandy.work.dispatcher import CycleResult as Dispatched
+    from gandy.work.dispatcher import DispatchCycleResult as Dispatched
     from tests.model.snapshot import Snapshot
     from tests.support.world import World
 
@@ -114,7 +114,7 @@ class Site:
 
     def dispatch(self, cap: int | None) -> Dispatched:
         """Run a cycle of the dispatcher."""
-        request = CycleRequest(
+        request = DispatchCycleRequest(
             owner=OWNER,
             known_trains=(),
             max_active_jobs=cap,

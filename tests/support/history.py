@@ -14,7 +14,7 @@ import psycopg
 from gandy.loops.cycles import Record
 from gandy.settings import CleanupSettings, RetentionSettings
 from gandy.upkeep.declaration import UpkeepRequest
-from gandy.upkeep.pruning import Shift, run_upkeep
+from gandy.upkeep.pruning import PruningShift, run_upkeep
 from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 from tests.support.world import OWNER
 
@@ -63,7 +63,7 @@ class Past:
         return UpkeepRequest(owner=OWNER, retention=self.retention, cleanup=self.cleanup)
 
     async def _run(self, train: type[Train[UpkeepRequest, UpkeepResult]]) -> UpkeepResult:
-        shift = Shift(self.world.database, self.is_stopping)
+        shift = PruningShift(self.world.database, self.is_stopping)
         record = Record(owner=OWNER, keep_for=KEEP_CYCLES_FOR)
         return await run_upkeep(shift, train, self.request(), record=record)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gandy.web.serving import Limits, Places, Step, most_connections
+from gandy.web.serving import ConnectionLimits, ConnectionStep, Limits, most_connections
 
 LIMITS = Limits(connections=4, head=10, body=30, answer=20)
 
@@ -16,7 +16,7 @@ LIMITS = Limits(connections=4, head=10, body=30, answer=20)
 class Client:
     """A connection at a step."""
 
-    step: Step = Step.HEAD
+    step: ConnectionStep = ConnectionStep.HEAD
     request: object = field(default_factory=object)
     is_closed: bool = False
 
@@ -29,10 +29,10 @@ class Server:
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.now = 100.0
-        self.places = Places(limits, lambda: self.now)
+        self.places = ConnectionLimits(limits, lambda: self.now)
         self.clients: list[Client] = []
 
-    def connect(self, step: Step = Step.HEAD) -> Client:
+    def connect(self, step: ConnectionStep = ConnectionStep.HEAD) -> Client:
         client = Client()
         self.places.enter(client)
         client.step = step
@@ -49,8 +49,10 @@ class Server:
         return [client for client in self.clients if not client.is_closed]
 
 
-@pytest.mark.parametrize(("step", "longest"), [(Step.HEAD, 10), (Step.BODY, 30), (Step.ANSWER, 20)])
-def test_a_client_that_stops_at_a_step_is_closed_after_its_time(step: Step, longest: int) -> None:
+@pytest.mark.parametrize(
+    ("step", "longest"), [(ConnectionStep.HEAD, 10), (ConnectionStep.BODY, 30), (ConnectionStep.ANSWER, 20)]
+)
+def test_a_client_that_stops_at_a_step_is_closed_after_its_time(step: ConnectionStep, longest: int) -> None:
     server = Server()
     client = server.connect(step)
 
@@ -62,7 +64,7 @@ def test_a_client_that_stops_at_a_step_is_closed_after_its_time(step: Step, long
 
 def test_work_of_the_application_is_not_cut_here() -> None:
     server = Server()
-    client = server.connect(Step.WORK)
+    client = server.connect(ConnectionStep.WORK)
 
     server.wait(1000)
 
@@ -75,16 +77,16 @@ def test_the_next_request_of_a_connection_has_its_own_time() -> None:
 
     for _ in range(5):
         server.wait(8)
-        client.step = Step.WORK
+        client.step = ConnectionStep.WORK
         server.wait(1)
-        client.step, client.request = Step.HEAD, object()
+        client.step, client.request = ConnectionStep.HEAD, object()
 
     assert not client.is_closed
 
 
 def test_the_one_that_waits_longest_for_its_client_gives_way() -> None:
     server = Server()
-    working = server.connect(Step.WORK)
+    working = server.connect(ConnectionStep.WORK)
     server.wait(1)
     first = server.connect()
     server.wait(1)
@@ -97,7 +99,7 @@ def test_the_one_that_waits_longest_for_its_client_gives_way() -> None:
 
 def test_a_new_one_is_refused_where_every_other_is_being_worked_on() -> None:
     server = Server()
-    working = [server.connect(Step.WORK) for _ in range(LIMITS.connections)]
+    working = [server.connect(ConnectionStep.WORK) for _ in range(LIMITS.connections)]
 
     new = server.connect()
 
@@ -114,17 +116,17 @@ def test_any_crowd_stays_within_its_places_and_none_is_closed_early(seed: int) -
         if chance.random() < 0.5:
             crowded = len(server.open) >= LIMITS.connections
             before = server.open
-            server.connect(chance.choice(list(Step)))
+            server.connect(chance.choice(list(ConnectionStep)))
             lost = [each for each in before if each.is_closed]
             assert len(lost) <= int(crowded)
-            assert all(each.step is not Step.WORK for each in lost)
+            assert all(each.step is not ConnectionStep.WORK for each in lost)
         elif server.open:
             client = chance.choice(server.open)
             if chance.random() < 0.3:
                 server.places.leave(client)
                 server.clients.remove(client)
             else:
-                client.step = chance.choice(list(Step))
+                client.step = chance.choice(list(ConnectionStep))
         server.places.look()
         assert len(server.open) <= LIMITS.connections
 

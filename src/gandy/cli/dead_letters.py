@@ -9,7 +9,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 from gandy.cli.output import emit_json, emit_listing, emit_record, emit_rows, say
-from gandy.cli.session import Session, with_session
+from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.dead_letters import DeadLetterDesk
 from gandy.store.reading.listings import LetterFilter, LetterStatus
@@ -106,7 +106,7 @@ def requeue(
     if everything:
         confirm(f"Requeue {_count(call, wanted)} dead letters?", yes=yes)
 
-    async def work(session: Session) -> RequeueResult:
+    async def work(session: CommandSession) -> RequeueResult:
         desk = _desk(session)
         if everything:
             return await desk.requeue_all(wanted, input_json=text, progress=_tell_progress)
@@ -148,7 +148,7 @@ def acknowledge(
     if everything:
         confirm(f"Acknowledge {_count(call, wanted)} dead letters?", yes=yes)
 
-    async def work(session: Session) -> AcknowledgeResult:
+    async def work(session: CommandSession) -> AcknowledgeResult:
         desk = _desk(session)
         if everything:
             return await desk.acknowledge_all(wanted, note, progress=_tell_progress)
@@ -188,7 +188,7 @@ def _tell_progress(done: int) -> None:
     say(f"{done} so far")
 
 
-def _desk(session: Session) -> DeadLetterDesk:
+def _desk(session: CommandSession) -> DeadLetterDesk:
     return DeadLetterDesk(
         session.database, local_operator("cli"), owners=session.owners, registry=session.registry
     )

@@ -9,7 +9,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example, json_option
 from gandy.cli.output import emit_json, human, print_text, say
-from gandy.desk.doctor import Doctor, Report
+from gandy.desk.doctor import Doctor, DoctorReport
 from gandy.model.owners import ALL_OWNERS
 
 _FOUND = 1
@@ -42,7 +42,7 @@ def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
     ctx.exit(0 if report.is_clean else _FOUND)
 
 
-def _print(report: Report) -> None:
+def _print(report: DoctorReport) -> None:
     for finding in report.findings:
         print_text(f"{finding.level}: {finding.check}: {human(finding.what)}\n  {human(finding.to_do)}")
     say(f"Checked: {', '.join(report.checked)}.")

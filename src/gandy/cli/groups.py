@@ -15,7 +15,7 @@ from gandy.cli.output import (
     say,
     tell_progress,
 )
-from gandy.cli.session import Session, with_session
+from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.groups import GroupChanges, GroupDesk, TrainSummary, WorkerDesk, list_trains
 
@@ -108,7 +108,7 @@ def cancel(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
     emit_cancelled(result, as_json=as_json)
 
 
-def _desk(session: Session) -> GroupDesk:
+def _desk(session: CommandSession) -> GroupDesk:
     return GroupDesk(session.database, local_operator("cli"), owners=session.owners)
 
 
@@ -155,7 +155,7 @@ def drain(call: Call, worker_id: str) -> None:
     say("It claims no more; `gandy workers list` shows when nothing of it is left.")
 
 
-def _worker_desk(session: Session) -> WorkerDesk:
+def _worker_desk(session: CommandSession) -> WorkerDesk:
     return WorkerDesk(session.database, local_operator("cli"), owners=session.owners)
 
 

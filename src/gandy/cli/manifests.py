@@ -18,7 +18,7 @@ from gandy.cli.output import (
     print_text,
     say,
 )
-from gandy.cli.session import Session, with_session
+from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
@@ -287,7 +287,7 @@ def _print(explanation: Explanation) -> None:
             print_text(f"  entry {verdict.entry_id}: {human(verdict.error)}")
 
 
-def _desk(session: Session) -> ManifestDesk:
+def _desk(session: CommandSession) -> ManifestDesk:
     return ManifestDesk(
         session.database, local_operator("cli"), owners=session.owners, registry=session.registry
     )

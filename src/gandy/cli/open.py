@@ -14,13 +14,13 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import example
 from gandy.cli.output import print_text, say
-from gandy.cli.session import Session, with_session
+from gandy.cli.session import CommandSession, with_session
 from gandy.errors import NothingRunsError
 from gandy.model.owners import OneOwner, Owners
 
 if TYPE_CHECKING:
     from gandy.settings import Settings
-    from gandy.web.access.keys import Place
+    from gandy.web.access.keys import ServedPlace
     from gandy.web.access.tokens import Token
 
 _PATIENCE = 5.0
@@ -48,11 +48,11 @@ def open_dashboard(call: Call, *, is_printed: bool) -> None:
         say(f"Opened {place.address}/ in the browser.")
 
 
-async def _owners(session: Session) -> Owners:
+async def _owners(session: CommandSession) -> Owners:
     return session.owners
 
 
-def _find(settings: Settings, owner: str | None) -> Place:
+def _find(settings: Settings, owner: str | None) -> ServedPlace:
     """Find the one process that serves this application, or the only one on its database."""
     from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
         StateFolder,
@@ -77,14 +77,14 @@ def _find(settings: Settings, owner: str | None) -> Place:
     return next(iter(found.values()))
 
 
-def _answers(place: Place) -> bool:
+def _answers(place: ServedPlace) -> bool:
     where = urlsplit(place.address)
     with suppress(OSError), socket.create_connection((where.hostname, where.port), timeout=_PATIENCE):
         return True
     return False
 
 
-def _token(settings: Settings, place: Place) -> Token | None:
+def _token(settings: Settings, place: ServedPlace) -> Token | None:
     """Find the token that the process is entered with, if it is known here."""
     from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
         StateFolder,
@@ -100,7 +100,7 @@ def _token(settings: Settings, place: Place) -> Token | None:
     return None if place.token is None else Tokens(settings.web, kept=kept).named(place.token)
 
 
-async def _link(settings: Settings, place: Place, token: Token) -> str:
+async def _link(settings: Settings, place: ServedPlace, token: Token) -> str:
     from gandy.store.drivers.opening import open_database  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.web.access.keys import Keyring  # noqa: PLC0415 the same
 

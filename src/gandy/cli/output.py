@@ -22,7 +22,7 @@ from gandy.settings.files import many_lines, one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.cli.session import Session
+    from gandy.cli.session import CommandSession
     from gandy.desk.audit import Listed
     from gandy.store.cancelling import CancelResult
 
@@ -170,7 +170,7 @@ def _align(lines: Sequence[Sequence[str]]) -> None:
 _NOT_FOUND = 1
 
 
-def cancel_desk(session: Session) -> CancelDesk:
+def cancel_desk(session: CommandSession) -> CancelDesk:
     """Open the desk in the name of who sits at the terminal."""
     return CancelDesk(session.database, local_operator("cli"), session.settings, owners=session.owners)
 

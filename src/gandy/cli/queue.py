@@ -9,7 +9,7 @@ import click
 from gandy.cli.call import Call, pass_call
 from gandy.cli.options import bounded, example, json_input, json_option
 from gandy.cli.output import cancel_desk, emit_cancelled, emit_listing, emit_record, say
-from gandy.cli.session import Session, with_session
+from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import AppNotGivenError, OtherOwnerError
@@ -140,7 +140,7 @@ def cancel(call: Call, ctx: click.Context, entry_id: int, *, as_json: bool) -> N
 
 
 async def _enqueue(
-    session: Session, train: str, *, input_json: str | None, options: EnqueueOptions
+    session: CommandSession, train: str, *, input_json: str | None, options: EnqueueOptions
 ) -> QueuedJob:
     if session.app is None:
         raise AppNotGivenError
@@ -149,5 +149,5 @@ async def _enqueue(
     return await _desk(session).enqueue(train, input_json, options, registry=session.app.registry)
 
 
-def _desk(session: Session) -> QueueDesk:
+def _desk(session: CommandSession) -> QueueDesk:
     return QueueDesk(session.database, local_operator("cli"), owners=session.owners)

@@ -18,7 +18,7 @@ from gandy.cli.output import (
     print_text,
     say,
 )
-from gandy.cli.session import Session, with_session
+from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
@@ -168,7 +168,7 @@ def rerun(call: Call, run_id: int, *, text: str | None, as_json: bool) -> None:
     emit_record(again, as_json=as_json)
 
 
-def _insights(session: Session) -> RunInsights:
+def _insights(session: CommandSession) -> RunInsights:
     return RunInsights(session.database, session.owners, session.registry)
 
 

@@ -110,7 +110,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class CommandSession:
     """What a command works with."""
 
     database: Database
@@ -127,7 +127,7 @@ class Session:
         return self.app.registry
 
 
-def with_session(call: Call, work: Callable[[Session], Awaitable[T]]) -> T:
+def with_session(call: Call, work: Callable[[CommandSession], Awaitable[T]]) -> T:
     """Open the database, do the work and close it."""
 
     async def run() -> T:
@@ -138,7 +138,7 @@ def with_session(call: Call, work: Callable[[Session], Awaitable[T]]) -> T:
 
 
 @asynccontextmanager
-async def _opened(call: Call) -> AsyncIterator[Session]:
+async def _opened(call: Call) -> AsyncIterator[CommandSession]:
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
     owners = call.named_owners(app)
@@ -148,7 +148,7 @@ async def _opened(call: Call) -> AsyncIterator[Session]:
     try:
         await database.open()
         known = () if app and owners == OneOwner(app.name) else await database.read(list_owners())
-        yield Session(database, app, settings, _checked(owners, known, app))
+        yield CommandSession(database, app, settings, _checked(owners, known, app))
     finally:
         await database.close()
 

@@ -99,7 +99,7 @@ class AnsweredBefore(Exception):  # noqa: N818 no error: the answer of an earlie
         self.job_id = job_id
 
 
-class Once:
+class IdempotentDatabase:
     """A database for one request: what it writes is written together with the request's key."""
 
     def __init__(self, database: ReadingRunner, *, owner: str, key: str) -> None:

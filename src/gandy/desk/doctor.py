@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle import Contract
     from gandy.model.manifest import DispatchView
     from gandy.model.owners import Owners
-    from gandy.rules.clocks import Doubt
+    from gandy.rules.clocks import ClockDoubt
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
@@ -59,7 +59,7 @@ _FAR_CURSORS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DoctorReport:
     """What was found, and how far the check-up came."""
 
     findings: tuple[Finding, ...]
@@ -89,7 +89,7 @@ class Doctor:
 
     async def examine(
         self, *, clock: ManualClock | None = None, host_now: Callable[[], datetime] | None = None
-    ) -> Report:
+    ) -> DoctorReport:
         """Check everything; without a database or its schema there is nothing more to check."""
         url = self._settings.database.url
         try:
@@ -107,7 +107,7 @@ class Doctor:
         database = open_database(self._settings.database, clock=clock)
         try:
             await database.open()
-            return Report(tuple(await self._look(database, host_now or _host_now)))
+            return DoctorReport(tuple(await self._look(database, host_now or _host_now)))
         finally:
             await database.close()
 
@@ -154,7 +154,7 @@ class Doctor:
         return await database.read(checkup.find_broken_references(self._owners, window=window, spared=brief))
 
 
-def _doubt() -> Operation[Doubt | None]:
+def _doubt() -> Operation[ClockDoubt | None]:
     """Judge the clock as a command would that has just begun."""
     mark = yield from read_mark()
     newest = yield from find_newest(mark)
@@ -179,6 +179,6 @@ def _host_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _ended_early(check: str, what: str, to_do: str) -> Report:
+def _ended_early(check: str, what: str, to_do: str) -> DoctorReport:
     checked = CHECKS[: CHECKS.index(check) + 1]
-    return Report((Finding(level="problem", check=check, what=what, to_do=to_do),), checked)
+    return DoctorReport((Finding(level="problem", check=check, what=what, to_do=to_do),), checked)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gandy.desk.groups import WorkerSummary
     from gandy.model.manifest import DispatchView
-    from gandy.rules.clocks import Doubt
+    from gandy.rules.clocks import ClockDoubt
     from gandy.settings import CleanupSettings
     from gandy.store.partitions import HistoryState
     from gandy.store.reading.checkup import BrokenReferences, IndexFaults
@@ -72,7 +72,7 @@ def of_named_trains(cleanup: CleanupSettings, known: Collection[str] | None) -> 
         )
 
 
-def of_doubt(found: Doubt | None) -> Iterator[Finding]:
+def of_doubt(found: ClockDoubt | None) -> Iterator[Finding]:
     """Judge whether the clock may be believed before anything is removed by age."""
     if found is not None:
         yield Finding(

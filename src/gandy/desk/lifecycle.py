@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.dialect import TableSize
     from gandy.lifecycle.reports.plan import PlannedRule
     from gandy.lifecycle.state.progress import QuarantinedRow, RuleKey, RuleState
-    from gandy.lifecycle.state.tables import Measured
+    from gandy.lifecycle.state.tables import MeasuredTable
     from gandy.lifecycle.supervisor.report import ContractReport, Held
     from gandy.model.owners import Operator
     from gandy.store.drivers.database import ReadingRunner
@@ -237,7 +237,7 @@ def _kept_up(key: RuleKey, state: RuleState, size: TableSize | None) -> RuleProg
     )
 
 
-def _size_of(table: str, sizes: Mapping[str, Measured]) -> TableSize | None:
+def _size_of(table: str, sizes: Mapping[str, MeasuredTable]) -> TableSize | None:
     """Find what the last audit said; it names the schema, too."""
     found = [each.size for name, each in sizes.items() if table in {name, name.rpartition(".")[2]}]
     return found[0] if len(found) == 1 else None

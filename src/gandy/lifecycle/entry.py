@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gandy.errors import ClockDoubtedError, ContractUnknownError, RuleRefusedError
 from gandy.lifecycle.advisor.survey import of_one_database, survey
 from gandy.lifecycle.contract.tables import Contract, Table, gathered
-from gandy.lifecycle.selection.findings import Finding, Severity
+from gandy.lifecycle.selection.findings import RuleFinding, Severity
 from gandy.lifecycle.state.progress import QuarantinedRow, list_quarantine, release_rows
 from gandy.lifecycle.state.setup import (
     forget_contract,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gandy.clock import Clock
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.supervisor.report import ContractReport
 
 
@@ -36,12 +36,12 @@ def check(
     *,
     clock: Clock | None = None,
     beside: Iterable[Contract] = (),
-) -> list[Finding]:
+) -> list[RuleFinding]:
     """Everything that is wrong, refused or doubtful about the contracts on their database.
 
     The holds of all contracts of a database count: `beside` are those that are not to be checked.
     """
-    findings: list[Finding] = []
+    findings: list[RuleFinding] = []
     wanted, others = gathered(contracts, target), list(beside)
     for contract in wanted:
         with open_state(contract.target(target), clock=clock) as session:
@@ -52,11 +52,11 @@ def check(
     return findings
 
 
-def _state_findings(session: Session, contract: Contract) -> Iterator[Finding]:
+def _state_findings(session: TargetSession, contract: Contract) -> Iterator[RuleFinding]:
     """A sweep needs its state; where it may not write it, nothing can be swept."""
     obstacle = sweep_obstacle(session)
     if obstacle is not None:
-        yield Finding(
+        yield RuleFinding(
             severity=Severity.REFUSED,
             scheduler=contract.name,
             table=LEASE.name,
@@ -114,7 +114,7 @@ DEFAULT_LIMIT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OldRowsDeleted:
+class DeletedRows:
     """What one run deleted; children are counted apart, so that they do not count against the limit."""
 
     deleted: int
@@ -130,7 +130,7 @@ class OldRowsDeleted:
 
 def delete_old_rows(
     table: Table, target: str, *, limit: int = DEFAULT_LIMIT, attendance: Attendance | None = None
-) -> OldRowsDeleted:
+) -> DeletedRows:
     """Delete at most `limit` rows that the table's rules call dead; a second start does nothing."""
     contract = Contract(f"delete_old_rows.{table.label}", [table], budget=Budget(rows=limit))
     by = replace(attendance or Attendance(), is_limited=True, is_strict=True)
@@ -139,7 +139,7 @@ def delete_old_rows(
         raise ClockDoubtedError(report.doubt)
     for failure in report.failures:
         raise RuleRefusedError(failure.table, failure.rule, failure.error)
-    return OldRowsDeleted(
+    return DeletedRows(
         deleted=sum(outcome.rows for outcome in report.rules),
         limit=limit,
         children=_children(report, table.label),

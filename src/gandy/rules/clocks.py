@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gandy.model.schedule import Cron, Interval
-from gandy.rules.timetable import IntervalTimetable, Plan, series_between, timetable_of
+from gandy.rules.timetable import InstantPlan, IntervalTimetable, series_between, timetable_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,7 +25,7 @@ LONGEST_SILENCE: Final = timedelta(days=1, minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class ClockDoubt:
     """Why a clock is not believed."""
 
     now: datetime
@@ -46,11 +46,11 @@ class Doubt:
         )
 
 
-def doubt(now: datetime, newest: datetime | None, steadiness: Steadiness) -> Doubt | None:
+def doubt(now: datetime, newest: datetime | None, steadiness: Steadiness) -> ClockDoubt | None:
     """Name the reason not to believe a clock; none in a fresh database, or after ten steady minutes."""
     if newest is not None and not steadiness.is_steady and abs(now - newest) > LONGEST_SILENCE:
-        return Doubt(now, newest)
-    return Doubt(now, None) if steadiness.has_jumped else None
+        return ClockDoubt(now, newest)
+    return ClockDoubt(now, None) if steadiness.has_jumped else None
 
 
 def _told(instant: datetime) -> str:
@@ -72,7 +72,7 @@ def is_impossible(view: DispatchView, now: datetime) -> bool:
         return False
     if view.is_next_set:
         return False
-    plan = Plan(true_timetable(view, now), view.exclusions, view.timezone)
+    plan = InstantPlan(true_timetable(view, now), view.exclusions, view.timezone)
     passed = series_between(plan, now + _MOMENT, cursor - FAR - _MOMENT)
     return any(not series.is_excluded for series in passed)
 

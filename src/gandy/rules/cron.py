@@ -316,14 +316,6 @@ def count_between(expression: str, timezone: str, *, since: datetime, until: dat
     return sum(_count(pattern, stretch, floor=floor, end=end) for stretch in spans)
 
 
-def occurrences(expression: str, timezone: str, after: datetime) -> Iterator[datetime]:
-    """Walk the occurrences after an instant."""
-    found = next_after(expression, timezone, after)
-    while found is not None:
-        yield found
-        found = next_after(expression, timezone, found)
-
-
 def _first(pattern: Pattern, stretch: Stretch, floor: int) -> int | None:
     if stretch.start >= floor and _runs_after_gap(pattern, stretch):
         return stretch.start

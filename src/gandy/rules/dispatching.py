@@ -6,9 +6,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gandy.model.schedule import Origin
-from gandy.settings.bounds import HIGHEST_PRIORITY
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
@@ -126,7 +123,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedEntry:
     """One entry that a manifest wants."""
 
     manifest_id: int
@@ -177,9 +174,9 @@ def looks(
     return {group_id: count for group_id, count in share(most, wanted).items() if count > 0}
 
 
-def pick(limit: int | None, wanted: Iterable[Wanted]) -> list[Wanted]:
+def pick(limit: int | None, wanted: Iterable[WantedEntry]) -> list[WantedEntry]:
     """Pick the entries of this cycle: fairly between groups, by priority and age within one."""
-    groups: defaultdict[int, list[Wanted]] = defaultdict(list)
+    groups: defaultdict[int, list[WantedEntry]] = defaultdict(list)
     for entry in wanted:
         groups[entry.group_id].append(entry)
     shares = share(limit, [_demand(entries) for entries in groups.values()])
@@ -190,25 +187,15 @@ def pick(limit: int | None, wanted: Iterable[Wanted]) -> list[Wanted]:
     ]
 
 
-def _demand(entries: list[Wanted]) -> Demand:
+def _demand(entries: list[WantedEntry]) -> Demand:
     oldest = min(entry.due_at for entry in entries)
     return Demand(entries[0].group_id, entries[0].group_priority, len(entries), oldest)
 
 
-def _group_precedence(entry: Wanted) -> tuple[int, datetime, int]:
+def _group_precedence(entry: WantedEntry) -> tuple[int, datetime, int]:
     return -entry.priority, entry.due_at, entry.manifest_id
-
-
-LOWEST: Final = 0
-DEPENDENT_BOOST: Final = 16
 
 
 def entry_priority(manifest: int | None, group: int) -> int:
     """Take the manifest's own priority, else its group's."""
     return group if manifest is None else manifest
-
-
-def ordering_priority(priority: int, origin: Origin) -> int:
-    """Rank an entry for dispatch: dependents finish what their parents began."""
-    boost = DEPENDENT_BOOST if origin is Origin.DEPENDENT else 0
-    return max(LOWEST, min(priority + boost, HIGHEST_PRIORITY))

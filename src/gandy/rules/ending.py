@@ -63,7 +63,7 @@ class JobPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryPlan:
     """Another attempt, after a delay, with what the attempts so far left behind."""
 
     delay: timedelta
@@ -85,7 +85,7 @@ class Settled:
     """Nothing follows."""
 
 
-Aftermath: TypeAlias = Retry | Park | Settled
+Aftermath: TypeAlias = RetryPlan | Park | Settled
 
 
 def is_suspect(losses: int) -> bool:
@@ -114,7 +114,7 @@ def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -
         return Settled()
     usual = backoff(failures, policy.retry_delay, settings)
     delay = with_jitter(usual if end.retry_after is None else end.retry_after, end.id, settings.jitter)
-    return Retry(delay, failures, end.losses, end.lone_losses)
+    return RetryPlan(delay, failures, end.losses, end.lone_losses)
 
 
 def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
@@ -138,16 +138,13 @@ def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySet
 def _after_interruption(end: RunEnd, policy: JobPolicy) -> Aftermath:
     """Retried at once and not counted, unless it has died alone too often."""
     if end.ended_by is not EndedBy.LOST_WORKER:
-        return Retry(timedelta(0), policy.failures, end.losses, end.lone_losses)
+        return RetryPlan(timedelta(0), policy.failures, end.losses, end.lone_losses)
     lone_losses = end.lone_losses + (1 if end.was_alone else 0)
     if lone_losses >= PARK_AFTER_LONE_LOSSES:
         return Park(f"its process died {lone_losses} times while it ran alone")
-    return Retry(timedelta(0), policy.failures, end.losses + 1, lone_losses)
+    return RetryPlan(timedelta(0), policy.failures, end.losses + 1, lone_losses)
 
 
-KEEP_RUNS_FOR: Final = RetentionSpans(
-    completed=timedelta(days=7), failed=timedelta(days=30), cancelled=timedelta(days=30)
-)
 KEEP_FINISHED_ONCE_FOR: Final = timedelta(days=30)
 KEEP_ORPHANED_FOR: Final = timedelta(hours=24)
 _SPARE_DAYS: Final = 4
@@ -158,20 +155,6 @@ def spans_of(retention: RetentionSettings, cleanup: CleanupSettings) -> Retentio
     """Say how long runs are kept where neither their manifest nor their train says."""
     by_train = cleanup.retention_by_train
     return RetentionSpans(retention.completed, retention.failed, retention.cancelled, by_train=by_train)
-
-
-def keep_until(
-    end_time: datetime,
-    state: TrainState,
-    *,
-    keep_for: timedelta | None = None,
-    spans: RetentionSpans = KEEP_RUNS_FOR,
-) -> datetime:
-    """Return the instant after which a run is dead; the job's own `keep_for` stands for every state."""
-    try:
-        return end_time + (spans.of(state) if keep_for is None else keep_for)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=end_time.tzinfo)
 
 
 def is_finished_once_removable(

@@ -12,7 +12,7 @@ from gandy.model.schedule import Cron, Interval, MisfirePolicy, Origin, SkipReas
 from gandy.rules.clocks import FAR
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.timetable import (
-    Plan,
+    InstantPlan,
     Series,
     WithInstant,
     scheduled_at,
@@ -57,7 +57,7 @@ def judge_in_time(series: Iterable[Series]) -> list[Judged]:
     return [_judged(each, None) for each in series]
 
 
-def judge_late(plan: Plan, series: list[Series], policy: MisfirePolicy) -> list[Judged]:
+def judge_late(plan: InstantPlan, series: list[Series], policy: MisfirePolicy) -> list[Judged]:
     """Judge instants that are later than the threshold, by the manifest's policy."""
     match policy:
         case MisfirePolicy.DO_NOTHING:
@@ -70,7 +70,7 @@ def judge_late(plan: Plan, series: list[Series], policy: MisfirePolicy) -> list[
             assert_never(policy)
 
 
-def _keep_last(plan: Plan, series: list[Series], keep: int) -> list[Judged]:
+def _keep_last(plan: InstantPlan, series: list[Series], keep: int) -> list[Judged]:
     judged: list[Judged] = []
     for each in reversed(series):
         if keep == 0 or each.is_excluded or each.is_too_old:
@@ -156,7 +156,7 @@ def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: date
     timetable = timetable_of(schedule, cursor)
     if view.is_next_set:
         timetable = WithInstant(timetable, cursor)
-    plan = Plan(timetable, view.exclusions, schedule.timezone)
+    plan = InstantPlan(timetable, view.exclusions, schedule.timezone)
     judged = _judge(view, plan, cursor=cursor, now=now)
     if view.misfire_policy is MisfirePolicy.CATCH_UP:
         return _one_at_a_time(view, plan, judged, now=now)
@@ -170,7 +170,7 @@ def settle_letter(
     cursor = view.next_scheduled_run
     if cursor is None or cursor >= now:
         return idle(view, next_look_at=cursor if view.may_run else None)
-    plan = Plan(timetable_of(schedule, cursor), view.exclusions, schedule.timezone)
+    plan = InstantPlan(timetable_of(schedule, cursor), view.exclusions, schedule.timezone)
     ledger, until = Ledger(view), now - _MOMENT
     judged = _judge_before_letter(view, plan, cursor=cursor, until=min(since - _MOMENT, until))
     judged += _judge_whole(plan, max(cursor, since), until, reason=SkipReason.DEAD_LETTER)
@@ -182,7 +182,7 @@ def settle_letter(
 
 
 def _judge_before_letter(
-    view: DispatchView, plan: Plan, *, cursor: datetime, until: datetime
+    view: DispatchView, plan: InstantPlan, *, cursor: datetime, until: datetime
 ) -> list[Judged]:
     """Judge what was due before the letter was written, and had not been looked at."""
     if cursor > until:
@@ -192,7 +192,7 @@ def _judge_before_letter(
     return _judge(view, plan, cursor=cursor, now=until)
 
 
-def _judge(view: DispatchView, plan: Plan, *, cursor: datetime, now: datetime) -> list[Judged]:
+def _judge(view: DispatchView, plan: InstantPlan, *, cursor: datetime, now: datetime) -> list[Judged]:
     judged: list[Judged] = []
     since = cursor
     # one that is that far off was enabled under a clock that was wrong
@@ -207,9 +207,9 @@ def _judge(view: DispatchView, plan: Plan, *, cursor: datetime, now: datetime) -
     return judged + judge_in_time(series_between(plan, since, now))
 
 
-def _judge_whole(plan: Plan, since: datetime, until: datetime, *, reason: SkipReason) -> list[Judged]:
+def _judge_whole(plan: InstantPlan, since: datetime, until: datetime, *, reason: SkipReason) -> list[Judged]:
     """Give one row to all that came while the manifest stood still, excluded or not."""
-    everything = Plan(plan.timetable, (), plan.timezone)
+    everything = InstantPlan(plan.timetable, (), plan.timezone)
     return [Judged(series, reason) for series in series_between(everything, since, until)]
 
 
@@ -219,7 +219,7 @@ def _seen_at(view: DispatchView, cursor: datetime, now: datetime) -> datetime:
     return since if since is not None and cursor <= since <= now else now
 
 
-def _at_once(view: DispatchView, plan: Plan, judged: list[Judged], *, now: datetime) -> Decision:
+def _at_once(view: DispatchView, plan: InstantPlan, judged: list[Judged], *, now: datetime) -> Decision:
     ledger, guard = Ledger(view), guard_of(view)
     for each in judged:
         reason = each.reason or guard
@@ -240,7 +240,7 @@ def _at_once(view: DispatchView, plan: Plan, judged: list[Judged], *, now: datet
     )
 
 
-def _one_at_a_time(view: DispatchView, plan: Plan, judged: list[Judged], *, now: datetime) -> Decision:
+def _one_at_a_time(view: DispatchView, plan: InstantPlan, judged: list[Judged], *, now: datetime) -> Decision:
     """Catch up: what is not queued now waits for the end of what is."""
     ledger = Ledger(view)
     for each in judged:
@@ -252,7 +252,7 @@ def _one_at_a_time(view: DispatchView, plan: Plan, judged: list[Judged], *, now:
 
 
 def _next_in_line(
-    view: DispatchView, plan: Plan, ledger: Ledger, *, due_at: datetime, now: datetime
+    view: DispatchView, plan: InstantPlan, ledger: Ledger, *, due_at: datetime, now: datetime
 ) -> Decision:
     rows = tuple(ledger.skipped)
     guard = guard_of(view)
@@ -302,7 +302,7 @@ def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
 def _gap(rhythm: Rhythm, schedule: Cron | Interval, cursor: datetime, *, within: timedelta) -> timedelta:
     """Measure the gap between the instants around now; one as long as the span is not looked at further."""
     at = min(rhythm.now, cursor - _MOMENT)  # an instant that has come and has no verdict is still ahead
-    plan = Plan(_timetable(schedule, cursor, within), rhythm.exclusions, schedule.timezone)
+    plan = InstantPlan(_timetable(schedule, cursor, within), rhythm.exclusions, schedule.timezone)
     before = [each.last for each in series_between(plan, at - within, at) if not each.is_excluded]
     after = [each.first for each in series_between(plan, at + _MOMENT, at + within) if not each.is_excluded]
     return after[0] - before[-1] if before and after else within

@@ -122,7 +122,7 @@ _LONGEST_LOOK_BACK: Final = timedelta(days=400)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class InstantPlan:
     """The instants of a manifest and what it leaves out of them."""
 
     timetable: Timetable
@@ -141,7 +141,7 @@ class Series:
     is_too_old: bool = False  #: older than is worth telling excluded from missed
 
 
-def series_between(plan: Plan, since: datetime, until: datetime) -> list[Series]:
+def series_between(plan: InstantPlan, since: datetime, until: datetime) -> list[Series]:
     """Gather the instants of a span, both ends included, oldest first; by jumps, not by steps."""
     if not plan.exclusions:
         whole = _series(plan, since, until)
@@ -151,12 +151,12 @@ def series_between(plan: Plan, since: datetime, until: datetime) -> list[Series]
     return series
 
 
-def without_first(plan: Plan, series: Series) -> Series | None:
+def without_first(plan: InstantPlan, series: Series) -> Series | None:
     """Return what is left of a series after its first instant."""
     return None if series.count == 1 else _series(plan, series.first + _MOMENT, series.last)
 
 
-def split_before_last(plan: Plan, series: Series, keep: int) -> tuple[Series | None, Series | None]:
+def split_before_last(plan: InstantPlan, series: Series, keep: int) -> tuple[Series | None, Series | None]:
     """Cut a series so that the later part holds `keep` instants, or all where it has no more."""
     if keep >= series.count:
         return None, series
@@ -166,7 +166,7 @@ def split_before_last(plan: Plan, series: Series, keep: int) -> tuple[Series | N
     return _series(plan, series.first, cut - _MOMENT), _series(plan, cut, series.last)
 
 
-def _series_back(plan: Plan, since: datetime, until: datetime) -> Iterator[Series]:
+def _series_back(plan: InstantPlan, since: datetime, until: datetime) -> Iterator[Series]:
     exact = max(since, until - _LONGEST_LOOK_BACK)
     for _ in range(_MOST_SERIES):
         last = plan.timetable.last_between(exact, until)
@@ -183,7 +183,12 @@ def _series_back(plan: Plan, since: datetime, until: datetime) -> Iterator[Serie
 
 
 def _series(
-    plan: Plan, since: datetime, until: datetime, *, is_excluded: bool = False, is_too_old: bool = False
+    plan: InstantPlan,
+    since: datetime,
+    until: datetime,
+    *,
+    is_excluded: bool = False,
+    is_too_old: bool = False,
 ) -> Series | None:
     if until < since:
         return None

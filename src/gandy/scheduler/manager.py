@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gandy.model.manifest import Decision, DispatchView
 from gandy.model.schedule import Dependent
 from gandy.rules.deciding import Decider
-from gandy.rules.dispatching import Wanted, entitled, looks, pick
+from gandy.rules.dispatching import WantedEntry, entitled, looks, pick
 from gandy.scheduler.cycle import (
     CycleRequest,
     CycleResult,
@@ -192,22 +192,22 @@ def within_limit(decided: Sequence[Decided], limit: int | None) -> Sequence[Deci
 
 def _within_shares(decided: Sequence[Decided], entries: Mapping[int, int]) -> Sequence[Decided]:
     """The same, as many of each group as it may still have."""
-    wanted, groups = _wanted(decided), defaultdict[int, list[Wanted]](list)
+    wanted, groups = _wanted(decided), defaultdict[int, list[WantedEntry]](list)
     for entry in wanted:
         groups[entry.group_id].append(entry)
     picked = [entry for group_id, group in groups.items() for entry in pick(entries.get(group_id, 0), group)]
     return decided if len(picked) == len(wanted) else _only(decided, picked)
 
 
-def _wanted(decided: Sequence[Decided]) -> list[Wanted]:
+def _wanted(decided: Sequence[Decided]) -> list[WantedEntry]:
     return [
-        Wanted(view.id, view.group_id, view.group_priority, entry.priority, entry.due_at)
+        WantedEntry(view.id, view.group_id, view.group_priority, entry.priority, entry.due_at)
         for view, decision in decided
         if (entry := decision.occurrence) is not None
     ]
 
 
-def _only(decided: Sequence[Decided], picked: Sequence[Wanted]) -> Sequence[Decided]:
+def _only(decided: Sequence[Decided], picked: Sequence[WantedEntry]) -> Sequence[Decided]:
     ids = {entry.manifest_id for entry in picked}
     return [pair for pair in decided if pair[1].occurrence is None or pair[0].id in ids]
 

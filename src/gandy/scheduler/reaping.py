@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gandy.settings import RetrySettings
     from gandy.store.drivers.database import Database
     from gandy.store.reaping import AbandonedRun, ParkedManifest, ReapRules
-    from gandy.store.statements import Operation, Refused
+    from gandy.store.statements import Operation, RefusedItem
 
 
 _log = logging.getLogger("gandy.manifest_manager")
@@ -99,7 +99,7 @@ def _writing(
     return write
 
 
-def _tell(what: str, refused: Sequence[Refused[AbandonedRun]]) -> None:
+def _tell(what: str, refused: Sequence[RefusedItem[AbandonedRun]]) -> None:
     for each in refused[:_NAMED]:
         run = each.item.end
         _log.error("abandoned run %s of %s %s: %s", run.id, run.train, what, each.error)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from gandy.settings.catalogue import SettingField, list_settings
-from gandy.settings.loading import LoadedSettings, Origin, ShownSetting, load_settings, refuse_bad_values
+from gandy.settings.loading import (
+    LoadedSettings,
+    SettingSource,
+    ShownSetting,
+    load_settings,
+    refuse_bad_values,
+)
 from gandy.settings.sections import (
     CleanupSettings,
     DatabaseSettings,
@@ -32,12 +38,12 @@ __all__ = [
     "LoadedSettings",
     "LoggingSettings",
     "ManifestManagerSettings",
-    "Origin",
     "RetentionSettings",
     "RetrySettings",
     "RunLogSettings",
     "ScheduleSettings",
     "SettingField",
+    "SettingSource",
     "Settings",
     "ShownSetting",
     "WebSettings",

@@ -29,7 +29,7 @@ class ShownSetting:
 
     key: str
     value: str
-    origin: Origin
+    origin: SettingSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LoadedSettings:
     """The settings, where each came from, and what else gandy.toml says."""
 
     settings: Settings
-    origins: Mapping[str, Origin]  #: by key, such as `worker.slots`
+    origins: Mapping[str, SettingSource]  #: by key, such as `worker.slots`
     directory: Path  #: the folder of gandy.toml, else the one the search began in
     file: Path | None
     app: str | None  #: the application that gandy.toml names
@@ -66,7 +66,7 @@ _SERVICE_LINKS = re.compile(r"GANDY_\w*(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_[
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingSource:
     """Where a value came from."""
 
     kind: Literal["keyword", "environment", "file", "default"]
@@ -85,7 +85,7 @@ class Origin:
 class Given:
     """One value as it was given."""
 
-    origin: Origin
+    origin: SettingSource
     key: str  #: as the one who gave it wrote it
     value: object
 
@@ -100,7 +100,7 @@ class Layer:
 
 def given_by_keywords(keywords: Mapping[str, object]) -> Layer:
     """Gather what Python passed, by section and field."""
-    return _given_by_sections(keywords, Origin("keyword"))
+    return _given_by_sections(keywords, SettingSource("keyword"))
 
 
 def given_by_file(document: Mapping[str, object], path: Path) -> Layer:
@@ -111,7 +111,7 @@ def given_by_file(document: Mapping[str, object], path: Path) -> Layer:
         sections["lifecycle"] = {
             key: value for key, value in lifecycle.items() if not isinstance(value, Mapping)
         }
-    return _given_by_sections(sections, Origin("file", str(path)))
+    return _given_by_sections(sections, SettingSource("file", str(path)))
 
 
 def given_by_environment(environ: Mapping[str, str]) -> Layer:
@@ -119,7 +119,7 @@ def given_by_environment(environ: Mapping[str, str]) -> Layer:
     known = {setting.variable: setting for setting in list_settings()}
     ours = {name: text for name, text in environ.items() if name.startswith("GANDY_") and text.strip()}
     values = {
-        known[name].key: Given(Origin("environment", name), name, text)
+        known[name].key: Given(SettingSource("environment", name), name, text)
         for name, text in ours.items()
         if name in known
     }
@@ -127,7 +127,7 @@ def given_by_environment(environ: Mapping[str, str]) -> Layer:
     return Layer(values, tuple(_unknown("environment", name, tuple(known)) for name in sorted(unknown)))
 
 
-def _given_by_sections(sections: Mapping[str, object], origin: Origin) -> Layer:
+def _given_by_sections(sections: Mapping[str, object], origin: SettingSource) -> Layer:
     values: dict[str, Given] = {}
     problems: list[SettingProblem] = []
     for name, content in sections.items():
@@ -144,7 +144,7 @@ def _given_by_sections(sections: Mapping[str, object], origin: Origin) -> Layer:
     return Layer(values, tuple(problems))
 
 
-def _given_by_section(section: str, content: Mapping[str, object], origin: Origin) -> Layer:
+def _given_by_section(section: str, content: Mapping[str, object], origin: SettingSource) -> Layer:
     known = tuple(setting.key for setting in list_settings() if setting.section == section)
     content = _without_table(content) if section == "cleanup" else content
     keys = {f"{section}.{name}": value for name, value in content.items()}
@@ -243,13 +243,13 @@ def refuse_bad_values(keywords: Mapping[str, object]) -> None:
     _refuse(tuple(problems))
 
 
-def _choose(layers: list[Layer], folder: Path) -> tuple[dict[str, object], dict[str, Origin]]:
+def _choose(layers: list[Layer], folder: Path) -> tuple[dict[str, object], dict[str, SettingSource]]:
     """Read every value that was given, also those that another overrides, and keep the first of each."""
     problems = [problem for layer in layers for problem in layer.problems]
     values: dict[str, object] = {}
-    origins: dict[str, Origin] = {}
+    origins: dict[str, SettingSource] = {}
     for setting in list_settings():
-        default = Given(Origin("default"), setting.key, setting.default)
+        default = Given(SettingSource("default"), setting.key, setting.default)
         for given in (
             *(layer.values[setting.key] for layer in layers if setting.key in layer.values),
             default,

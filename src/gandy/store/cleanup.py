@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row, Rows
 
 
-class Place(NamedTuple):
+class WalkPlace(NamedTuple):
     """Where a walk has come to; the next batch begins behind it."""
 
     at: datetime | None
@@ -29,7 +29,7 @@ class Found:
     """The next dead rows of a walk, in a form that only the walk itself has to understand."""
 
     count: int
-    last: Place | None
+    last: WalkPlace | None
     ids: object = ()  #: as the database wrote them, to be handed back as they are
     buckets: object = ()
     rows: Rows = field(default_factory=list)
@@ -43,7 +43,7 @@ class Walk(Protocol):
         """Whose rows these are."""
         ...
 
-    def find(self, after: Place | None, limit: int) -> Operation[Found]:
+    def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
         """Find the next dead rows in order; nothing is written or locked."""
         ...
 
@@ -57,7 +57,7 @@ class PrunedBatch:
     """What one batch did, and where the next begins."""
 
     counts: Mapping[str, int]
-    place: Place | None
+    place: WalkPlace | None
     is_full: bool
 
 
@@ -77,7 +77,7 @@ class RowWalk:
     deletions: tuple[Deletion, ...]
     given: Mapping[str, object]
 
-    def find(self, after: Place | None, limit: int) -> Operation[Found]:
+    def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
         """Find the next dead rows in order."""
         return found_in((yield statement(self.finding, limit=limit, **behind(after), **self.given))[0])
 
@@ -92,7 +92,7 @@ class RowWalk:
 
 
 def prune_batch(
-    walk: Walk, after: Place | None, *, limit: int, patience: timedelta
+    walk: Walk, after: WalkPlace | None, *, limit: int, patience: timedelta
 ) -> Operation[PrunedBatch]:
     """Delete the first dead rows behind a place; whoever runs this commits it as one."""
     yield statement("begin_batch", milliseconds=int(patience.total_seconds() * 1000))
@@ -101,7 +101,7 @@ def prune_batch(
     return PrunedBatch(counts, found.last or after, found.count >= limit)
 
 
-def next_place(walk: Walk, after: Place | None) -> Operation[Place | None]:
+def next_place(walk: Walk, after: WalkPlace | None) -> Operation[WalkPlace | None]:
     """Find where the first dead row behind a place lies."""
     return (yield from walk.find(after, 1)).last
 
@@ -112,12 +112,12 @@ def found_in(row: Row) -> Found:
     return Found(row.rows, place_of(row) if row.rows else None, ids=row.ids, buckets=buckets)
 
 
-def place_of(row: Row) -> Place:
+def place_of(row: Row) -> WalkPlace:
     """Say where a found row lies."""
-    return Place(getattr(row, "at", None), row.id, getattr(row, "within", None))
+    return WalkPlace(getattr(row, "at", None), row.id, getattr(row, "within", None))
 
 
-def behind(after: Place | None) -> dict[str, object]:
+def behind(after: WalkPlace | None) -> dict[str, object]:
     """Bind a place, for a statement that goes on behind it."""
     return {"after_at": after.at if after else None, "after_id": after.id if after else None}
 
@@ -144,7 +144,7 @@ class ExpiredRuns(RowWalk):
 
     names: tuple[str, ...]
 
-    def find(self, after: Place | None, limit: int) -> Operation[Found]:
+    def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
         """Find the next ones of the name where the walk is, then of those behind it."""
         current = str(after.within) if after else None
         rest = [name for name in self.names if current is None or name >= current]
@@ -162,7 +162,7 @@ class ManifestWalk:
     once_before: datetime  #: a once that has run since is remembered
     table: str = "manifest"
 
-    def find(self, after: Place | None, limit: int) -> Operation[Found]:
+    def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
         """Find those whose time is over."""
         rows = yield statement(self.finding, limit=limit, before=self.before, **behind(after))
         return Found(len(rows), place_of(rows[-1]) if rows else None, rows=rows)
@@ -314,7 +314,7 @@ class SurplusRuns(RowWalk):
 
     surplus: tuple[tuple[int, int], ...]
 
-    def find(self, after: Place | None, limit: int) -> Operation[Found]:
+    def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
         """Find the next ones of the manifest where the walk is, then of those behind it."""
         current = int(after.within) if after and after.within is not None else 0
         older = int(after.id) - 1 if after else 0

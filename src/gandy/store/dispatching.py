@@ -61,7 +61,7 @@ class ReadyWork:
     space: Space | None = None  #: how much is left under caps for a worker's free slots
 
 
-class Start(NamedTuple):
+class ClaimTerms(NamedTuple):
     """What a claim gives to all its runs alike."""
 
     fence: int
@@ -263,7 +263,7 @@ def dispatch_entries(
         has_letters=any(entry.dead_letter_id is not None for entry in free),
         has_keys=any(entry.unique_key is not None for entry in free),
     )
-    start = Start(started[0].fence, started[0].started_at, request.default_timeout_seconds)
+    start = ClaimTerms(started[0].fence, started[0].started_at, request.default_timeout_seconds)
     runs = [claimed_run(entry, start, manifests.get(entry.manifest_id)) for entry in free]
     capped = {group.id for group in groups.values() if group.max_active_jobs is not None}
     if capped or request.max_active_jobs is not None:
@@ -344,11 +344,11 @@ def _share(request: DispatchRequest, groups: int) -> int:
 
 def started_run(row: Row) -> ClaimedRun:
     """Read a run that its own claim has started, with its timeout resolved."""
-    start = Start(row.fence, row.started_at, row.timeout_seconds)
+    start = ClaimTerms(row.fence, row.started_at, row.timeout_seconds)
     return claimed_run(row, start, None)._replace(manifest=row.manifest)
 
 
-def claimed_run(entry: Row, start: Start, manifest: Row | None) -> ClaimedRun:
+def claimed_run(entry: Row, start: ClaimTerms, manifest: Row | None) -> ClaimedRun:
     """Join what the queue knew of an entry and what the claim added; by position, for they are many."""
     timeout = entry.timeout_seconds
     if timeout is None:

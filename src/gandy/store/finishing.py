@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.model.run import EndedBy, TrainState
-from gandy.rules.ending import USUAL, JobPolicy, Park, Retry, Settled, aftermath
+from gandy.rules.ending import USUAL, JobPolicy, Park, RetryPlan, Settled, aftermath
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
 from gandy.store.runs import read_policies
 from gandy.store.statements import batch, batch_of, statement
@@ -202,9 +202,9 @@ def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:
 
 def _decide(
     settled: Iterable[RunEnd], settings: RetrySettings
-) -> Operation[tuple[list[tuple[RunEnd, Retry]], list[tuple[RunEnd, Park]]]]:
+) -> Operation[tuple[list[tuple[RunEnd, RetryPlan]], list[tuple[RunEnd, Park]]]]:
     """Decide what follows each failure; what its manifest allows is read while it still holds the run."""
-    retries: list[tuple[RunEnd, Retry]] = []
+    retries: list[tuple[RunEnd, RetryPlan]] = []
     parks: list[tuple[RunEnd, Park]] = []
     failed = [end for end in settled if end.state is TrainState.FAILED]
     policies = yield from read_policies(end.manifest_id for end in failed if end.manifest_id is not None)
@@ -213,7 +213,7 @@ def _decide(
         if policy is None:  # the manifest is gone
             continue
         match aftermath(end, policy, settings):
-            case Retry() as retry:
+            case RetryPlan() as retry:
                 retries.append((end, retry))
             case Park() as park:
                 parks.append((end, park))
@@ -252,7 +252,7 @@ def _record_on_manifests(
 
 
 def _queue_retries(
-    retries: Sequence[tuple[RunEnd, Retry]], manifests: Mapping[int, Row]
+    retries: Sequence[tuple[RunEnd, RetryPlan]], manifests: Mapping[int, Row]
 ) -> Operation[dict[int, int]]:
     """Write the next attempts; the result pairs a failed run with the entry that follows it.
 
@@ -269,7 +269,7 @@ def _queue_retries(
 
 
 def _write_retries(
-    retries: Sequence[tuple[RunEnd, Retry]], manifests: Mapping[int, Row]
+    retries: Sequence[tuple[RunEnd, RetryPlan]], manifests: Mapping[int, Row]
 ) -> Operation[dict[int, int]]:
     rows = yield batch(
         "queue_retries",
@@ -288,7 +288,7 @@ def _write_retries(
     return {row.retry_of: row.id for row in rows}
 
 
-def _carry_losses(served: Sequence[tuple[RunEnd, Retry]]) -> Operation[None]:
+def _carry_losses(served: Sequence[tuple[RunEnd, RetryPlan]]) -> Operation[None]:
     """Tell the entry that serves as the next attempt how often the job took its worker with it."""
     yield batch(
         "carry_losses",
@@ -367,7 +367,7 @@ def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Opera
 
 
 def _wake(
-    rules: FinishRules, retries: Sequence[tuple[RunEnd, Retry]], promoted: Rows, *, tells_room: bool
+    rules: FinishRules, retries: Sequence[tuple[RunEnd, RetryPlan]], promoted: Rows, *, tells_room: bool
 ) -> Operation[None]:
     """Say once that there is something to claim, or when there will be."""
     is_ready = any(not retry.delay for _, retry in retries)

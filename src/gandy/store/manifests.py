@@ -55,7 +55,7 @@ class DueManifests:
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class MovedManifests:
     """Which manifests were moved on, and which of them with an entry."""
 
     moved: frozenset[int]
@@ -133,12 +133,12 @@ def announce_work(owners: Iterable[str]) -> Operation[None]:
         yield statement("notify", payload=f"work:{owner}")
 
 
-def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[Advanced]:
+def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[MovedManifests]:
     """Move manifests on and write their entries; a manifest that changed meanwhile is left as it is."""
     return (yield from _advance([_advance_row(view, decision) for view, decision in decided]))
 
 
-def advance_without_entry(view: DispatchView, decision: Decision) -> Operation[Advanced]:
+def advance_without_entry(view: DispatchView, decision: Decision) -> Operation[MovedManifests]:
     """Move a manifest on whose entry would meet another one."""
     return (yield from _advance([_advance_row(view, decision)._replace(due_at=None)]))
 
@@ -148,9 +148,9 @@ def is_met_entry(error: RowConflictError) -> bool:
     return error.constraint in _ONE_ENTRY
 
 
-def _advance(advances: Sequence[_Advance]) -> Operation[Advanced]:
+def _advance(advances: Sequence[_Advance]) -> Operation[MovedManifests]:
     rows = yield batch("advance_manifests", advances)
-    return Advanced(
+    return MovedManifests(
         moved=frozenset(row.id for row in rows),
         queued=frozenset(row.id for row in rows if row.is_queued),
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gandy.model.manifest import Declarations, ManifestDeclaration
     from gandy.store.declared import ManifestRow
     from gandy.store.drivers.database import Database, Transaction
-    from gandy.store.statements import Operation, Refused, Row
+    from gandy.store.statements import Operation, RefusedItem, Row
 
 _log = logging.getLogger("gandy.seeding")
 
@@ -131,7 +131,7 @@ def _units(manifests: Sequence[ManifestDeclaration]) -> list[_Unit]:
     return [_Unit(f"{kind} {name}", members) for (kind, name), members in units.items()]
 
 
-def _refuse_alike(units: Sequence[_Unit], refused: Sequence[Refused[_Unit]]) -> None:
+def _refuse_alike(units: Sequence[_Unit], refused: Sequence[RefusedItem[_Unit]]) -> None:
     """Where the database refused all of several with one error, none can be told to be wrong."""
     if len(refused) < len(units) or len(units) < _SEVERAL:
         return

@@ -135,7 +135,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Refused(NamedTuple, Generic[Item]):
+class RefusedItem(NamedTuple, Generic[Item]):
     """An item that was refused alone, and the evidence."""
 
     item: Item
@@ -146,7 +146,7 @@ class HalvedResult(NamedTuple, Generic[Item, Result]):
     """What the parts of a set that were written gave, and the items that were refused."""
 
     written: list[Result]
-    refused: list[Refused[Item]]
+    refused: list[RefusedItem[Item]]
 
 
 async def write_halved(
@@ -186,7 +186,7 @@ async def _write_part(
         if isinstance(error, DatabaseFaultError) and not is_row:
             raise
         if len(items) == 1:
-            result.refused.append(Refused(items[0], error))
+            result.refused.append(RefusedItem(items[0], error))
             return
         middle = len(items) // 2
         await _write_part(items[:middle], write, result, isolates_busy=isolates_busy)

@@ -128,7 +128,7 @@ _MOST_PROBLEMS: Final = 5
 _EXCEPTION: Final = f"{ActivationError.__module__}.{ActivationError.__qualname__}"
 
 
-class Wanted(NamedTuple):
+class WantedActivation(NamedTuple):
     """One activation of a child, with the text by which equal inputs find each other."""
 
     child_id: int
@@ -146,8 +146,8 @@ class Wanted(NamedTuple):
 class Activations:
     """What the runs of one finishing ask for, judged under the locks of their children."""
 
-    new: dict[int, list[Wanted]] = field(default_factory=dict)  #: to be kept, by run, in order
-    joined: dict[int, list[Wanted]] = field(default_factory=dict)  #: by run
+    new: dict[int, list[WantedActivation]] = field(default_factory=dict)  #: to be kept, by run, in order
+    joined: dict[int, list[WantedActivation]] = field(default_factory=dict)  #: by run
     holders: dict[tuple[int, str], int] = field(default_factory=dict)  #: the entry that each is joined to
     refused: dict[int, ActivationError] = field(default_factory=dict)  #: by run
 
@@ -183,7 +183,7 @@ def judge(
         return judged
     rows = (yield statement("load_children", ids=list(children), limit=MOST_WAITING)) if children else []
     by_name = {row.external_id: row for row in rows}
-    wanted: dict[int, list[Wanted]] = {}
+    wanted: dict[int, list[WantedActivation]] = {}
     for end in wanting:
         problems = [
             _problem(end, each, by_name.get(each.external_id), problem_of=problem_of)
@@ -254,13 +254,13 @@ def _stranger(end: RunEnd, child: Row | None) -> str | None:
     return "it is no longer declared" if child.is_orphaned else None
 
 
-def _wanted(asked: Activation, child: Row) -> Wanted:
+def _wanted(asked: Activation, child: Row) -> WantedActivation:
     text = child.input if asked.input_json is None else asked.input_json
-    return Wanted(child.id, child.external_id, text, input_digest(text))
+    return WantedActivation(child.id, child.external_id, text, input_digest(text))
 
 
 def _find_holders(
-    wanted: Mapping[int, Sequence[Wanted]], children: Iterable[Row]
+    wanted: Mapping[int, Sequence[WantedActivation]], children: Iterable[Row]
 ) -> Operation[dict[tuple[int, str], int]]:
     """Find the entries that stand for activations with an equal input: queued and due, or waiting."""
     keys = dict.fromkeys(each.key for some in wanted.values() for each in some)
@@ -276,11 +276,13 @@ def _find_holders(
     return {key: entry for key, entry in (waiting | queued).items() if key in keys}
 
 
-def _sort(judged: Activations, run_id: int, wanted: Sequence[Wanted], *, rooms: dict[int, int]) -> None:
+def _sort(
+    judged: Activations, run_id: int, wanted: Sequence[WantedActivation], *, rooms: dict[int, int]
+) -> None:
     """Tell new activations from joined ones; a run that would overfill a child is refused as a whole."""
     seen: set[tuple[int, str]] = set(judged.holders)
-    new: list[Wanted] = []
-    joined: list[Wanted] = []
+    new: list[WantedActivation] = []
+    joined: list[WantedActivation] = []
     for each in wanted:
         (joined if each.key in seen else new).append(each)
         seen.add(each.key)
@@ -295,7 +297,7 @@ def _sort(judged: Activations, run_id: int, wanted: Sequence[Wanted], *, rooms: 
         judged.joined[run_id] = joined
 
 
-def _lines(joined: Sequence[Wanted], holders: Mapping[tuple[int, str], int]) -> list[str]:
+def _lines(joined: Sequence[WantedActivation], holders: Mapping[tuple[int, str], int]) -> list[str]:
     """Say which activations were joined to which entries; of very many, the first."""
     counts = Counter((each.child, holders[each.key]) for each in joined)
     lines = [

@@ -20,7 +20,7 @@ class Attempt(Generic[K]):
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside(Generic[K]):
+class SetAsideRequest(Generic[K]):
     """Delete the first dead row after the cursor, or record it as one that cannot go, and pass it."""
 
     after: K | None
@@ -46,7 +46,7 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept(Generic[K]):
+class SweptBatch(Generic[K]):
     """The batch was committed; `is_full` says that it reached its limit, so there may be more."""
 
     rows: int
@@ -81,7 +81,7 @@ class Verdict(StrEnum):
     STOP = "stop"
 
 
-class Ending(StrEnum):
+class SweepEnding(StrEnum):
     """Why a sweep ended."""
 
     EXHAUSTED = "exhausted"
@@ -96,7 +96,7 @@ class Ending(StrEnum):
 class SweepResult(Generic[K]):
     """What one sweep did, and where the next one would go on."""
 
-    ending: Ending
+    ending: SweepEnding
     rows: int = 0
     batches: int = 0
     set_aside: int = 0
@@ -107,8 +107,8 @@ class SweepResult(Generic[K]):
     reason: str | None = None
 
 
-Request = Attempt[K] | SetAside[K] | PassOver[K] | Checkpoint | Rest
-Answer = Swept[K] | Refused | Contended | Verdict
+Request = Attempt[K] | SetAsideRequest[K] | PassOver[K] | Checkpoint | Rest
+Answer = SweptBatch[K] | Refused | Contended | Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

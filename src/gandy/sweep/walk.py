@@ -14,16 +14,16 @@ from gandy.sweep.protocol import (
     Budget,
     Checkpoint,
     Contended,
-    Ending,
     K,
     Pace,
     PassOver,
     Refused,
     Request,
     Rest,
-    SetAside,
+    SetAsideRequest,
+    SweepEnding,
     SweepResult,
-    Swept,
+    SweptBatch,
     Verdict,
 )
 
@@ -59,7 +59,7 @@ class _Tally(Generic[K]):
     strikes: int = 0
     suspects: int = 0
 
-    def take(self, answer: Swept[K]) -> None:
+    def take(self, answer: SweptBatch[K]) -> None:
         self.rows += answer.rows
         self.set_aside += answer.set_aside
         self.batches += 1 if answer.rows or answer.along else 0
@@ -72,7 +72,7 @@ class _Tally(Generic[K]):
         self.elapsed += elapsed
         self.longest_batch = max(self.longest_batch, elapsed)
 
-    def result(self, ending: Ending) -> SweepResult[K]:
+    def result(self, ending: SweepEnding) -> SweepResult[K]:
         return SweepResult(
             ending=ending,
             rows=self.rows,
@@ -104,7 +104,7 @@ class _Sweep(Generic[K]):
             if ending is not None:
                 return self.tally.result(ending)
 
-    def _pause(self) -> Generator[Request[K], Answer[K], Ending | None]:
+    def _pause(self) -> Generator[Request[K], Answer[K], SweepEnding | None]:
         """Hold while a throttle says so, a little longer each time."""
         answer = yield Checkpoint()
         while answer is Verdict.HOLD:
@@ -116,22 +116,22 @@ class _Sweep(Generic[K]):
             if answer is not Verdict.STOP:
                 answer = yield Checkpoint()
         self.rest_for = _FIRST_REST
-        return Ending.STOPPED if answer is Verdict.STOP else None
+        return SweepEnding.STOPPED if answer is Verdict.STOP else None
 
-    def _spent(self) -> Ending | None:
+    def _spent(self) -> SweepEnding | None:
         if self.budget.rows_left(self.tally.rows) == 0:
-            return Ending.ROWS_SPENT
+            return SweepEnding.ROWS_SPENT
         if self.budget.is_out_of_time(self.tally.elapsed):
-            return Ending.TIME_SPENT
+            return SweepEnding.TIME_SPENT
         return None
 
-    def _step(self) -> Generator[Request[K], Answer[K], Ending | None]:
+    def _step(self) -> Generator[Request[K], Answer[K], SweepEnding | None]:
         if self.tally.suspects == 1:
             return (yield from self._set_aside())
         limit = self._limit()
         answer = yield Attempt(self.tally.cursor, limit)
         match answer:
-            case Swept():
+            case SweptBatch():
                 return self._swept(answer, limit)
             case Refused():
                 self.tally.spend(answer.elapsed)
@@ -153,17 +153,17 @@ class _Sweep(Generic[K]):
         left = self.budget.rows_left(self.tally.rows)
         return max(1, limit if left is None else min(limit, left))
 
-    def _swept(self, answer: Swept[K], limit: int) -> Ending | None:
+    def _swept(self, answer: SweptBatch[K], limit: int) -> SweepEnding | None:
         self.tally.take(answer)
         if not answer.is_full:
-            return Ending.EXHAUSTED
+            return SweepEnding.EXHAUSTED
         if self.tally.suspects:
             self.tally.suspects -= limit
         elif limit == self.size.rows:  # a batch that a budget cut short says nothing about a full one
             self.size.learn(answer.elapsed)
         return None
 
-    def _give_way(self, limit: int) -> Generator[Request[K], Answer[K], Ending | None]:
+    def _give_way(self, limit: int) -> Generator[Request[K], Answer[K], SweepEnding | None]:
         """Try with fewer rows; a single row that stays locked is left for later."""
         self.size.halve()
         if limit > 1:
@@ -174,20 +174,22 @@ class _Sweep(Generic[K]):
         self.tally.passed_over += 1
         return (yield from self._pass(PassOver(self.tally.cursor)))
 
-    def _set_aside(self) -> Generator[Request[K], Answer[K], Ending | None]:
+    def _set_aside(self) -> Generator[Request[K], Answer[K], SweepEnding | None]:
         self.tally.suspects = 0
-        return (yield from self._pass(SetAside(self.tally.cursor)))
+        return (yield from self._pass(SetAsideRequest(self.tally.cursor)))
 
-    def _pass(self, request: SetAside[K] | PassOver[K]) -> Generator[Request[K], Answer[K], Ending | None]:
+    def _pass(
+        self, request: SetAsideRequest[K] | PassOver[K]
+    ) -> Generator[Request[K], Answer[K], SweepEnding | None]:
         answer = yield request
-        if not isinstance(answer, Swept):
-            return Ending.CONTENDED
+        if not isinstance(answer, SweptBatch):
+            return SweepEnding.CONTENDED
         self.tally.take(answer)
         if self.patience.set_aside is not None and self.tally.set_aside >= self.patience.set_aside:
-            return Ending.POISONED
+            return SweepEnding.POISONED
         if self.tally.passed_over >= self.patience.passed_over:
-            return Ending.CONTENDED
-        return None if answer.is_full else Ending.EXHAUSTED
+            return SweepEnding.CONTENDED
+        return None if answer.is_full else SweepEnding.EXHAUSTED
 
 
 def walk(

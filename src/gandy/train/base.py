@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.settings.bounds import Timeout
-    from gandy.train.process.runner import Places
+    from gandy.train.process.runner import ProcessLimits
 
 
 DEFAULT_MAX_THREADS: Final = 32
@@ -59,7 +59,7 @@ class Engine:
         self._processes = ProcessRunner(host=host, max_processes=max_processes)
 
     @property
-    def places(self) -> Places:
+    def places(self) -> ProcessLimits:
         """The places for processes: how many there are, and how many are free."""
         return self._processes.places
 

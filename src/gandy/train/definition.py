@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from gandy.settings.bounds import Timeout
-    from gandy.train.route import Need, Plan
+    from gandy.train.route import Need, RoutePlan
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -55,7 +55,7 @@ class TrainDefinition(Generic[In, Out]):
     """Everything that is known about a train before it runs."""
 
     name: str
-    plan: Plan
+    plan: RoutePlan
     options: TrainOptions
     source: AnyCallable = field(repr=False)  # the function or the class itself
     default_input: object = field(repr=False)  # Required where the input has no default
@@ -121,7 +121,7 @@ def place_of(source: AnyCallable) -> str:
 
 def _defined(
     name: str,
-    plan: Plan,
+    plan: RoutePlan,
     options: TrainOptions,
     *,
     source: AnyCallable,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from gandy.errors import MissingProvidedError, TaskCancelledError
 from gandy.model.run import Cancelled, CancelledBy, Completed, Failed, JunctionTiming, Outcome
 from gandy.train.failure import CancelRun, End, failure, type_path, words_of
-from gandy.train.route import INPUT_SLOT, RUN_SLOT, Call, Cargo, Need, Plan, type_name
+from gandy.train.route import INPUT_SLOT, RUN_SLOT, Call, Cargo, Need, RoutePlan, type_name
 from gandy.train.run import Cancellation, Run, enter_run, leave_run, running_now
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def always() -> bool:
 
 
 async def execute(
-    plan: Plan,
+    plan: RoutePlan,
     value: object,
     *,
     run: Run,
@@ -167,7 +167,7 @@ async def execute(
 
 
 async def execute_apart(
-    plan: Plan,
+    plan: RoutePlan,
     value: object,
     *,
     run: Run,
@@ -256,7 +256,7 @@ async def free_task(task: asyncio.Task[Any], cancelling: int) -> bool:
     return was_pending
 
 
-def _load(plan: Plan, value: object, *, run: Run, provided: ProvidedValues) -> Cargo:
+def _load(plan: RoutePlan, value: object, *, run: Run, provided: ProvidedValues) -> Cargo:
     """Lay everything that a run starts with into its slots."""
     cargo: Cargo = [*plan.blank]
     cargo[INPUT_SLOT] = value
@@ -273,7 +273,7 @@ def _load(plan: Plan, value: object, *, run: Run, provided: ProvidedValues) -> C
 
 
 async def _travel(
-    plan: Plan, cargo: Cargo, *, run: Run, timings: list[JunctionTiming], threads: Executor | None
+    plan: RoutePlan, cargo: Cargo, *, run: Run, timings: list[JunctionTiming], threads: Executor | None
 ) -> Completed[Any]:
     for step in plan.steps:
         run.junction = step.name

@@ -19,11 +19,11 @@ from gandy.train.route import (
     Arguments,
     Getter,
     Need,
-    Plan,
+    RoutePlan,
+    RouteStep,
     Scope,
     Slot,
     Source,
-    Step,
     can_be_provided,
     compiled_call,
     getter_of,
@@ -201,14 +201,14 @@ def _unresolved(junction: str, name: str) -> JunctionSignatureError:
     return JunctionSignatureError(junction=junction, problem=problem)
 
 
-def plan_route(train: str, junctions: tuple[Junction, ...], *, takes: object, gives: object) -> Plan:
+def plan_route(train: str, junctions: tuple[Junction, ...], *, takes: object, gives: object) -> RoutePlan:
     """Check that every parameter has its source and the output is made; raise the first problem found."""
     if not junctions:
         raise TrainDefinitionError(train=train, problem="its route is empty; name at least one junction")
     return _Planner(train, junctions, takes, gives).plan()
 
 
-def plan_function(junction: Junction) -> Plan:
+def plan_function(junction: Junction) -> RoutePlan:
     """Plan a train of one function: its input is bound by place, whatever its type; the rest is provided."""
     given = input_parameter(junction)
     if given is not None and given.by_keyword:
@@ -238,10 +238,10 @@ class _Planner:
     scope: Scope = field(default_factory=Scope)
     needs: list[Need] = field(default_factory=list)
 
-    def plan(self) -> Plan:
+    def plan(self) -> RoutePlan:
         layout = self.scope.add_input(self.takes) if self.given is None else None
         steps = [self._step(position, junction) for position, junction in enumerate(self.junctions)]
-        return Plan(
+        return RoutePlan(
             train=self.train,
             input_key=self.takes,
             output_key=self.gives,
@@ -252,7 +252,7 @@ class _Planner:
             output=self._output(),
         )
 
-    def _step(self, position: int, junction: Junction) -> Step:
+    def _step(self, position: int, junction: Junction) -> RouteStep:
         constructor = self._arguments(junction.constructor, lambda each: self._outside(junction, each))
         arguments = self._arguments(junction.parameters, lambda each: self._source(position, each))
         call = compiled_call(junction, arguments, constructor)

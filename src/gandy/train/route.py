@@ -166,7 +166,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RouteStep:
     """One junction, ready to be called."""
 
     name: str
@@ -177,7 +177,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RoutePlan:
     """A checked route."""
 
     train: str
@@ -186,21 +186,21 @@ class Plan:
     unpack_input: (
         Callable[[Cargo, object], None] | None
     )  # an input that is a tuple is carried by its elements
-    steps: tuple[Step, ...]
+    steps: tuple[RouteStep, ...]
     blank: tuple[object, ...]  # the cargo before a run; defaults lie in their slots
     needs: tuple[Need, ...]
     output: Getter
 
 
-def step_of(junction: Junction, call: Call, layout: Source) -> Step:
+def step_of(junction: Junction, call: Call, layout: Source) -> RouteStep:
     """Put a compiled call and the place of its result together."""
     start = cast("AsyncCall", call) if junction.is_async else None
     if isinstance(layout, int):
-        return Step(junction.name, call, start, layout)
-    return Step(junction.name, call, start, NO_SLOT, unpacker(junction.name, layout))
+        return RouteStep(junction.name, call, start, layout)
+    return RouteStep(junction.name, call, start, NO_SLOT, unpacker(junction.name, layout))
 
 
-def step_calling(step: Step, call: Call) -> Step:
+def step_calling(step: RouteStep, call: Call) -> RouteStep:
     """Return the step with something else around its call."""
     return replace(step, call=call, start=None if step.start is None else cast("AsyncCall", call))
 

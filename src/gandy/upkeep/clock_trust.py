@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from gandy.clock import ManualClock
-    from gandy.rules.clocks import Doubt
+    from gandy.rules.clocks import ClockDoubt
     from gandy.store.clocks import ClockMark
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.statements import Operation
@@ -35,7 +35,7 @@ class ClockTrust:
         """Which instant it should be now, by the last one that was believed and the time since."""
         return self._watch.believed
 
-    async def examine(self, *, is_overruled: bool = False) -> Doubt | None:
+    async def examine(self, *, is_overruled: bool = False) -> ClockDoubt | None:
         """Judge the clock and keep the mark; one that a person vouches for is believed from now on."""
         mark, newest = await self._database.read(_read())
         found = doubt(mark.now, newest, self._watch.observe(mark.now))
@@ -51,7 +51,7 @@ class ClockTrust:
         if mark.is_to_be_kept(is_believed=is_believed):
             await self._database.run(keep_mark(mark, is_believed=is_believed))
 
-    def _tell(self, found: Doubt | None) -> None:
+    def _tell(self, found: ClockDoubt | None) -> None:
         """Log once when the doubt begins, and once when it ends."""
         if found is not None and not self._is_told:
             _log.error("nothing is removed by age until ten steady minutes have passed: %s", found)

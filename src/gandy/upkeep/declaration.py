@@ -69,13 +69,13 @@ class ByKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
+class RemovedInline:
     """The path that wrote the row removes it."""
 
     path: str
 
 
-Means: TypeAlias = ByRow | ByDay | ByCount | ByKey | Inline
+Means: TypeAlias = ByRow | ByDay | ByCount | ByKey | RemovedInline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         table="dead_letter",
         bound="awaiting letters: one for each manifest, {retention.max_awaiting_letters_per_train} for each "
         "train's ad-hoc work",
-        means=Inline("finishing a run"),
+        means=RemovedInline("finishing a run"),
         safety="Failures beyond that are counted and alarmed. Lost by design: their letters.",
     ),
     Upkeep(
@@ -338,7 +338,7 @@ def _path(upkeep: Upkeep) -> str:
             return f"{upkeep.pruned_by}, by partition"
         case ByCount():
             return f"{upkeep.pruned_by}, manifest by manifest"
-        case Inline(path):
+        case RemovedInline(path):
             return path
         case ByKey():
             return "none: bounded by its key"

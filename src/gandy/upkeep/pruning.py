@@ -20,13 +20,13 @@ from gandy.sweep import (
     Attempt,
     Checkpoint,
     Contended,
-    Ending,
     Pace,
     PassOver,
     Refused,
     Rest,
-    SetAside,
-    Swept,
+    SetAsideRequest,
+    SweepEnding,
+    SweptBatch,
     Verdict,
     drive_async,
     walk,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gandy.loops.cycles import Record
-    from gandy.store.cleanup import Place, Walk
+    from gandy.store.cleanup import Walk, WalkPlace
     from gandy.store.drivers.database import Database
     from gandy.sweep import Answer, Request
     from gandy.train.base import Train
@@ -59,7 +59,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class PruningShift:
     """Where a cycle prunes, and who tells it to stop between two batches."""
 
     database: Database
@@ -73,7 +73,7 @@ class Pruned:
     counts: Counter[str] = field(default_factory=Counter)  #: rows that are gone, by table
     set_aside: int = 0  #: rows that the database refuses to delete
     passed_over: int = 0  #: rows that somebody held
-    endings: set[Ending] = field(default_factory=set)
+    endings: set[SweepEnding] = field(default_factory=set)
     longest_batch: timedelta = timedelta(0)
 
     def add(self, other: Pruned) -> None:
@@ -87,16 +87,16 @@ class Pruned:
     @property
     def is_stopped(self) -> bool:
         """Whether it was told to stop before it had come to the end."""
-        return Ending.STOPPED in self.endings
+        return SweepEnding.STOPPED in self.endings
 
 
-async def prune(shift: Shift, dead: Walk, *, batch_size: int | None = LARGEST) -> Pruned:
+async def prune(shift: PruningShift, dead: Walk, *, batch_size: int | None = LARGEST) -> Pruned:
     """Delete everything dead; without a batch size in one statement for each table."""
     driver = _Driver(shift, dead)
     if batch_size is None:
         whole = await driver.attempt(None, _ALL)
-        if isinstance(whole, Swept):
-            driver.pruned.endings.add(Ending.EXHAUSTED)
+        if isinstance(whole, SweptBatch):
+            driver.pruned.endings.add(SweepEnding.EXHAUSTED)
             return driver.pruned
         batch_size = LARGEST  # one row is in the way of all: it is looked for batch by batch
     pace = Pace(start=min(_START, batch_size), largest=batch_size)
@@ -109,12 +109,12 @@ async def prune(shift: Shift, dead: Walk, *, batch_size: int | None = LARGEST) -
 class _Driver:
     """Answers the requests of one sweep."""
 
-    def __init__(self, shift: Shift, dead: Walk) -> None:
+    def __init__(self, shift: PruningShift, dead: Walk) -> None:
         self._shift = shift
         self._dead = dead
         self.pruned = Pruned()
 
-    async def perform(self, request: Request[Place]) -> Answer[Place]:
+    async def perform(self, request: Request[WalkPlace]) -> Answer[WalkPlace]:
         match request:
             case Checkpoint():
                 await asyncio.sleep(0)  # work that waits for the event loop goes first
@@ -124,14 +124,16 @@ class _Driver:
                 return Verdict.GO
             case Attempt(after, limit):
                 return await self.attempt(after, limit)
-            case SetAside(after):
+            case SetAsideRequest(after):
                 return await self._set_aside(after)
             case PassOver(after):
                 return await self._pass_over(after)
             case _:
                 assert_never(request)
 
-    async def attempt(self, after: Place | None, limit: int) -> Swept[Place] | Refused | Contended:
+    async def attempt(
+        self, after: WalkPlace | None, limit: int
+    ) -> SweptBatch[WalkPlace] | Refused | Contended:
         begun = perf_counter()
         try:
             batch = await self._shift.database.run(
@@ -147,23 +149,23 @@ class _Driver:
         )  # only now: what was rolled back must not have been counted
         self.pruned.longest_batch = max(self.pruned.longest_batch, elapsed)
         rows = batch.counts.get(self._dead.table, 0)
-        return Swept(rows=rows, cursor=batch.place, is_full=batch.is_full, elapsed=elapsed)
+        return SweptBatch(rows=rows, cursor=batch.place, is_full=batch.is_full, elapsed=elapsed)
 
-    async def _set_aside(self, after: Place | None) -> Answer[Place]:
+    async def _set_aside(self, after: WalkPlace | None) -> Answer[WalkPlace]:
         answer = await self.attempt(after, 1)
         if not isinstance(answer, Refused):
             return answer
         place = await self._shift.database.run(next_place(self._dead, after))
         if place is None:  # somebody else got rid of it
-            return Swept(rows=0, cursor=after, is_full=False, elapsed=answer.elapsed)
+            return SweptBatch(rows=0, cursor=after, is_full=False, elapsed=answer.elapsed)
         _log.error("row %s of %s cannot be deleted: %s", place.id, self._dead.table, answer.reason)
-        return Swept(rows=0, cursor=place, is_full=True, elapsed=answer.elapsed, set_aside=1)
+        return SweptBatch(rows=0, cursor=place, is_full=True, elapsed=answer.elapsed, set_aside=1)
 
-    async def _pass_over(self, after: Place | None) -> Answer[Place]:
+    async def _pass_over(self, after: WalkPlace | None) -> Answer[WalkPlace]:
         begun = perf_counter()
         place = await self._shift.database.run(next_place(self._dead, after))
         is_there = place is not None
-        return Swept(rows=0, cursor=place or after, is_full=is_there, elapsed=_since(begun))
+        return SweptBatch(rows=0, cursor=place or after, is_full=is_there, elapsed=_since(begun))
 
 
 def _since(begun: float) -> timedelta:
@@ -229,7 +231,7 @@ def result_of(pruned: Pruned, *, failed: tuple[FailedBound, ...] = ()) -> Upkeep
 
 
 async def prune_rows_of(
-    pruned_by: PrunedBy, request: UpkeepRequest, shift: Shift, *, batch_size: int | None = LARGEST
+    pruned_by: PrunedBy, request: UpkeepRequest, shift: PruningShift, *, batch_size: int | None = LARGEST
 ) -> UpkeepResult:
     """Walk the dead rows of every bound that is the train's; one that fails does not stop the others."""
     now = await shift.database.read(read_now())  # once: what dies while it walks is the next cycle's
@@ -260,11 +262,17 @@ def declare_metrics() -> None:
 
 
 async def run_upkeep(
-    shift: Shift, train: type[Train[UpkeepRequest, UpkeepResult]], request: UpkeepRequest, *, record: Record
+    shift: PruningShift,
+    train: type[Train[UpkeepRequest, UpkeepResult]],
+    request: UpkeepRequest,
+    *,
+    record: Record,
 ) -> UpkeepResult:
     """Run one cycle and record it; what it removed is counted once it is committed."""
     try:
-        result = await run_in_steps(shift.database, train, request, record=record, provide={Shift: shift})
+        result = await run_in_steps(
+            shift.database, train, request, record=record, provide={PruningShift: shift}
+        )
     except Exception as error:
         _tell_failure("", train.definition.name, str(error))
         raise

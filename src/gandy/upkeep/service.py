@@ -17,7 +17,7 @@ from gandy.loops.cycles import Record
 from gandy.loops.poller import Poller
 from gandy.upkeep.contracts import ContractShift, ContractSweepTrain, sweep_contract
 from gandy.upkeep.declaration import UpkeepRequest
-from gandy.upkeep.pruning import Shift, declare_metrics, run_upkeep
+from gandy.upkeep.pruning import PruningShift, declare_metrics, run_upkeep
 from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class UpkeepService:
             keep_for=parts.settings.cleanup.kept(self._train.definition.name),
             is_asked_for=is_asked_for,
         )
-        shift = Shift(parts.database, self._stop.is_set)
+        shift = PruningShift(parts.database, self._stop.is_set)
         try:
             result = await run_upkeep(shift, self._train, request, record=record)
         except Exception as error:

@@ -33,7 +33,7 @@ from gandy.upkeep.declaration import (
 from gandy.upkeep.pruning import (
     PATIENCE,
     Pruned,
-    Shift,
+    PruningShift,
     UpkeepResult,
     prune,
     prune_rows_of,
@@ -75,7 +75,9 @@ _PAGE: Final = 100
 _PAGES: Final = 10
 
 
-async def cap_runs(made: MadeDays, dropped: DroppedDays, pruned: PrunedRows, *, shift: Shift) -> UpkeepResult:
+async def cap_runs(
+    made: MadeDays, dropped: DroppedDays, pruned: PrunedRows, *, shift: PruningShift
+) -> UpkeepResult:
     """See to the next manifests with a cap, and say what the whole cycle did."""
     is_asked_for = any(isinstance(upkeep.means, ByCount) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
     surplus = await _cap(shift) if is_asked_for and not pruned.result.is_stopped else Pruned()
@@ -91,7 +93,7 @@ async def cap_runs(made: MadeDays, dropped: DroppedDays, pruned: PrunedRows, *, 
     )
 
 
-async def _cap(shift: Shift) -> Pruned:
+async def _cap(shift: PruningShift) -> Pruned:
     total = Pruned()
     begun_at = place = await shift.database.read(recall(_PLACE)) or 0
     for _ in range(_PAGES):
@@ -109,7 +111,7 @@ async def _cap(shift: Shift) -> Pruned:
 _log = logging.getLogger("gandy.table_maintenance")
 
 
-async def drop_past_days(_: MadeDays, shift: Shift) -> DroppedDays:
+async def drop_past_days(_: MadeDays, shift: PruningShift) -> DroppedDays:
     """Detach without holding up anybody, then drop; what was cut short before is brought to its end."""
     is_asked_for = any(isinstance(upkeep.means, ByDay) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
     if not is_asked_for or not isinstance(shift.database, KeepsDays):
@@ -123,7 +125,7 @@ async def drop_past_days(_: MadeDays, shift: Shift) -> DroppedDays:
         return await _drop_all(commands, shift)
 
 
-async def _drop_all(commands: Commands, shift: Shift) -> DroppedDays:
+async def _drop_all(commands: Commands, shift: PruningShift) -> DroppedDays:
     leaves, rows = 0, Counter[str]()
     for leaf in await commands.run(find_past_leaves()):
         if shift.is_stopping():
@@ -151,7 +153,7 @@ async def _drop(commands: Commands, leaf: PastLeaf) -> None:
         remaining = await commands.run(find_past_leaves(leaf.name))
 
 
-async def make_coming_days(request: UpkeepRequest, shift: Shift) -> MadeDays:
+async def make_coming_days(request: UpkeepRequest, shift: PruningShift) -> MadeDays:
     """Make days as far ahead as runs are kept; a day that cannot be made now is made by a later cycle."""
     retention = request.retention
     wanted = days_ahead((retention.completed, retention.failed, retention.cancelled))
@@ -168,7 +170,7 @@ async def make_coming_days(request: UpkeepRequest, shift: Shift) -> MadeDays:
         return await _make(shift, end - timedelta(days=wanted), end)
 
 
-async def _make(shift: Shift, today: date, end: date) -> MadeDays:
+async def _make(shift: PruningShift, today: date, end: date) -> MadeDays:
     horizon = await shift.database.read(read_horizon())
     day = today if horizon is None else max(horizon.until, today)
     made = 0
@@ -182,7 +184,7 @@ async def _make(shift: Shift, today: date, end: date) -> MadeDays:
     return MadeDays(made)
 
 
-async def prune_rows(request: UpkeepRequest, _: DroppedDays, shift: Shift) -> PrunedRows:
+async def prune_rows(request: UpkeepRequest, _: DroppedDays, shift: PruningShift) -> PrunedRows:
     """Walk one table after the other, as declared."""
     return PrunedRows(await prune_rows_of(PrunedBy.TABLE_MAINTENANCE, request, shift))
 
@@ -193,7 +195,7 @@ class TableMaintenanceTrain(Train[UpkeepRequest, UpkeepResult]):
     route = (make_coming_days, drop_past_days, prune_rows, cap_runs)
 
 
-async def delete_expired_metadata(request: UpkeepRequest, shift: Shift) -> UpkeepResult:
+async def delete_expired_metadata(request: UpkeepRequest, shift: PruningShift) -> UpkeepResult:
     """Delete until no row matches: ids in order, then entries, lines, references and runs by id."""
     return await prune_rows_of(
         PrunedBy.METADATA_CLEANUP, request, shift, batch_size=request.cleanup.batch_size
@@ -206,7 +208,7 @@ class MetadataCleanupTrain(Train[UpkeepRequest, UpkeepResult]):
     route = (delete_expired_metadata,)
 
 
-async def delete_resolved_letters(request: UpkeepRequest, shift: Shift) -> UpkeepResult:
+async def delete_resolved_letters(request: UpkeepRequest, shift: PruningShift) -> UpkeepResult:
     """Delete them; never one that awaits a person, never while its requeued entry waits."""
     return await prune_rows_of(PrunedBy.DEAD_LETTER_CLEANUP, request, shift)
 

@@ -26,7 +26,7 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, create_model
 from pydantic_core import PydanticCustomError, core_schema
 
-from gandy.desk.audit import AnsweredBefore, Listed, Once
+from gandy.desk.audit import AnsweredBefore, IdempotentDatabase, Listed
 from gandy.settings.bounds import BOUNDS, RefusedValueError
 from gandy.web.parts import Parts
 
@@ -216,7 +216,7 @@ class Repeatable:
         if self._key is None:
             return await make(self._database)
         try:
-            return await make(Once(self._database, owner=self._owner, key=self._key))
+            return await make(IdempotentDatabase(self._database, owner=self._owner, key=self._key))
         except AnsweredBefore as answered:
             return JobAnswer(id=answered.job_id, is_new=False)
 

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from gandy.errors import CodeSpentError, GandyError, TokenWrongError
 from gandy.settings.kinds import LONGEST_TOKEN
 from gandy.web.access.gate import Gate, refuse_foreign
-from gandy.web.access.keys import LONGEST_NAME, Session
+from gandy.web.access.keys import LONGEST_NAME, WebSession
 from gandy.web.access.routes import Routes
 from gandy.web.rendering import Rendering
 
@@ -72,7 +72,7 @@ def _refuse(request: Request, next: str, error: GandyError) -> Response:  # noqa
     return _ask(request, next, error)
 
 
-def _welcome(request: Request, next: str, session: Session) -> Response:  # noqa: A002 the same
+def _welcome(request: Request, next: str, session: WebSession) -> Response:  # noqa: A002 the same
     rendering = _rendering(request)
     response = RedirectResponse(rendering.link(request, _inside(next)), HTTPStatus.SEE_OTHER)
     rendering.set_session(request, response, session)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from gandy.web.access.gate import Visitor
-    from gandy.web.access.keys import Session
+    from gandy.web.access.keys import WebSession
 
 
-class Place(NamedTuple):
+class MenuEntry(NamedTuple):
     """One entry of the menu; the key goes there after pressing g."""
 
     path: str
@@ -38,16 +38,16 @@ class Place(NamedTuple):
 
 
 MENU: Final = (
-    Place("/", "Home", "h"),
-    Place("/manifests", "Manifests", "m"),
-    Place("/groups", "Groups", "g"),
-    Place("/runs", "Runs", "r"),
-    Place("/queue", "Queue", "q"),
-    Place("/dead-letters", "Dead letters", "d"),
-    Place("/workers", "Workers", "w"),
-    Place("/trains", "Trains", "t"),
-    Place("/tables", "Tables", "b"),
-    Place("/audit", "Audit", "a"),
+    MenuEntry("/", "Home", "h"),
+    MenuEntry("/manifests", "Manifests", "m"),
+    MenuEntry("/groups", "Groups", "g"),
+    MenuEntry("/runs", "Runs", "r"),
+    MenuEntry("/queue", "Queue", "q"),
+    MenuEntry("/dead-letters", "Dead letters", "d"),
+    MenuEntry("/workers", "Workers", "w"),
+    MenuEntry("/trains", "Trains", "t"),
+    MenuEntry("/tables", "Tables", "b"),
+    MenuEntry("/audit", "Audit", "a"),
 )
 
 
@@ -250,7 +250,7 @@ class Rendering:
         )
         return response
 
-    def set_session(self, request: Request, response: Response, session: Session) -> None:
+    def set_session(self, request: Request, response: Response, session: WebSession) -> None:
         """Hand out the cookie of a session."""
         response.set_cookie(
             cookie_of(request),

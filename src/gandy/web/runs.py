@@ -128,7 +128,7 @@ _THINNEST: Final = 0.6  # of a hundred: what took no time is still seen
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimelineStep:
     """One point of a run's life."""
 
     name: str
@@ -149,20 +149,20 @@ class Bar:
     is_failed: bool
 
 
-def timeline_of(run: RunDetail) -> list[Step]:
+def timeline_of(run: RunDetail) -> list[TimelineStep]:
     """Put what happened to a run in order."""
-    steps = [] if run.due_at is None else [Step("Due", run.due_at)]
-    steps.append(Step("Queued" if run.state == TrainState.PENDING else "Dispatched", run.created_at))
+    steps = [] if run.due_at is None else [TimelineStep("Due", run.due_at)]
+    steps.append(TimelineStep("Queued" if run.state == TrainState.PENDING else "Dispatched", run.created_at))
     if run.state != TrainState.PENDING:
         waited = run.start_time - (run.due_at or run.created_at)
-        steps.append(Step("Started", run.start_time, f"after {span(max(waited, timedelta(0)))}"))
+        steps.append(TimelineStep("Started", run.start_time, f"after {span(max(waited, timedelta(0)))}"))
     if run.end_time is None:
-        steps.append(Step("Ends", None, "still going on", ""))
+        steps.append(TimelineStep("Ends", None, "still going on", ""))
     else:
         note = f"took {span(run.took)}"
         if run.cancellation_reason:
             note += f"; cancelled by {run.cancellation_reason}"
-        steps.append(Step(run.state.capitalize(), run.end_time, note, f"is-{run.state}"))
+        steps.append(TimelineStep(run.state.capitalize(), run.end_time, note, f"is-{run.state}"))
     return steps
 
 

@@ -38,7 +38,7 @@ _SHARE_OF_DESCRIPTORS: Final = 4  # the rest is for the database, and for what j
 _TELL_EVERY: Final = 60.0
 
 
-class Step(StrEnum):
+class ConnectionStep(StrEnum):
     """What a connection is waiting for."""
 
     HEAD = "head"  # of a request: the client has to send
@@ -65,16 +65,20 @@ class Limits:
     answer: float = 30.0
     look_every: float = 1.0
 
-    def longest(self, step: Step) -> float | None:
+    def longest(self, step: ConnectionStep) -> float | None:
         """The seconds that a step may take; how long the application works is bounded elsewhere."""
-        return {Step.HEAD: self.head, Step.BODY: self.body, Step.ANSWER: self.answer}.get(step)
+        return {
+            ConnectionStep.HEAD: self.head,
+            ConnectionStep.BODY: self.body,
+            ConnectionStep.ANSWER: self.answer,
+        }.get(step)
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """One connection, as far as its place is concerned."""
 
     @property
-    def step(self) -> Step:
+    def step(self) -> ConnectionStep:
         """What it is waiting for."""
         ...
 
@@ -90,22 +94,22 @@ class Connection(Protocol):
 
 @dataclass(slots=True)
 class _Waiting:
-    step: Step
+    step: ConnectionStep
     request: object
     since: float
 
 
-class Places:
+class ConnectionLimits:
     """The places of one server."""
 
     def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
         self._limits = limits
         self._now = now
-        self._taken: dict[Connection, _Waiting] = {}
+        self._taken: dict[ClientConnection, _Waiting] = {}
         self._closed = 0
         self._told: float | None = None
 
-    def enter(self, connection: Connection) -> None:
+    def enter(self, connection: ClientConnection) -> None:
         """Give a place to a new connection; where none is left, another one loses its own."""
         if len(self._taken) >= self._limits.connections:
             self._make_room()
@@ -114,7 +118,7 @@ class Places:
             return
         self._taken[connection] = _Waiting(connection.step, connection.request, self._now())
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: ClientConnection) -> None:
         """Free the place of a connection that ended."""
         self._taken.pop(connection, None)
 
@@ -134,18 +138,18 @@ class Places:
         self._tell()
 
     def _make_room(self) -> None:
-        idle = [each for each in list(self._taken) if self._waiting(each).step is not Step.WORK]
+        idle = [each for each in list(self._taken) if self._waiting(each).step is not ConnectionStep.WORK]
         if idle:
             self._close(min(idle, key=lambda each: self._taken[each].since))
 
-    def _waiting(self, connection: Connection) -> _Waiting:
+    def _waiting(self, connection: ClientConnection) -> _Waiting:
         """Since when it is at its step: as seen at the last look, or from now on."""
         waiting = self._taken[connection]
         if (waiting.step, waiting.request) != (connection.step, connection.request):
             waiting = self._taken[connection] = _Waiting(connection.step, connection.request, self._now())
         return waiting
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ClientConnection) -> None:
         self._taken.pop(connection, None)
         self._closed += 1
         connection.abort()
@@ -161,7 +165,7 @@ class Places:
             self._closed, self._told = 0, now
 
 
-def protocol_in(places: Places) -> type[H11Protocol]:
+def protocol_in(places: ConnectionLimits) -> type[H11Protocol]:
     """The server's protocol, with each connection at its place."""
 
     class Placed(H11Protocol):
@@ -183,14 +187,14 @@ def protocol_in(places: Places) -> type[H11Protocol]:
             return self.cycle
 
         @property
-        def step(self) -> Step:
+        def step(self) -> ConnectionStep:
             """What it is waiting for."""
             cycle: Any = self.cycle
             if self.flow.write_paused:
-                return Step.ANSWER
+                return ConnectionStep.ANSWER
             if cycle is None or cycle.response_complete:
-                return Step.HEAD
-            return Step.BODY if cycle.more_body else Step.WORK
+                return ConnectionStep.HEAD
+            return ConnectionStep.BODY if cycle.more_body else ConnectionStep.WORK
 
         def abort(self) -> None:
             """Close it at once."""
@@ -207,7 +211,7 @@ class WebService:
         self._settings = door.settings.web
         self._door = door
         self._database = database
-        self._places = Places(Limits(connections=most_connections()), time.monotonic)
+        self._places = ConnectionLimits(Limits(connections=most_connections()), time.monotonic)
         self._server = _Server(
             uvicorn.Config(
                 app,

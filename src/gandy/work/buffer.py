@@ -111,7 +111,7 @@ class Claiming(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class SlotDemand:
     """The slots that a claimer fills: how many, and for which trains."""
 
     slots: int
@@ -151,7 +151,7 @@ SHORTEST: Final = 0.001
 PARTS: Final = 3
 
 
-class Pace:
+class ClaimPace:
     """Measures how many jobs begin in a second and says how many are worth holding in advance."""
 
     def __init__(self, *, slots: int, most: int) -> None:

@@ -21,16 +21,16 @@ from gandy.store.dispatching import (
 )
 from gandy.store.reaping import Refusal, refuse_entries
 from gandy.store.statements import write_halved
-from gandy.work.buffer import Answer, Pace, Ticket
+from gandy.work.buffer import Answer, ClaimPace, Ticket
 from gandy.work.parts import dispatch_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.store.dispatching import DispatchRequest
-    from gandy.store.drivers.database import Session, Transaction
+    from gandy.store.drivers.database import DatabaseSession, Transaction
     from gandy.store.statements import Row
-    from gandy.work.buffer import Claiming, Places, RunBuffer
+    from gandy.work.buffer import Claiming, RunBuffer, SlotDemand
     from gandy.work.parts import WorkerParts
 
 
@@ -55,7 +55,13 @@ class Claimer:
     """
 
     def __init__(
-        self, parts: WorkerParts, worker: Claiming, places: Places, *, ready: RunBuffer, suspects: RunBuffer
+        self,
+        parts: WorkerParts,
+        worker: Claiming,
+        places: SlotDemand,
+        *,
+        ready: RunBuffer,
+        suspects: RunBuffer,
     ) -> None:
         settings = parts.settings.worker
         self._parts = parts
@@ -66,7 +72,7 @@ class Claimer:
         self._ready = ready
         self._suspects = suspects
         self._poll = settings.poll_every.total_seconds()
-        self._pace = Pace(slots=places.slots, most=places.prefetch)
+        self._pace = ClaimPace(slots=places.slots, most=places.prefetch)
         self._sessions = [parts.database.session() for _ in range(LANES)]
         self._free_sessions = list(self._sessions)
         self._changed = asyncio.Event()
@@ -166,7 +172,7 @@ class Claimer:
             await asyncio.wait(self._tasks, timeout=seconds)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> DatabaseSession:
         """The connection that puts back what was not begun."""
         return self._sessions[0]
 
@@ -230,7 +236,7 @@ class Claimer:
         self._coming -= self._flights.pop(serial)
         self._changed.set()
 
-    async def _fly(self, request: DispatchRequest, session: Session, serial: int) -> None:
+    async def _fly(self, request: DispatchRequest, session: DatabaseSession, serial: int) -> None:
         was_quiet = self._worker.is_quiet and len(self._flights) == 1
         try:
             answer = await self._claim(request, session)
@@ -293,7 +299,7 @@ class Claimer:
             free_slots=max(self._free_slots(), 0),
         )
 
-    async def _claim(self, request: DispatchRequest, session: Session) -> Answer:
+    async def _claim(self, request: DispatchRequest, session: DatabaseSession) -> Answer:
         claimed = 0
         if self._has_pending:
             self._has_pending = False
@@ -304,7 +310,7 @@ class Claimer:
         found = await self._dispatch(replace(request, limit=request.limit - claimed), session)
         return Answer.of(found, claimed + self._hold(found, request))
 
-    async def _dispatch(self, request: DispatchRequest, session: Session) -> Dispatched:
+    async def _dispatch(self, request: DispatchRequest, session: DatabaseSession) -> Dispatched:
         try:
             return await session.run(dispatch(request))
         except DatabaseFaultError:

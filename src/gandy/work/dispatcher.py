@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleRequest:
+class DispatchCycleRequest:
     """Whose work is dispatched, under which cap."""
 
     owner: str
@@ -85,7 +85,7 @@ class ChosenEntries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleResult:
+class DispatchCycleResult:
     """What a cycle did."""
 
     dispatched: tuple[ClaimedRun, ...] = ()
@@ -107,7 +107,7 @@ LEAST_AUTO_CAP = 10
 AUTO_CAP_PER_SLOT = 2
 
 
-async def load_ready(request: CycleRequest, transaction: Transaction) -> ReadyGroups:
+async def load_ready(request: DispatchCycleRequest, transaction: Transaction) -> ReadyGroups:
     """Let in what has come due, set aside what nobody alive can run, and find the groups that are left."""
     workers = await transaction.run(live_workers(request.owner))
     trains = sorted({*request.known_trains, *(train for worker in workers for train in worker.trains)})
@@ -143,17 +143,21 @@ async def apply_capacity(
     return ChosenEntries(choose_entries(work, ready.request))
 
 
-async def dispatch(ready: ReadyGroups, chosen: ChosenEntries, transaction: Transaction) -> CycleResult:
+async def dispatch(
+    ready: ReadyGroups, chosen: ChosenEntries, transaction: Transaction
+) -> DispatchCycleResult:
     """Create the runs, mark the entries, and tell whoever takes pending runs."""
     if not chosen.entries:
-        return CycleResult(opened=ready.opened, held=ready.held)
+        return DispatchCycleResult(opened=ready.opened, held=ready.held)
     dispatched = await transaction.run(dispatch_entries(ready.request, chosen.entries, ready.by_id))
     if dispatched.runs:
         await transaction.run(announce_pending(ready.request.owner))
-    return CycleResult(dispatched=dispatched.runs, held=ready.held + dispatched.held, opened=ready.opened)
+    return DispatchCycleResult(
+        dispatched=dispatched.runs, held=ready.held + dispatched.held, opened=ready.opened
+    )
 
 
-class JobDispatcherTrain(Train[CycleRequest, CycleResult]):
+class JobDispatcherTrain(Train[DispatchCycleRequest, DispatchCycleResult]):
     """One cycle, inside the transaction that it is given: all of it is committed, or nothing."""
 
     route = (load_ready, measure_capacity, apply_capacity, dispatch)
@@ -166,10 +170,10 @@ def cycle_request(
     *,
     min_age_seconds: float = 0.0,
     has_submitter: bool = False,
-) -> CycleRequest:
+) -> DispatchCycleRequest:
     """Say what a cycle may do, by the settings; with a submitter no slots of ours limit what is active."""
     cap = settings.dispatcher.max_active_jobs
-    return CycleRequest(
+    return DispatchCycleRequest(
         owner=owner,
         known_trains=tuple(trains),
         max_active_jobs=cap if isinstance(cap, int) else None,
@@ -180,10 +184,10 @@ def cycle_request(
     )
 
 
-async def run_cycle(database: Database, request: CycleRequest, record: Record) -> CycleResult:
+async def run_cycle(database: Database, request: DispatchCycleRequest, record: Record) -> DispatchCycleResult:
     """Run one cycle and record it."""
     result = await run_in_transaction(database, JobDispatcherTrain, request, record=record)
-    return result or CycleResult()
+    return result or DispatchCycleResult()
 
 
 SERVICE: Final = "dispatcher"
@@ -236,7 +240,7 @@ class DispatcherService:
             await asyncio.gather(delivering, polling, return_exceptions=True)
             await self._deliverer.close()
 
-    async def tick(self) -> CycleResult:
+    async def tick(self) -> DispatchCycleResult:
         """Run exactly one cycle because a person asks for it."""
         result = await self._dispatch(min_age=timedelta(0), is_asked_for=True)
         if self._deliverer is not None:
@@ -256,7 +260,7 @@ class DispatcherService:
         self._deliverer.wake()
         return timedelta(0)
 
-    async def _dispatch(self, *, min_age: timedelta, is_asked_for: bool) -> CycleResult:
+    async def _dispatch(self, *, min_age: timedelta, is_asked_for: bool) -> DispatchCycleResult:
         """Run one cycle."""
         parts, begun = self._parts, monotonic()
         request = cycle_request(

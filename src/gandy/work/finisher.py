@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gandy.events import EventBus
     from gandy.model.run import RunEnd
     from gandy.store.dispatching import Dispatched
-    from gandy.store.drivers.database import Session
+    from gandy.store.drivers.database import DatabaseSession
     from gandy.store.finishing import FinishResult, FinishRules
     from gandy.store.statements import Operation
     from gandy.train.hooks import HookDelivery, HookName
@@ -176,7 +176,7 @@ class Finisher:
 
     def __init__(
         self,
-        session: Session,
+        session: DatabaseSession,
         rules: FinishRules,
         *,
         batch: int,

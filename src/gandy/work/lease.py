@@ -180,7 +180,7 @@ class Differences:
     gone: tuple[int, ...]
 
 
-class Comparison:
+class LeaseComparison:
     """Tells a lost answer from one that is still on its way.
 
     A claim commits in the database before its answer is here, and the answer may be lost with its connection.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from gandy.work.buffer import Places, RunBuffer
+from gandy.work.buffer import RunBuffer, SlotDemand
 from gandy.work.claiming import Claimer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Pool:
         self.ready = RunBuffer()
         self._begun = 0
         self._begun_at = time.monotonic()
-        places = Places(slots=slots, prefetch=prefetch, trains=trains)
+        places = SlotDemand(slots=slots, prefetch=prefetch, trains=trains)
         self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
 
     def take_stalled(self) -> list[int]:

@@ -28,7 +28,7 @@ from gandy.work.attendant import Attendant, Suspects
 from gandy.work.buffer import RunBuffer
 from gandy.work.finisher import Finisher
 from gandy.work.layouts import LayoutRecord
-from gandy.work.lease import Comparison, Idleness, LeaseKeeper
+from gandy.work.lease import Idleness, LeaseComparison, LeaseKeeper
 from gandy.work.parts import finish_rules, runner_parts
 from gandy.work.pool import Pool
 from gandy.work.reports import RunReports
@@ -81,7 +81,7 @@ class Worker:
         self._idleness = Idleness(
             parts.database, parts.owner, heartbeat_every=settings.worker.heartbeat_every, look=self._look
         )
-        self._comparison = Comparison([pool.claimer for pool in self._pools])
+        self._comparison = LeaseComparison([pool.claimer for pool in self._pools])
         self._finisher = Finisher(
             self._ends,
             finish_rules(parts),

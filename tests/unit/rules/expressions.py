@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
 
+from gandy.rules.cron import next_after
 from tests.unit.rules.wall_clocks import Fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+
+def occurrences(expression: str, timezone: str, after: datetime) -> Iterator[datetime]:
+    """Walk the occurrences after an instant."""
+    found = next_after(expression, timezone, after)
+    while found is not None:
+        yield found
+        found = next_after(expression, timezone, found)
 
 
 class Field(NamedTuple):

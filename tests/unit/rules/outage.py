@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gandy.model.run import RunEnd, TrainState
 from gandy.model.schedule import Interval, MisfirePolicy
 from gandy.rules.deciding import determine
-from gandy.rules.ending import JobPolicy, Park, Retry, aftermath, is_spent
+from gandy.rules.ending import JobPolicy, Park, RetryPlan, aftermath, is_spent
 from gandy.rules.recurring import Rhythm
 from gandy.settings import RetrySettings
 from tests.unit.rules.views import NOON, view_of
@@ -129,7 +129,7 @@ def _fail(job: Job, manifest: _Manifest, *, now: datetime, settings: RetrySettin
     sequel = aftermath(end, _policy(job, manifest, now), settings)
     manifest.first = now if manifest.failures == 0 else manifest.first
     manifest.failures += 1
-    manifest.retry_at = now + sequel.delay if isinstance(sequel, Retry) else None
+    manifest.retry_at = now + sequel.delay if isinstance(sequel, RetryPlan) else None
     if isinstance(sequel, Park):
         assert manifest.failures >= job.limit
 

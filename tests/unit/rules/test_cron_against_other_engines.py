@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gandy.errors import CronExpressionError
-from gandy.rules.cron import next_after, occurrences, parse
-from tests.unit.rules.expressions import expressions, fields
+from gandy.rules.cron import next_after, parse
+from tests.unit.rules.expressions import expressions, fields, occurrences
 
 if TYPE_CHECKING:
     from tests.unit.rules.wall_clocks import Fields

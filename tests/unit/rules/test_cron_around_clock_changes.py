@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.cron import count_between, last_between, next_after, occurrences
-from tests.unit.rules.expressions import expressions
+from gandy.rules.cron import count_between, last_between, next_after
+from tests.unit.rules.expressions import expressions, occurrences
 from tests.unit.rules.wall_clocks import CHANGES, Fields, brute_force, walk, window
 
 MOMENT = timedelta(microseconds=1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.rules.dispatching import MOST_LOOKS, Demand, Wanted, entitled, looks, pick, share
+from gandy.rules.dispatching import MOST_LOOKS, Demand, WantedEntry, entitled, looks, pick, share
 from tests.unit.rules.views import NOON
 
 
@@ -79,8 +79,8 @@ def test_a_group_gets_more_than_its_share_only_when_all_above_it_have_all_they_w
 
 
 def test_within_a_group_priority_and_age_decide_who_is_picked() -> None:
-    def wanted(manifest_id: int, priority: int, waiting: int) -> Wanted:
-        return Wanted(manifest_id, 1, 0, priority, NOON - timedelta(seconds=waiting))
+    def wanted(manifest_id: int, priority: int, waiting: int) -> WantedEntry:
+        return WantedEntry(manifest_id, 1, 0, priority, NOON - timedelta(seconds=waiting))
 
     entries = [wanted(1, 0, 5), wanted(2, 0, 90), wanted(3, 8, 0), wanted(4, 0, 90)]
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from gandy import cron
 from gandy.errors import CronExpressionError
-from gandy.rules.cron import occurrences, plain_expression
+from gandy.rules.cron import plain_expression
 from gandy.settings.bounds import LONGEST_EXPRESSION
+from tests.unit.rules.expressions import occurrences
 
 START = datetime(2026, 2, 27, 23, 59, 30, tzinfo=UTC)
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

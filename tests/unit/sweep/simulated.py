@@ -14,8 +14,8 @@ from gandy.sweep import (
     Refused,
     Request,
     Rest,
-    SetAside,
-    Swept,
+    SetAsideRequest,
+    SweptBatch,
     Verdict,
 )
 
@@ -45,7 +45,7 @@ class SimulatedTable:
                 return Verdict.GO
             case Attempt(after, limit):
                 return self._attempt(after, limit)
-            case SetAside(after):
+            case SetAsideRequest(after):
                 return self._set_aside(after)
             case PassOver(after):
                 return self._pass_over(after)
@@ -71,7 +71,7 @@ class SimulatedTable:
         if bad := self.poison & set(batch):
             return Refused(reason=f"row {min(bad)} is referenced", elapsed=elapsed)
         self.rows -= set(batch)
-        return Swept(
+        return SweptBatch(
             rows=len(batch),
             cursor=batch[-1] if batch else after,
             is_full=len(batch) == limit,
@@ -82,13 +82,13 @@ class SimulatedTable:
         [row] = self._next(after, 1)
         if row in self.poison:
             self.quarantine.append(row)
-            return Swept(rows=0, cursor=row, is_full=True, elapsed=self.per_row, set_aside=1)
+            return SweptBatch(rows=0, cursor=row, is_full=True, elapsed=self.per_row, set_aside=1)
         self.rows.discard(row)
-        return Swept(rows=1, cursor=row, is_full=True, elapsed=self.per_row)
+        return SweptBatch(rows=1, cursor=row, is_full=True, elapsed=self.per_row)
 
     def _pass_over(self, after: int | None) -> Answer[int]:
         if self.is_table_locked:
             return Contended(elapsed=self.per_row)
         [row] = self._next(after, 1)
         self.passed.append(row)
-        return Swept(rows=0, cursor=row, is_full=True, elapsed=self.per_row)
+        return SweptBatch(rows=0, cursor=row, is_full=True, elapsed=self.per_row)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gandy.sweep import Answer, Budget, Ending, Pace, Patience, Request, drive, drive_async, walk
+from gandy.sweep import Answer, Budget, Pace, Patience, Request, SweepEnding, drive, drive_async, walk
 from tests.unit.sweep.simulated import SimulatedTable
 
 _KEYS = st.sets(st.integers(0, 400), max_size=150)
@@ -24,7 +24,7 @@ def test_everything_goes_but_what_cannot_and_what_is_held(
         table.perform,
     )
 
-    assert result.ending is Ending.EXHAUSTED
+    assert result.ending is SweepEnding.EXHAUSTED
     assert table.rows == (poison | locked) & rows
     assert sorted(table.quarantine) == sorted(poison & rows)
     assert sorted(table.passed) == sorted(locked & rows)
@@ -47,7 +47,7 @@ def test_too_many_poison_rows_end_the_sweep_as_poisoned() -> None:
 
     result = drive(walk(None, patience=Patience(set_aside=3)), table.perform)
 
-    assert result.ending is Ending.POISONED
+    assert result.ending is SweepEnding.POISONED
     assert result.set_aside == 3
 
 
@@ -56,7 +56,7 @@ def test_a_locked_table_ends_the_sweep_as_contended() -> None:
 
     result = drive(walk(None, pace=Pace(start=8)), table.perform)
 
-    assert result.ending is Ending.CONTENDED
+    assert result.ending is SweepEnding.CONTENDED
     assert table.limits == [8, 4, 2, 1, 1]
     assert len(table.rows) == 50
 
@@ -69,7 +69,7 @@ def test_a_row_budget_is_never_exceeded_and_is_used_up(count: int, budget: int, 
     result = drive(walk(None, pace=Pace(start=start), budget=Budget(rows=budget)), table.perform)
 
     assert result.rows == min(count, budget)
-    assert (result.ending is Ending.ROWS_SPENT) == (count >= budget)
+    assert (result.ending is SweepEnding.ROWS_SPENT) == (count >= budget)
 
 
 def test_a_time_budget_ends_the_sweep_between_two_batches() -> None:
@@ -78,7 +78,7 @@ def test_a_time_budget_ends_the_sweep_between_two_batches() -> None:
 
     result = drive(walk(None, pace=pace, budget=Budget(time=timedelta(milliseconds=35))), table.perform)
 
-    assert result.ending is Ending.TIME_SPENT
+    assert result.ending is SweepEnding.TIME_SPENT
     assert result.rows == 40
 
 
@@ -87,7 +87,7 @@ def test_a_sweep_stops_between_two_batches_when_asked() -> None:
 
     result = drive(walk(None, pace=Pace(start=10, largest=10)), table.perform)
 
-    assert result.ending is Ending.STOPPED
+    assert result.ending is SweepEnding.STOPPED
     assert (result.rows, result.cursor) == (30, 29)
 
 
@@ -114,7 +114,7 @@ def test_a_throttle_that_never_lifts_uses_up_the_time_budget() -> None:
 
     result = drive(walk(None, budget=Budget(time=timedelta(seconds=20))), table.perform)
 
-    assert result.ending is Ending.TIME_SPENT
+    assert result.ending is SweepEnding.TIME_SPENT
     assert table.rows == {1}
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from gandy.work.buffer import AHEAD_SECONDS, MOST_SLOTS_A_TURN, RUNS_A_TURN, Pace, RunBuffer
+from gandy.work.buffer import AHEAD_SECONDS, MOST_SLOTS_A_TURN, RUNS_A_TURN, ClaimPace, RunBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -76,7 +76,7 @@ async def test_a_slot_that_comes_late_finds_what_is_there() -> None:
 def test_a_worker_holds_what_it_begins_in_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr("gandy.work.buffer.time.monotonic", lambda: now)
-    pace = Pace(slots=100, most=2_000)
+    pace = ClaimPace(slots=100, most=2_000)
     assert pace.ahead == 100
 
     for _ in range(6):  # 20,000 jobs a second

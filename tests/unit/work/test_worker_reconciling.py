@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gandy.work.lease import Comparison
+from gandy.work.lease import LeaseComparison
 
 
 class Flights:
@@ -26,9 +26,9 @@ class Flights:
         return min(self.flying, default=self.next_flight)
 
 
-def comparison(*claimers: Flights) -> Comparison:
+def comparison(*claimers: Flights) -> LeaseComparison:
     made: Any = claimers
-    return Comparison(made)
+    return LeaseComparison(made)
 
 
 def test_a_run_that_no_claim_on_its_way_can_bring_is_unknown_at_once() -> None:

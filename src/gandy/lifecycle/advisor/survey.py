@@ -15,7 +15,7 @@ from gandy.lifecycle.advisor.units import advise_units
 from gandy.lifecycle.contract.rules import DropPartition, Inline, Keep, Singleton, StaleCursor
 from gandy.lifecycle.database.facts import reflect
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.selection.findings import Finding, Severity
+from gandy.lifecycle.selection.findings import RuleFinding, Severity
 from gandy.lifecycle.selection.resolve import resolve, tables_of, with_null_keys
 from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_holds
 from gandy.settings.urls import read_url
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract, Table
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.selection.resolve import Resolved
     from gandy.lifecycle.state.holds import Hold
 
@@ -82,18 +82,18 @@ class Survey:
     recorded: frozenset[Hold] = frozenset()  #: what contracts have recorded there, this one too
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[RuleFinding, ...]:
         """All that was found, rule by rule."""
         return tuple(finding for rule in self.rules for finding in rule.findings)
 
     @property
-    def wrong(self) -> tuple[Finding, ...]:
+    def wrong(self) -> tuple[RuleFinding, ...]:
         """What shows that the contract is not meant for this database as it is."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.WRONG)
 
 
 def survey(
-    session: Session,
+    session: TargetSession,
     contract: Contract,
     now: datetime,
     *,

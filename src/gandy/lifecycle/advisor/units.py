@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, case, cast, func, 
 
 from gandy.lifecycle.database.instants import (
     Form,
-    Kind,
+    InstantKind,
     is_strange_text,
     is_text_instant,
     kind_of_number,
@@ -58,11 +58,11 @@ class _TextEnd:
 def advise_units(connection: Connection, resolved: Resolved, *, is_thorough: bool) -> None:
     """Add a finding for every column that is not what it is declared to be."""
     for instants in _instants(resolved):
-        if instants.form.kind is Kind.NAIVE:
+        if instants.form.kind is InstantKind.NAIVE:
             _warn(resolved, f"{instants.column} has no time zone; it is read as UTC")
         if instants.form.is_number and not resolved.is_refused:
             _judge(connection, resolved, instants)
-        if instants.form.kind is Kind.TEXT and not resolved.is_refused:
+        if instants.form.kind is InstantKind.TEXT and not resolved.is_refused:
             samples = sample(connection, instants.table, instants.column)
             odd = [value for value in samples if not is_text_instant(value, instants.form)]
             if is_thorough or odd:
@@ -95,7 +95,7 @@ def _judge(connection: Connection, resolved: Resolved, instants: _Instants) -> N
             remedy="Give the unit of its instants: s, ms, us, ns or yyyymmdd",
         )
         return
-    if instants.form.kind is Kind.UNKNOWN:
+    if instants.form.kind is InstantKind.UNKNOWN:
         held = f"holds only placeholders such as {samples[0]}" if samples else "holds nothing yet"
         _warn(resolved, f"{instants.column} {held}, so its unit is unknown: the rule waits", field="unit")
     elif odd := [value for value in samples if kind_of_number(value) is not instants.form.kind]:

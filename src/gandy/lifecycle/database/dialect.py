@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.state_sight import StateSight
 
 
-class Failure(StrEnum):
+class DriverFailure(StrEnum):
     """Why a batch did not go through."""
 
     CONTENDED = "contended"
@@ -35,7 +35,7 @@ class Failure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class LockPatience:
     """How long a batch may wait for a lock, and how long one statement may take."""
 
     lock: timedelta = timedelta(milliseconds=200)
@@ -43,7 +43,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessPath:
     """How the database would find the rows of a statement."""
 
     is_search: bool
@@ -105,7 +105,7 @@ class Dialect(Protocol):
         """The database's own clock."""
         ...
 
-    def begin_batch(self, connection: Connection, patience: Patience) -> None:
+    def begin_batch(self, connection: Connection, patience: LockPatience) -> None:
         """Limit the running transaction, and make it walk indexes."""
         ...
 
@@ -137,7 +137,7 @@ class Dialect(Protocol):
         """Whether the session certainly ended; False where nobody can tell."""
         ...
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DriverFailure:
         """Whose fault an error is."""
         ...
 
@@ -171,7 +171,7 @@ class Dialect(Protocol):
         """How the column writes instants; raises ValueError where it cannot hold one."""
         ...
 
-    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> Access:
+    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> AccessPath:
         """How the table's rows would be found if scanning it whole were discouraged."""
         ...
 

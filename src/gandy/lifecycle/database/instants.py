@@ -54,7 +54,7 @@ class UnreadableError(ValueError):
     """What a column holds cannot be read as instants: the data stand in the way, not the contract."""
 
 
-class Kind(StrEnum):
+class InstantKind(StrEnum):
     """The ways to write an instant."""
 
     ZONED = "timestamp with time zone"
@@ -69,19 +69,19 @@ class Kind(StrEnum):
     UNKNOWN = "numbers of an unknown unit"  # nothing is ever before anything
 
 
-WINDOWS: dict[Kind, Window] = {
-    Kind.SECONDS: numbers.SECONDS,
-    Kind.MILLISECONDS: numbers.MILLISECONDS,
-    Kind.MICROSECONDS: numbers.MICROSECONDS,
-    Kind.NANOSECONDS: numbers.NANOSECONDS,
-    Kind.DAY_NUMBER: numbers.DAY_NUMBER,
+WINDOWS: dict[InstantKind, Window] = {
+    InstantKind.SECONDS: numbers.SECONDS,
+    InstantKind.MILLISECONDS: numbers.MILLISECONDS,
+    InstantKind.MICROSECONDS: numbers.MICROSECONDS,
+    InstantKind.NANOSECONDS: numbers.NANOSECONDS,
+    InstantKind.DAY_NUMBER: numbers.DAY_NUMBER,
 }
 _KINDS = {
-    Unit.SECONDS: Kind.SECONDS,
-    Unit.MILLISECONDS: Kind.MILLISECONDS,
-    Unit.MICROSECONDS: Kind.MICROSECONDS,
-    Unit.NANOSECONDS: Kind.NANOSECONDS,
-    Unit.DAY_NUMBER: Kind.DAY_NUMBER,
+    Unit.SECONDS: InstantKind.SECONDS,
+    Unit.MILLISECONDS: InstantKind.MILLISECONDS,
+    Unit.MICROSECONDS: InstantKind.MICROSECONDS,
+    Unit.NANOSECONDS: InstantKind.NANOSECONDS,
+    Unit.DAY_NUMBER: InstantKind.DAY_NUMBER,
 }
 
 
@@ -89,7 +89,7 @@ _KINDS = {
 class Form:
     """How one column writes instants; the separator is that of a text, empty for a date alone."""
 
-    kind: Kind
+    kind: InstantKind
     separator: str = ""
     is_digits: bool = False  # a number that is stored as a text
 
@@ -101,23 +101,29 @@ class Form:
     @property
     def is_number(self) -> bool:
         """Whether the column holds numbers, of a known unit or not."""
-        return self.kind in WINDOWS or self.kind is Kind.UNKNOWN
+        return self.kind in WINDOWS or self.kind is InstantKind.UNKNOWN
 
 
 def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> ColumnElement[bool]:
     """The column's instant is at or before the cutoff; NULL never is, a doubtful text neither."""
     match form.kind:
-        case Kind.ZONED:
+        case InstantKind.ZONED:
             return column <= cutoff
-        case Kind.NAIVE:
+        case InstantKind.NAIVE:
             return column <= cutoff.astimezone(UTC).replace(tzinfo=None)
-        case Kind.DATE:
+        case InstantKind.DATE:
             return column < cutoff.astimezone(UTC).date()
-        case Kind.TEXT:
+        case InstantKind.TEXT:
             return _text_before(column, form, cutoff)
-        case Kind.UNKNOWN:
+        case InstantKind.UNKNOWN:
             return and_(column > literal(1, BigInteger), column < literal(0, BigInteger))
-        case Kind.SECONDS | Kind.MILLISECONDS | Kind.MICROSECONDS | Kind.NANOSECONDS | Kind.DAY_NUMBER:
+        case (
+            InstantKind.SECONDS
+            | InstantKind.MILLISECONDS
+            | InstantKind.MICROSECONDS
+            | InstantKind.NANOSECONDS
+            | InstantKind.DAY_NUMBER
+        ):
             window = WINDOWS[form.kind]
             return window.text_before(column, cutoff) if form.is_digits else window.before(column, cutoff)
         case _:
@@ -126,10 +132,10 @@ def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> Co
 
 def readable(column: ColumnElement[object], form: Form) -> ColumnElement[object]:
     """The column as Python can read it: what lies beyond the years 1 to 9999 becomes their bound."""
-    types: dict[Kind, TypeEngine[Any]] = {
-        Kind.ZONED: DateTime(timezone=True),
-        Kind.NAIVE: DateTime(),
-        Kind.DATE: Date(),
+    types: dict[InstantKind, TypeEngine[Any]] = {
+        InstantKind.ZONED: DateTime(timezone=True),
+        InstantKind.NAIVE: DateTime(),
+        InstantKind.DATE: Date(),
     }
     if form.kind not in types:
         return column
@@ -232,7 +238,7 @@ def form_of_texts(samples: list[object], column: str) -> Form:
         else:
             reason = f"holds {samples[0]!r}, which is no instant written as text"
         raise UnreadableError(f"{column} {reason}")
-    return Form(Kind.TEXT, prevailing(instants, separator_of, column) if instants else "T")
+    return Form(InstantKind.TEXT, prevailing(instants, separator_of, column) if instants else "T")
 
 
 def separator_of(instant: object) -> str:
@@ -256,12 +262,12 @@ def prevailing(samples: Sequence[object], form_of: Callable[[object], T], column
     )
 
 
-def kind_of_unit(unit: Unit | None) -> Kind | None:
+def kind_of_unit(unit: Unit | None) -> InstantKind | None:
     """The kind of number that a declared unit means."""
     return None if unit is None else _KINDS.get(unit)
 
 
-def kind_of_number(value: object) -> Kind | None:
+def kind_of_number(value: object) -> InstantKind | None:
     """The only unit that the value is an instant of; None where it is one of none."""
     number = as_number(value)
     if number is None:
@@ -269,13 +275,13 @@ def kind_of_number(value: object) -> Kind | None:
     return next((kind for kind, window in WINDOWS.items() if window.holds(number)), None)
 
 
-def kind_of_numbers(samples: list[object]) -> Kind:
+def kind_of_numbers(samples: list[object]) -> InstantKind:
     """The unit that the sampled values have in common, or unknown."""
     kinds = {kind for sample in samples if (kind := kind_of_number(sample)) is not None}
-    return kinds.pop() if len(kinds) == 1 else Kind.UNKNOWN
+    return kinds.pop() if len(kinds) == 1 else InstantKind.UNKNOWN
 
 
-def unit_problem(samples: list[object], declared: Kind | None) -> str | None:
+def unit_problem(samples: list[object], declared: InstantKind | None) -> str | None:
     """Why the sampled values cannot be read, in the declared unit or in the one that they show."""
     examples = {kind: sample for sample in samples if (kind := kind_of_number(sample)) is not None}
     fitting = [kind for sample in samples if (kind := kind_of_number(sample)) is not None]

@@ -22,10 +22,17 @@ from sqlalchemy.types import (
 )
 from typing_extensions import override
 
-from gandy.lifecycle.database.dialect import Access, Dialect, Failure, Patience, ReplicationLag, TableSize
+from gandy.lifecycle.database.dialect import (
+    AccessPath,
+    Dialect,
+    DriverFailure,
+    LockPatience,
+    ReplicationLag,
+    TableSize,
+)
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
 from gandy.lifecycle.database.failures import Explain, original
-from gandy.lifecycle.database.instants import Form, Kind, kind_of_numbers, kind_of_unit
+from gandy.lifecycle.database.instants import Form, InstantKind, kind_of_numbers, kind_of_unit
 from gandy.lifecycle.database.postgres_catalogue import read_catalogue
 from gandy.lifecycle.database.postgres_facts import unchanged
 from gandy.lifecycle.database.postgres_partitions import PostgresPartitions
@@ -91,7 +98,7 @@ class Postgres(PostgresPartitions, Dialect):
         return connection.execute(select(func.clock_timestamp(type_=DateTime(timezone=True)))).scalar_one()
 
     @override
-    def begin_batch(self, connection: Connection, patience: Patience) -> None:
+    def begin_batch(self, connection: Connection, patience: LockPatience) -> None:
         """The plan that was judged is the plan that runs: an index walk, never a scan of the table."""
         connection.execute(batch_limits(patience))
 
@@ -144,12 +151,12 @@ class Postgres(PostgresPartitions, Dialect):
         return int(found.scalar_one()) == 0
 
     @override
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DriverFailure:
         cause = original(error)
         state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
         if state in _CONTENDED:
-            return Failure.CONTENDED
-        return Failure.OTHER if state is None or state[:2] in NOT_OF_A_ROW else Failure.ROW
+            return DriverFailure.CONTENDED
+        return DriverFailure.OTHER if state is None or state[:2] in NOT_OF_A_ROW else DriverFailure.ROW
 
     @override
     def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
@@ -194,7 +201,7 @@ class Postgres(PostgresPartitions, Dialect):
         return Form(kind)
 
     @override
-    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> Access:
+    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> AccessPath:
         _set_local(connection, **_INDEX_WALK)
         [plan] = connection.execute(Explain(statement)).scalar_one()
         members = {table.name}
@@ -206,7 +213,7 @@ class Postgres(PostgresPartitions, Dialect):
         detail = ", ".join(f"{node['Node Type']} {node.get('Index Name', '')}".strip() for node in scans)
         index = next((str(node["Index Name"]) for node in searches), None)
         is_in_order = not any("Sort" in node["Node Type"] for node in nodes)
-        return Access(bool(scans) and len(searches) == len(scans), index, detail, is_in_order)
+        return AccessPath(bool(scans) and len(searches) == len(scans), index, detail, is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
@@ -226,7 +233,7 @@ class Postgres(PostgresPartitions, Dialect):
             _set_local(connection, statement_timeout=_milliseconds(longest))
             yield
         except DBAPIError as error:
-            if self.failure(error) is not Failure.CONTENDED:
+            if self.failure(error) is not DriverFailure.CONTENDED:
                 raise
             raise TimeoutError from error
         finally:
@@ -303,13 +310,13 @@ def _driver(connection: Connection) -> psycopg.Connection[Any]:
     return driver
 
 
-def _kind(declared: ColumnType) -> Kind | None:
+def _kind(declared: ColumnType) -> InstantKind | None:
     if isinstance(declared, DateTime):
-        return Kind.ZONED if declared.timezone else Kind.NAIVE
-    return Kind.DATE if isinstance(declared, Date) else None
+        return InstantKind.ZONED if declared.timezone else InstantKind.NAIVE
+    return InstantKind.DATE if isinstance(declared, Date) else None
 
 
-def batch_limits(patience: Patience) -> Select[Any]:
+def batch_limits(patience: LockPatience) -> Select[Any]:
     """The statement that limits a transaction which deletes."""
     return _settings(
         lock_timeout=_milliseconds(patience.lock),

@@ -25,7 +25,7 @@ from gandy.lifecycle.database.instants import (
     SEPARATORS,
     WINDOWS,
     Form,
-    Kind,
+    InstantKind,
     is_strange_text,
     is_text_instant,
     kind_of_number,
@@ -106,7 +106,7 @@ def _between(connection: Connection, filled: Select[Any]) -> list[object]:
 def _texts_between(connection: Connection, filled: Select[Any]) -> list[object]:
     """The first and last few instants that are written as texts, where the ends are words or blobs."""
     values = filled.selected_columns[0]
-    forms = (Form(Kind.TEXT, separator) for separator in SEPARATORS)
+    forms = (Form(InstantKind.TEXT, separator) for separator in SEPARATORS)
     is_instant = or_(*(not_(is_strange_text(values, form)) for form in forms))
     found = filled.where(values >= literal("0"), values < literal(":"), is_instant)
     lowest = found.order_by(values.asc()).limit(_EACH_UNIT)

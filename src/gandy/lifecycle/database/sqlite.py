@@ -16,12 +16,12 @@ from sqlalchemy.types import BigInteger, Float, Integer, NullType, Numeric
 from typing_extensions import override
 
 from gandy.lifecycle.database.dialect import (
-    Access,
+    AccessPath,
     Dialect,
-    Failure,
+    DriverFailure,
     Layout,
+    LockPatience,
     Partition,
-    Patience,
     ReplicationLag,
     TableSize,
 )
@@ -74,7 +74,7 @@ class Sqlite(Dialect):
         return datetime.fromisoformat(str(found)).replace(tzinfo=UTC)
 
     @override
-    def begin_batch(self, connection: Connection, patience: Patience) -> None:
+    def begin_batch(self, connection: Connection, patience: LockPatience) -> None:
         """Nothing to set: the transaction holds the only write lock, and waited for it at its start."""
 
     @override
@@ -119,12 +119,12 @@ class Sqlite(Dialect):
         return False
 
     @override
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> DriverFailure:
         cause = original(error)
         code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if code in _BUSY:
-            return Failure.CONTENDED
-        return Failure.ROW if isinstance(cause, sqlite3.IntegrityError) else Failure.OTHER
+            return DriverFailure.CONTENDED
+        return DriverFailure.ROW if isinstance(cause, sqlite3.IntegrityError) else DriverFailure.OTHER
 
     @override
     def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
@@ -169,13 +169,13 @@ class Sqlite(Dialect):
         return form_of_texts(samples, column.name)
 
     @override
-    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> Access:
+    def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> AccessPath:
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
         mine = [step for step in steps if _is_about(step, table.name.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
         # A table's own row number takes no part in the comparison of several columns with a place.
         is_in_order = is_search and all(_ROW_COMPARISON in step for step in mine)
-        return Access(is_search, _index_of(mine, table), ", ".join(mine), is_in_order)
+        return AccessPath(is_search, _index_of(mine, table), ", ".join(mine), is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:

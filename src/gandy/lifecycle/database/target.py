@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
     from gandy.clock import Clock
-    from gandy.lifecycle.database.dialect import Dialect, Patience
+    from gandy.lifecycle.database.dialect import Dialect, LockPatience
     from gandy.settings.urls import DatabaseUrl
 
 
@@ -111,7 +111,7 @@ _STYLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class TargetSession:
     """One connection to the swept database, and how to speak to it."""
 
     connection: sa.Connection
@@ -119,7 +119,7 @@ class Session:
     clock: Clock | None = None
 
     @contextmanager
-    def batch(self, patience: Patience) -> Iterator[sa.Connection]:
+    def batch(self, patience: LockPatience) -> Iterator[sa.Connection]:
         """A short transaction that writes and gives way to other work."""
         self.connection.execution_options(gandy_begin="BEGIN IMMEDIATE")
         with self.connection.begin():
@@ -166,7 +166,7 @@ class Session:
 
 
 @contextmanager
-def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]:
+def open_target(target: str, *, clock: Clock | None = None) -> Iterator[TargetSession]:
     """Connect for the length of one call."""
     found = read_url(target)
     dialect: Dialect = Sqlite() if found.kind == "sqlite" else Postgres()
@@ -176,7 +176,7 @@ def open_target(target: str, *, clock: Clock | None = None) -> Iterator[Session]
     except DBAPIError as error:
         raise DatabaseUnreachableError(found.shown, said(error)) from error
     with connection:
-        yield Session(connection, dialect, clock)
+        yield TargetSession(connection, dialect, clock)
 
 
 def _sqlite_url(found: DatabaseUrl) -> URL:

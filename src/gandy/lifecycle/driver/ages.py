@@ -13,13 +13,13 @@ from typing_extensions import override
 from gandy.lifecycle.driver.careful import CarefulLane
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import (
-    Advanced,
     Ceiling,
+    CommittedBatch,
     Lane,
     OrdinaryLane,
     Remember,
-    Stretch,
     Ties,
+    TieStretch,
     find_end,
     must_stay_gone,
 )
@@ -35,8 +35,8 @@ from gandy.lifecycle.driver.levels import (
 from gandy.lifecycle.driver.pipelined import PipelinedLane
 from gandy.lifecycle.driver.rows import RowDriver, RuleOutcome
 from gandy.lifecycle.selection.statements import Rows, found, rows_of
-from gandy.lifecycle.state.progress import Progress, RuleKey, RuleState, not_in_quarantine
-from gandy.sweep import Budget, Ending, Pace, Patience, Throttle, drive, walk
+from gandy.lifecycle.state.progress import RuleKey, RuleState, SweepProgress, not_in_quarantine
+from gandy.sweep import Budget, Pace, Patience, SweepEnding, Throttle, drive, walk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ class Guard:
     fitting: Fitting
     again: Again | None = None  # what is asked after the locks; it answers None where no row may go any more
 
-    def doomed(self, connection: Connection, batch: Stretch) -> Doomed:
+    def doomed(self, connection: Connection, batch: TieStretch) -> Doomed:
         """The rows of the batch that may go, as of a statement after their locks."""
         locked = self._lock(connection, batch)
         room = Room(max(0, self.fitting.bound - len(locked)))
@@ -114,12 +114,12 @@ class Guard:
             return None
         return self.selection.dead if self.again is None else self.again(connection)
 
-    def lock_one(self, connection: Connection, batch: Stretch) -> Rows:
+    def lock_one(self, connection: Connection, batch: TieStretch) -> Rows:
         """The one row of the batch, locked; none where it is not dead any more."""
         rows = self._lock(connection, batch)
         return rows.only(rows.addresses[:1])
 
-    def _lock(self, connection: Connection, batch: Stretch) -> Rows:
+    def _lock(self, connection: Connection, batch: TieStretch) -> Rows:
         rows = rows_of(self.selection.table, has_locks=self.has_locks)
         statement = select(*rows.columns()).where(batch.are_dead)
         if batch.listed is None:  # a list has an order of its own, and an index in another must not be read
@@ -149,10 +149,10 @@ class GuardedLane(Lane):
         self._remember = remember
 
     @override
-    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         return self._guard.fitting.fit(limit, lambda rows: self._advance(after, rows))
 
-    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def _advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         self.end = None
         batch = self._ties.listed(after, limit)
         with self._shift.session.batch(self._shift.patience) as connection:
@@ -170,7 +170,7 @@ class GuardedLane(Lane):
                 must_stay_gone(connection, batch, has_locks=self._guard.has_locks)
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)
-        return Advanced(batch.end, batch.is_full, rows, removal.gone)
+        return CommittedBatch(batch.end, batch.is_full, rows, removal.gone)
 
     @override
     def peek(self, after: Values | None) -> Values | None:
@@ -230,7 +230,7 @@ class AgeSweep:
         selection = without(
             self.walk.frozen_at(since), self.walk.key, if_any=bool(self.quarantined or outcome.set_aside)
         )
-        progress = Progress(self.walk.key, self.walk.shape)
+        progress = SweepProgress(self.walk.key, self.walk.shape)
 
         def remember(connection: Connection, end: Values) -> None:
             progress.advance(connection, cutoff=since, cursor=end)
@@ -251,7 +251,7 @@ class AgeSweep:
         steps = walk(after, pace=pace, budget=ceiling.lowered(budget), patience=EVERY_POISON_ROW)
         result = drive(steps, driver.perform)
         ceiling.judge(result)
-        if result.ending is Ending.EXHAUSTED and (after is not None or result.cursor is not None):
+        if result.ending is SweepEnding.EXHAUSTED and (after is not None or result.cursor is not None):
             with self.shift.session.writing() as connection:
                 progress.finish_pass(connection)
         outcome = outcome.plus(result)
@@ -260,7 +260,7 @@ class AgeSweep:
         return outcome
 
     def _lane(
-        self, guard: Guard, ties: Ties, progress: Progress, *, since: datetime, remember: Remember
+        self, guard: Guard, ties: Ties, progress: SweepProgress, *, since: datetime, remember: Remember
     ) -> Lane:
         """Two round trips a batch where the database allows it and the row alone decides."""
         if guard.selection.is_guarded or guard.selection.table.may_keep_rows:

@@ -14,7 +14,7 @@ from gandy.lifecycle.driver.lanes import Ceiling, Ties
 from gandy.lifecycle.driver.rows import RowDriver, RuleOutcome
 from gandy.lifecycle.selection.statements import Values, after, equal, newest_first, readable, up_to
 from gandy.lifecycle.selection.walks import CapWalk, Columns, Selection
-from gandy.lifecycle.state.progress import Progress, RuleState
+from gandy.lifecycle.state.progress import RuleState, SweepProgress
 from gandy.sweep import Budget, Pace, Steps, SweepResult, Throttle, drive, walk
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class CapSweep:
     ) -> SweepResult[Values]:
         assert key.bound is not None  # noqa: S101  # else there is nothing to trim
         selection = self._selection(key.values, key.bound, order)
-        progress = Progress(self.walk.key, self.walk.shape)
+        progress = SweepProgress(self.walk.key, self.walk.shape)
 
         def remember(connection: Connection, _end: Values) -> None:
             progress.advance(connection, cutoff=self.shift.now, cursor=reached)
@@ -209,7 +209,7 @@ class CapSweep:
             self._write(reached)
 
     def _write(self, reached: Values | None) -> None:
-        progress = Progress(self.walk.key, self.walk.shape)
+        progress = SweepProgress(self.walk.key, self.walk.shape)
         with self.shift.session.writing() as connection:
             progress.advance(connection, cutoff=self.shift.now, cursor=reached)
 

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, literal, select, text
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.database.dialect import Failure
+from gandy.lifecycle.database.dialect import DriverFailure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.lanes import Advanced, Remember
+from gandy.lifecycle.driver.lanes import CommittedBatch, Remember
 from gandy.lifecycle.driver.levels import KEPT, Removal, RowKeptError, may_keep_references, narrow_levels
 from gandy.lifecycle.driver.singly import Removed, TransactionEndedError, Trials, remove_singly
 from gandy.lifecycle.selection.statements import Rows, equal, found, readable
@@ -24,7 +24,7 @@ from gandy.lifecycle.state.progress import KeyText, Quarantined, put_in_quaranti
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.driver.ages import Doomed, Guard
     from gandy.lifecycle.driver.lanes import Ties
     from gandy.lifecycle.driver.levels import Level
@@ -133,7 +133,10 @@ class RowsApart:
         return self.connection.execute(same).first() is not None
 
     def _refusal(self, error: DBAPIError | RowKeptError, address: Values, trials: Trials) -> str:
-        if isinstance(error, DBAPIError) and self.shift.session.dialect.failure(error) is not Failure.ROW:
+        if (
+            isinstance(error, DBAPIError)
+            and self.shift.session.dialect.failure(error) is not DriverFailure.ROW
+        ):
             raise error
         driver = self.connection.connection.driver_connection
         if isinstance(driver, sqlite3.Connection) and not driver.in_transaction:
@@ -153,11 +156,11 @@ class CarefulLane:
     remember: Remember
     ties: Ties
 
-    def advance(self, after: Values | None, limit: int, *, is_apart: bool = False) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int, *, is_apart: bool = False) -> CommittedBatch | None:
         """Delete what can go of the next batch and quarantine the rest, in one transaction."""
         return self.guard.fitting.fit(limit, lambda rows: self._tried(after, rows, is_apart=is_apart))
 
-    def _tried(self, after: Values | None, limit: int, *, is_apart: bool) -> Advanced | None:
+    def _tried(self, after: Values | None, limit: int, *, is_apart: bool) -> CommittedBatch | None:
         trials = Trials(is_apart=is_apart)
         while True:
             try:
@@ -167,7 +170,7 @@ class CarefulLane:
             except RowKeptError:
                 trials.is_apart = True  # each row is asked what became of it
 
-    def _advance(self, after: Values | None, limit: int, trials: Trials) -> Advanced | None:
+    def _advance(self, after: Values | None, limit: int, trials: Trials) -> CommittedBatch | None:
         batch = self.ties.listed(after, limit)
         with self.shift.session.batch(self.shift.patience) as connection:
             batch = batch or self.ties.found(connection, after, limit)
@@ -182,7 +185,9 @@ class CarefulLane:
             self.remember(connection, batch.end)
         self.ties.settled(batch, removed.rows + len(removed.refused))
         reason = next(iter(removed.refused.values()), None)
-        return Advanced(batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason)
+        return CommittedBatch(
+            batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason
+        )
 
     def _remove(self, connection: Connection, doomed: Doomed, trials: Trials) -> Removed:
         if trials.is_apart or may_keep_references(doomed.levels):
@@ -238,7 +243,7 @@ class WriteGaps:
     """Says when the lock was held long enough: soon while others write, later while nothing else does."""
 
     @classmethod
-    def of(cls, session: Session) -> WriteGaps:
+    def of(cls, session: TargetSession) -> WriteGaps:
         """The gaps of all that one session writes."""
         return cls(partial(_version, session))
 
@@ -281,12 +286,12 @@ class WriteGaps:
         self._most = min(2 * self._most, ALONE) if is_alone else BESIDE_WRITERS
 
 
-def _version(session: Session) -> int | None:
+def _version(session: TargetSession) -> int | None:
     """None where other writers keep even this from being read."""
     try:
         with session.reading() as connection:
             return session.dialect.version_of_others(connection)
     except DBAPIError as error:
-        if session.dialect.failure(error) is not Failure.CONTENDED:
+        if session.dialect.failure(error) is not DriverFailure.CONTENDED:
             raise
         return None

@@ -18,9 +18,9 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.rules import OlderThan, Terminal
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.database.dialect import Failure
+from gandy.lifecycle.database.dialect import DriverFailure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.lanes import Advanced, Stretch, find_end
+from gandy.lifecycle.driver.lanes import CommittedBatch, TieStretch, find_end
 from gandy.lifecycle.driver.levels import (
     BeyondBoundError,
     Level,
@@ -135,20 +135,20 @@ class HeavyLane:
         """Whether the next row after this cursor was found to be heavy."""
         return self._reached == (after,)
 
-    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         """Delete the next row with all that hangs on it, or a part of that, in one transaction."""
         try:
             return self._advance(after, limit)
         except TransactionEndedError as ended:
             return self._ended(said(ended.cause))
 
-    def _ended(self, reason: str) -> Advanced:
+    def _ended(self, reason: str) -> CommittedBatch:
         """Nothing of the transaction is left: the row is set aside in another one."""
         assert self.end is not None  # noqa: S101  # a row of the batch ended it
         self._careful.set_aside(self.end, reason)
-        return Advanced(self.end, is_full=True, rows=0, counts={}, set_aside=1, reason=reason)
+        return CommittedBatch(self.end, is_full=True, rows=0, counts={}, set_aside=1, reason=reason)
 
-    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def _advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         self._reached, self.end = (after,), None
         with self._shift.session.batch(self._shift.patience) as connection:
             end, is_full = find_end(connection, self._guard.selection, after=after, limit=1)
@@ -158,10 +158,10 @@ class HeavyLane:
             self._shift.hold_on(connection)
             if self._guard.has_locks:  # a check that waits for the commit would spoil the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
-            one = Stretch(self._guard.selection, after, end, is_full)
+            one = TieStretch(self._guard.selection, after, end, is_full)
             row = self._guard.lock_one(connection, one)
             part = gather(connection, row, self._guard.selection.children, room=self._room(limit))
-            done = Advanced(end, is_full, 0, {})
+            done = CommittedBatch(end, is_full, 0, {})
             if self._guard.still_dead(connection, row):
                 done = self._take(connection, row, part, passed=done, room=self._room(limit))
             if done.is_past:
@@ -177,8 +177,8 @@ class HeavyLane:
         return limit if self._is_final else self._most
 
     def _take(
-        self, connection: Connection, row: Rows, part: Part, *, passed: Advanced, room: int
-    ) -> Advanced:
+        self, connection: Connection, row: Rows, part: Part, *, passed: CommittedBatch, room: int
+    ) -> CommittedBatch:
         does_fit = part.is_whole and part.rows < room
         if not does_fit and not self._is_final:
             return self._set_aside(connection, row, passed, reason=self._refusal(connection, row))
@@ -192,7 +192,7 @@ class HeavyLane:
         except (DBAPIError, RowKeptError) as error:
             if (
                 isinstance(error, DBAPIError)
-                and self._shift.session.dialect.failure(error) is not Failure.ROW
+                and self._shift.session.dialect.failure(error) is not DriverFailure.ROW
             ):
                 raise
             return self._set_aside(connection, row, passed, reason=said(error))
@@ -200,7 +200,9 @@ class HeavyLane:
             return self._set_aside(connection, row, passed, reason=_STUCK.format(rows=part.rows))
         return replace(passed, is_full=True, counts=removal.gone, along=along, is_past=False)
 
-    def _set_aside(self, connection: Connection, row: Rows, passed: Advanced, *, reason: str) -> Advanced:
+    def _set_aside(
+        self, connection: Connection, row: Rows, passed: CommittedBatch, *, reason: str
+    ) -> CommittedBatch:
         self._careful.quarantine(connection, row, dict.fromkeys(row.addresses, reason))
         return replace(passed, set_aside=len(row), reason=reason)
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, delete, func, literal, literal_column, 
 from typing_extensions import override
 
 from gandy.errors import RuleRefusedError
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from gandy.lifecycle.driver.levels import RowKeptError
 from gandy.lifecycle.selection.statements import (
     Rows,
@@ -24,12 +24,12 @@ from gandy.lifecycle.selection.statements import (
     of_one_instant,
     rows_of,
 )
-from gandy.sweep import Ending
+from gandy.sweep import SweepEnding
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Delete, Row, Select
 
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.driver.shift import Counts, Shift
     from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Selection
     from gandy.sweep import Budget, SweepResult
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 BLOCKS_AHEAD = {True: 4_000, False: 20_000}
 _LARGEST_BLOCK = {True: 50, False: 1}
 # Nothing is locked by reading: a large instant may take its time.
-_TO_READ = Patience(statement=timedelta(minutes=5))
+_TO_READ = LockPatience(statement=timedelta(minutes=5))
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TieStretch:
     """The rows of one batch: from its order, or by their addresses where they were read ahead."""
 
     selection: Selection
@@ -77,7 +77,7 @@ class _List:
 class Ties:
     """Tells what the next batch of a walk consists of."""
 
-    def __init__(self, session: Session, selection: Selection) -> None:
+    def __init__(self, session: TargetSession, selection: Selection) -> None:
         self.has_missed = False  # rows moved or came back to life after they were read ahead
         self._session = session
         self._selection = selection
@@ -86,7 +86,7 @@ class Ties:
         self._is_helpful: bool | None = None
         self._list: _List | None = None
 
-    def listed(self, after: Values | None, limit: int) -> Stretch | None:
+    def listed(self, after: Values | None, limit: int) -> TieStretch | None:
         """The next batch, if it is known from reading ahead; asked before its transaction begins."""
         if not self._is_inside or after is None or not self._would_help(after):
             return None
@@ -98,19 +98,19 @@ class Ties:
         known, start = ahead
         return self._stretch(after, known.blocks[start : start + limit // known.size])
 
-    def found(self, connection: Connection, after: Values | None, limit: int) -> Stretch | None:
+    def found(self, connection: Connection, after: Values | None, limit: int) -> TieStretch | None:
         """The next batch by the order of the walk."""
         end, is_full = find_end(connection, self._selection, after=after, limit=limit)
         if end is None:
             return None
         self.learn(after, end, is_full=is_full)
-        return Stretch(self._selection, after, end, is_full)
+        return TieStretch(self._selection, after, end, is_full)
 
     def learn(self, after: Values | None, end: Values, *, is_full: bool) -> None:
         """A full batch within one instant shows that more of it may follow."""
         self._is_inside = is_full and len(end) > 1 and after is not None and after[0] == end[0]
 
-    def settled(self, stretch: Stretch, rows: int) -> None:
+    def settled(self, stretch: TieStretch, rows: int) -> None:
         """This many of the rows are gone or in quarantine."""
         if stretch.listed is not None and rows < len(stretch.listed):
             self.has_missed = True
@@ -150,14 +150,14 @@ class Ties:
         passed = {tuple(block[:width]): place for place, block in enumerate(blocks, start=1)}
         return _List(blocks, {after: 0, **passed}, is_full=len(blocks) == most, size=size)
 
-    def _stretch(self, after: Values, blocks: list[Row[Any]]) -> Stretch:
+    def _stretch(self, after: Values, blocks: list[Row[Any]]) -> TieStretch:
         width = len(self._selection.order)
         rows = rows_of(self._selection.table, has_locks=self._has_locks)
         if self._has_locks:
             listed = rows.only([_address(text) for block in blocks for text in block[width].split(";")])
         else:
             listed = rows.only([tuple(block[width:]) for block in blocks])
-        return Stretch(self._selection, after, tuple(blocks[-1][:width]), is_full=True, listed=listed)
+        return TieStretch(self._selection, after, tuple(blocks[-1][:width]), is_full=True, listed=listed)
 
 
 def find_end(
@@ -195,14 +195,14 @@ _ENDLESS = (
 )
 
 
-def must_stay_gone(connection: Connection, batch: Stretch, *, has_locks: bool) -> None:
+def must_stay_gone(connection: Connection, batch: TieStretch, *, has_locks: bool) -> None:
     """Raise where a row of the batch is there again right after its delete."""
     table = batch.selection.table
     if table.standing.delete_triggers and connection.execute(came_back(batch, has_locks=has_locks)).first():
         raise RowKeptError.again(table)
 
 
-def came_back(batch: Stretch, *, has_locks: bool) -> Select[Any]:
+def came_back(batch: TieStretch, *, has_locks: bool) -> Select[Any]:
     """A dead row in the place of the batch; beside other writers only one that this transaction wrote."""
     found = select(literal(1)).select_from(batch.selection.table.clause).limit(1)
     if not has_locks:
@@ -217,7 +217,7 @@ class Ceiling:
 
     walk: AgeWalk | CapWalk
     selection: Selection
-    session: Session
+    session: TargetSession
     rows: int | None = None
 
     def counted(self, cursor: Values | None) -> Ceiling:
@@ -239,7 +239,9 @@ class Ceiling:
         """Raise where the pass has reached the ceiling, or left as many rows as it took."""
         if self.rows is None or not result.rows:
             return
-        if result.rows >= self.rows or (result.ending is Ending.EXHAUSTED and self._is_full_again(result)):
+        if result.rows >= self.rows or (
+            result.ending is SweepEnding.EXHAUSTED and self._is_full_again(result)
+        ):
             triggers = ", ".join(trigger.name for trigger in self.walk.table.standing.delete_triggers)
             reason = _ENDLESS.format(rows=result.rows, triggers=triggers)
             raise RuleRefusedError(self.walk.key.table, self.walk.label, reason)
@@ -255,7 +257,7 @@ Remember = Callable[[Connection, Values], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class CommittedBatch:
     """A batch that was committed, and where it ended."""
 
     end: Values | None
@@ -273,7 +275,7 @@ class Lane(Protocol):
 
     end: Values | None
 
-    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         """Delete the next batch in one transaction of its own; None where nothing is dead any more."""
         ...
 
@@ -293,7 +295,7 @@ class OrdinaryLane(Lane):
         self._remember = remember
 
     @override
-    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         self.end = None
         batch = self._ties.listed(after, limit)
         with self._shift.session.batch(self._shift.patience) as connection:
@@ -306,7 +308,9 @@ class OrdinaryLane(Lane):
             must_stay_gone(connection, batch, has_locks=False)
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)
-        return Advanced(batch.end, batch.is_full, rows, {self._shift.label(self._selection.table.name): rows})
+        return CommittedBatch(
+            batch.end, batch.is_full, rows, {self._shift.label(self._selection.table.name): rows}
+        )
 
     @override
     def peek(self, after: Values | None) -> Values | None:

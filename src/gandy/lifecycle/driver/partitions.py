@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, TableClause, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
-from gandy.lifecycle.database.dialect import Dialect, Failure, Partition
+from gandy.lifecycle.database.dialect import Dialect, DriverFailure, Partition
 from gandy.lifecycle.database.facts import table_clause
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.instants import read_instant
 from gandy.lifecycle.driver.rows import RuleOutcome
 from gandy.lifecycle.selection.holds import any_held
-from gandy.lifecycle.state.progress import Progress
-from gandy.sweep import Ending, Throttle, Verdict
+from gandy.lifecycle.state.progress import SweepProgress
+from gandy.sweep import SweepEnding, Throttle, Verdict
 
 if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
@@ -39,7 +39,7 @@ class PartitionSweep:
         outcome = RuleOutcome(table=self.walk.key.table, rule=self.walk.label)
         for partition in self.dead():
             if self.shift.may_go_on(self.throttles) is Verdict.STOP:
-                return replace(outcome, ending=Ending.STOPPED)
+                return replace(outcome, ending=SweepEnding.STOPPED)
             try:
                 outcome = self._drop(partition, outcome)
             except DBAPIError as error:
@@ -70,17 +70,17 @@ class PartitionSweep:
                 dialect.lock_partition(connection, self.walk.table.name, partition.name)
                 self.shift.hold_on(connection)  # what was made meanwhile
                 if not self._is_still_dead(connection, partition):  # the name may be that of another one
-                    return replace(outcome, ending=Ending.CONTENDED, passed_over=outcome.passed_over + 1)
+                    return replace(outcome, ending=SweepEnding.CONTENDED, passed_over=outcome.passed_over + 1)
                 if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile
                     return outcome
                 rows = rows_in(connection, self.walk, partition, dialect=dialect)
                 dialect.drop_partition(connection, self.walk.table.name, partition.name)
-                progress = Progress(self.walk.key, self.walk.shape)
+                progress = SweepProgress(self.walk.key, self.walk.shape)
                 progress.advance(connection, cutoff=self.shift.now, cursor=None)
         except DBAPIError as error:
-            if self.shift.session.dialect.failure(error) is not Failure.CONTENDED:
+            if self.shift.session.dialect.failure(error) is not DriverFailure.CONTENDED:
                 raise
-            return replace(outcome, ending=Ending.CONTENDED, passed_over=outcome.passed_over + 1)
+            return replace(outcome, ending=SweepEnding.CONTENDED, passed_over=outcome.passed_over + 1)
         self.shift.committed({self.shift.label(self.walk.table.name): rows})
         return _with_batch(outcome, rows, timedelta(seconds=time.perf_counter() - started))
 

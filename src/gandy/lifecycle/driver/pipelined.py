@@ -25,7 +25,7 @@ from typing_extensions import override
 from gandy.lifecycle.database.numbers import encode_values
 from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.state_sight import compiled
-from gandy.lifecycle.driver.lanes import Advanced, Lane, Stretch, came_back
+from gandy.lifecycle.driver.lanes import CommittedBatch, Lane, TieStretch, came_back
 from gandy.lifecycle.driver.levels import RowKeptError
 from gandy.lifecycle.selection.statements import (
     UNTYPED,
@@ -117,7 +117,7 @@ class PipelinedLane(Lane):
             self._next = batches.after(_slots(selection, "after"))
 
     @override
-    def advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         listed = self._ties.listed(after, limit)
         try:
             with _transaction(self._shift.session.connection) as driver, _pipeline(driver):
@@ -134,10 +134,10 @@ class PipelinedLane(Lane):
                 self._shift.hold_on(connection)
             if self._empty_at != (after,):  # what had changed may be as it was: the batch is tried once more
                 self._empty_at = (after,)
-                return Advanced(after, is_full=True, rows=0, counts={}, is_past=False)
+                return CommittedBatch(after, is_full=True, rows=0, counts={}, is_past=False)
         if listed is not None:
             self._ties.settled(listed, rows)
-        return Advanced(batch.end, batch.is_full, rows, {self._mine: rows})
+        return CommittedBatch(batch.end, batch.is_full, rows, {self._mine: rows})
 
     def _advance(self, driver: Driver, after: Values | None, limit: int) -> _Batch | None:
         self.end = None
@@ -153,7 +153,7 @@ class PipelinedLane(Lane):
         _send_commit(driver)
         return _Batch(end, is_full, deletion)
 
-    def _take(self, driver: Driver, listed: Stretch) -> _Batch:
+    def _take(self, driver: Driver, listed: TieStretch) -> _Batch:
         """A batch that was read ahead."""
         assert listed.listed is not None  # noqa: S101  # else there is nothing to take
         self.end = listed.end
@@ -210,7 +210,7 @@ class _Statements:
     def after(self, cursor: Values | None) -> _Range:
         """From the head of the index, or after a cursor."""
         end = _slots(self.selection, "end")
-        batch = Stretch(self.selection, cursor, end, is_full=True)
+        batch = TieStretch(self.selection, cursor, end, is_full=True)
         fires = self.selection.table.standing.delete_triggers
         return _Range(
             nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),

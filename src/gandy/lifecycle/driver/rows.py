@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, and_, exists, false, or_
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.database.dialect import Failure
+from gandy.lifecycle.database.dialect import DriverFailure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.driver.levels import BeyondBoundError, RowKeptError
 from gandy.lifecycle.selection.statements import equal
@@ -24,14 +24,14 @@ from gandy.sweep import (
     Attempt,
     Checkpoint,
     Contended,
-    Ending,
     PassOver,
     Refused,
     Request,
     Rest,
-    SetAside,
+    SetAsideRequest,
+    SweepEnding,
     SweepResult,
-    Swept,
+    SweptBatch,
     Throttle,
     Verdict,
 )
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, TableName
     from gandy.lifecycle.driver.careful import CarefulLane
     from gandy.lifecycle.driver.heavy import HeavyLane
-    from gandy.lifecycle.driver.lanes import Advanced, Lane
+    from gandy.lifecycle.driver.lanes import CommittedBatch, Lane
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.state.holds import Hold
@@ -55,7 +55,7 @@ class RuleOutcome:
 
     table: str
     rule: str
-    ending: Ending = Ending.EXHAUSTED
+    ending: SweepEnding = SweepEnding.EXHAUSTED
     rows: int = 0
     batches: int = 0
     set_aside: int = 0
@@ -94,7 +94,7 @@ class RuleOutcome:
     @property
     def is_done(self) -> bool:
         """Whether nothing that could go was left."""
-        return self.ending is Ending.EXHAUSTED
+        return self.ending is SweepEnding.EXHAUSTED
 
 
 class GroundsChangedError(Exception):
@@ -177,7 +177,7 @@ class RowDriver:
                 return Verdict.GO
             case Attempt(after, limit):
                 return self._on_grounds(after, partial(self._attempt, after, limit))
-            case SetAside(after):
+            case SetAsideRequest(after):
                 return self._on_grounds(after, partial(self._set_aside, after))
             case PassOver(after):
                 return self._pass_over(after)
@@ -190,7 +190,7 @@ class RowDriver:
             return step()
         except GroundsChangedError:
             self.shift.grounds.have_changed = True
-            return Swept(rows=0, cursor=after, is_full=True, elapsed=timedelta(0))
+            return SweptBatch(rows=0, cursor=after, is_full=True, elapsed=timedelta(0))
 
     def _attempt(self, after: Values | None, limit: int) -> Answer[Values]:
         """One batch; where a row of it cannot go, once more with each row on its own."""
@@ -206,14 +206,14 @@ class RowDriver:
         self.shift.gaps.held(elapsed)
         return elapsed
 
-    def _advance(self, after: Values | None, limit: int) -> Advanced | None:
+    def _advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
         if self.heavy.is_at(after):
             return self.heavy.advance(after, limit)
         try:
             try:
                 return self.lane.advance(after, limit)
             except (DBAPIError, psycopg.Error) as error:
-                if self.shift.session.dialect.failure(error) is not Failure.ROW:
+                if self.shift.session.dialect.failure(error) is not DriverFailure.ROW:
                     raise
                 return self.careful.advance(after, limit)
             except RowKeptError:
@@ -221,11 +221,13 @@ class RowDriver:
         except BeyondBoundError:
             return self.heavy.advance(after, limit)
 
-    def _swept(self, done: Advanced | None, after: Values | None, elapsed: timedelta) -> Swept[Values]:
+    def _swept(
+        self, done: CommittedBatch | None, after: Values | None, elapsed: timedelta
+    ) -> SweptBatch[Values]:
         if done is None:
-            return Swept(rows=0, cursor=after, is_full=False, elapsed=elapsed)
+            return SweptBatch(rows=0, cursor=after, is_full=False, elapsed=elapsed)
         self.shift.committed(done.counts)  # only now: a rollback must not have been counted
-        return Swept(
+        return SweptBatch(
             rows=done.rows,
             cursor=done.end,
             is_full=done.is_full,
@@ -237,9 +239,9 @@ class RowDriver:
 
     def _failed(self, error: DBAPIError | psycopg.Error, elapsed: timedelta) -> Refused | Contended:
         failure = self.shift.session.dialect.failure(error)
-        if failure is Failure.CONTENDED:
+        if failure is DriverFailure.CONTENDED:
             return Contended(elapsed=elapsed)
-        if failure is Failure.ROW:
+        if failure is DriverFailure.ROW:
             return Refused(reason=said(error), elapsed=elapsed)
         raise error
 
@@ -249,7 +251,7 @@ class RowDriver:
         if not isinstance(answer, Refused) or end is None:
             return answer
         self.careful.set_aside(end, answer.reason)
-        return Swept(rows=0, cursor=end, is_full=True, elapsed=answer.elapsed, set_aside=1)
+        return SweptBatch(rows=0, cursor=end, is_full=True, elapsed=answer.elapsed, set_aside=1)
 
     def _pass_over(self, after: Values | None) -> Answer[Values]:
         started = time.perf_counter()
@@ -257,7 +259,7 @@ class RowDriver:
             end = self.lane.peek(after)
         except (DBAPIError, psycopg.Error) as error:
             return self._failed(error, _since(started))
-        return Swept(rows=0, cursor=end, is_full=end is not None, elapsed=_since(started))
+        return SweptBatch(rows=0, cursor=end, is_full=end is not None, elapsed=_since(started))
 
 
 def _since(started: float) -> timedelta:

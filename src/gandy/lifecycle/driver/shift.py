@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from gandy.lifecycle.contract.tables import Throttle
-    from gandy.lifecycle.database.dialect import Patience
+    from gandy.lifecycle.database.dialect import LockPatience
     from gandy.lifecycle.database.facts import TableName
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.driver.careful import WriteGaps
     from gandy.lifecycle.state.lease import Lease
 
@@ -32,14 +32,14 @@ Counts = Mapping[str, int]
 class Shift:
     """One holder of the lease at work; `now` is frozen for the whole run."""
 
-    session: Session
+    session: TargetSession
     lease: Lease
     now: datetime
     default_schema: str | None
     is_stopping: Callable[[], bool]
     rest: Callable[[timedelta], None]
     committed: Callable[[Counts], None]
-    patience: Patience
+    patience: LockPatience
     gaps: WriteGaps
     grounds: Grounds = field(default_factory=lambda: Grounds(false()))  # each rule has its own
 

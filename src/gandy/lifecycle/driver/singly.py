@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, delete, func, litera
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.database.dialect import Failure
+from gandy.lifecycle.database.dialect import DriverFailure
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.database.numbers import bind_texts
 from gandy.lifecycle.database.postgres import NOT_OF_A_ROW
@@ -108,7 +108,7 @@ class _OneByOne:
     def _refusal(
         self, driver: sqlite3.Connection, error: sqlite3.Error, *, address: Values, trials: Trials
     ) -> str:
-        if self.shift.session.dialect.failure(error) is not Failure.ROW:
+        if self.shift.session.dialect.failure(error) is not DriverFailure.ROW:
             raise DBAPIError(None, None, error) from error
         if not driver.in_transaction:
             trials.refused[address] = said(error)

@@ -14,7 +14,7 @@ from gandy.lifecycle.state.tables import (
     OWN_TABLES,
     QUARANTINE,
     RULE,
-    Measured,
+    MeasuredTable,
     forget_others,
     last_measured,
     record_size,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import TableSize
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
 
 
 UNBOUNDED = "unbounded"
@@ -66,7 +66,7 @@ def audit(
         return _Auditor(session, list(contracts), list(others)).tables(no_history=_obstacle(session))
 
 
-def _obstacle(session: Session) -> str | None:
+def _obstacle(session: TargetSession) -> str | None:
     """A role that may not write can look all the same."""
     try:
         ensure_tables(session)
@@ -78,7 +78,7 @@ def _obstacle(session: Session) -> str | None:
 class _Auditor:
     """Audits one database."""
 
-    def __init__(self, session: Session, contracts: list[Contract], others: list[MatrixRow]) -> None:
+    def __init__(self, session: TargetSession, contracts: list[Contract], others: list[MatrixRow]) -> None:
         self._session = session
         self._contracts = contracts
         self._others = others
@@ -95,7 +95,7 @@ class _Auditor:
         if no_history is None:
             self._record(now, sizes)
         audited = [
-            self._table(name, Measured(now, size), before.get(str(name)), default=schema.default_schema)
+            self._table(name, MeasuredTable(now, size), before.get(str(name)), default=schema.default_schema)
             for name, size in sizes.items()
         ]
         return [replace(table, no_history=no_history) for table in audited]
@@ -104,10 +104,10 @@ class _Auditor:
         with self._session.writing() as connection:
             forget_others(connection, map(str, sizes))
             for name, size in sizes.items():
-                record_size(connection, str(name), Measured(now, size))
+                record_size(connection, str(name), MeasuredTable(now, size))
 
     def _table(
-        self, name: TableName, now: Measured, before: Measured | None, *, default: str | None
+        self, name: TableName, now: MeasuredTable, before: MeasuredTable | None, *, default: str | None
     ) -> AuditedTable:
         scheduler, bound = self._bound(name, default)
         return AuditedTable(

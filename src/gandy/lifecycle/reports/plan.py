@@ -22,7 +22,7 @@ from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.foresight import (
     Along,
     Gone,
-    Taken,
+    TakenRows,
     does_fit,
     extent,
     rows_of,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.facts import TableName
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.selection.resolve import Resolved
     from gandy.lifecycle.selection.statements import Values
 
@@ -104,7 +104,7 @@ def plan(
 class _Planner:
     """Plans one contract; `gone` are the rows that the contracts before it would take."""
 
-    def __init__(self, session: Session, seen: Survey, gone: Gone) -> None:
+    def __init__(self, session: TargetSession, seen: Survey, gone: Gone) -> None:
         self._session = session
         self._seen = seen
         self._gone = gone
@@ -200,7 +200,7 @@ class _Planner:
         return planned
 
     def _counted(
-        self, connection: Connection, walk: AgeWalk | CapWalk, taken: Taken, *, planned: PlannedRule
+        self, connection: Connection, walk: AgeWalk | CapWalk, taken: TakenRows, *, planned: PlannedRule
     ) -> PlannedRule:
         rows, oldest, newest = _extent(connection, walk, taken)
         pace = pace_for(taken.children, self._seen.contract.batch)
@@ -246,7 +246,7 @@ class _Planner:
 
 
 def _extent(
-    connection: Connection, walk: AgeWalk | CapWalk, taken: Taken
+    connection: Connection, walk: AgeWalk | CapWalk, taken: TakenRows
 ) -> tuple[int, datetime | None, datetime | None]:
     if isinstance(walk, CapWalk):
         return int(connection.execute(taken.count).scalar_one()), None, None

@@ -34,7 +34,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class RuleFinding:
     """One thing found, where, and what would put it right."""
 
     severity: Severity

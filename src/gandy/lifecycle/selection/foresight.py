@@ -108,7 +108,7 @@ def _in(columns: Columns, rows: Select[Any]) -> ColumnElement[bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenRows:
     """The rows that one walk would take, with every column of their table."""
 
     table: TableFacts
@@ -166,11 +166,11 @@ def selected(walk: AgeWalk | CapWalk, now: datetime) -> Selection:
     )
 
 
-def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> Taken:
+def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> TakenRows:
     """The rows of the selection that the walk would take, once those that are gone are left out."""
     may_go, left = gone.seen_by(selection.dead), gone.left(walk.table)
     if isinstance(walk, AgeWalk):
-        return Taken(walk.table, rows_of(walk.table, and_(may_go, left)), selection.children)
+        return TakenRows(walk.table, rows_of(walk.table, and_(may_go, left)), selection.children)
     columns = tuple(walk.table.clause.c)
     newest_first = [column.desc().nulls_last() for column in walk.order]
     rank = func.row_number().over(partition_by=walk.per or None, order_by=newest_first)
@@ -178,7 +178,7 @@ def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> Taken
     beyond = select(*(ranked.c[column.name] for column in columns)).where(
         ranked.c.gandy_rank > walk.rule.rows, ranked.c.gandy_may_go
     )
-    return Taken(walk.table, beyond.cte(), selection.children)
+    return TakenRows(walk.table, beyond.cte(), selection.children)
 
 
 def does_fit(table: TableFacts, children: Sequence[Child], bound: int) -> ColumnElement[bool]:
@@ -210,7 +210,7 @@ def oldest_instant(selection: Selection, form: Form) -> Select[Any]:
     return select(readable(instant, form)).where(selection.dead).order_by(*selection.order).limit(1)
 
 
-def extent(taken: Taken, instant: str, form: Form) -> Select[Any]:
+def extent(taken: TakenRows, instant: str, form: Form) -> Select[Any]:
     """How many rows would go, and the oldest and newest of their instants."""
     at = readable(taken.rows.c[instant], form)
     columns: list[ColumnElement[Any]] = [func.count(), func.min(at), func.max(at)]

@@ -26,7 +26,7 @@ from gandy.lifecycle.contract.tables import rule_label
 from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, table_clause
 from gandy.lifecycle.database.failures import unexpected
 from gandy.lifecycle.selection.children import ColumnReader, NotCoveredError, UnjudgedError, WrongFieldError
-from gandy.lifecycle.selection.findings import Finding, ObstructedError, Severity, unknown_triggers
+from gandy.lifecycle.selection.findings import ObstructedError, RuleFinding, Severity, unknown_triggers
 from gandy.lifecycle.selection.holds import is_held
 from gandy.lifecycle.selection.shapes import RuleShaper
 
@@ -73,7 +73,7 @@ class Resolved:
     rule: Rule
     walks: tuple[Walk, ...] = ()
     watch: InlineWatch | None = None
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[RuleFinding] = field(default_factory=list)
     triggers: list[str] = field(default_factory=list)  # that fire when the rule deletes
 
     @property
@@ -88,7 +88,7 @@ class Resolved:
 
     def note(self, severity: Severity, message: str, *, field: str = "", remedy: str = "") -> None:
         """Add a finding about this rule, once."""
-        finding = Finding(
+        finding = RuleFinding(
             severity=severity,
             scheduler=self.contract.name,
             table=self.declared.label,

@@ -20,7 +20,7 @@ from gandy.lifecycle.contract.rules import (
     Terminal,
 )
 from gandy.lifecycle.contract.tables import keys_of, kind_of
-from gandy.lifecycle.database.instants import Kind, is_strange_text
+from gandy.lifecycle.database.instants import InstantKind, is_strange_text
 from gandy.lifecycle.selection.children import ColumnReader, Family, NotCoveredError, WrongFieldError
 from gandy.lifecycle.selection.findings import Obstacle, Obstacles, ObstructedError, Severity
 from gandy.lifecycle.selection.holds import Holds, any_held
@@ -118,13 +118,13 @@ class RuleShaper:
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
         form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
         log_form = log_reader.form("log_at", rule.log_at, unit=rule.unit)
-        is_known = Kind.UNKNOWN not in {log_form.kind, form.kind}
+        is_known = InstantKind.UNKNOWN not in {log_form.kind, form.kind}
         if log_form != form and is_known and self.reader.holds(rule.column) and log_reader.holds(rule.log_at):
             raise WrongFieldError("log_at", f"writes instants otherwise than {rule.column} does")
         at = log.clause.c[rule.log_at]
         older = select(1).where(at < self.facts.clause.c[rule.column])
         unread = exists(older.correlate(self.facts.clause))
-        if log_form.kind is Kind.TEXT:  # what is no instant says nothing about its age either
+        if log_form.kind is InstantKind.TEXT:  # what is no instant says nothing about its age either
             strange = select(1).select_from(log.clause).where(is_strange_text(at, log_form))
             return or_(unread, exists(strange))
         if form.window is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gandy.lifecycle.database.facts import SchemaFacts, Wanted
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
 
 REMEMBERED = "as this database remembers"  # where the contract itself is not at hand
 
@@ -85,7 +85,7 @@ def read_holds(connection: Connection, schema: SchemaFacts) -> frozenset[Hold]:
 
 
 def record_holds(
-    session: Session, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
+    session: TargetSession, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
 ) -> None:
     """Write down what a contract keeps now, in the place of what it kept before of the same tables.
 

@@ -27,7 +27,7 @@ _COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Home:
+class StateHome:
     """Where the state is, out of all tables that have the names of ours."""
 
     sight: StateSight

@@ -15,7 +15,7 @@ from gandy.errors import SweepLeaseLostError
 from gandy.lifecycle.state.tables import LEASE, Instant, insert_or_set_where, stored_instant
 
 if TYPE_CHECKING:
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
 
 LEASE_FOR = timedelta(seconds=15)
 _TOLD = (LEASE.c.token, LEASE.c.session, LEASE.c.expires_at)
@@ -50,7 +50,7 @@ class Lease:
         return LEASE.c.scheduler == self.scheduler, LEASE.c.token == self.token
 
 
-def take_lease(session: Session, scheduler: str) -> Lease | None:
+def take_lease(session: TargetSession, scheduler: str) -> Lease | None:
     """The lease, or None while another process holds it."""
     is_free = or_(
         LEASE.c.session == "",
@@ -70,7 +70,7 @@ def take_lease(session: Session, scheduler: str) -> Lease | None:
     return _take_over(session, scheduler) if found is None else _lease(session, scheduler, found)
 
 
-def newest_lease(session: Session) -> tuple[datetime, datetime | None]:
+def newest_lease(session: TargetSession) -> tuple[datetime, datetime | None]:
     """Now, and the newest instant that a sweep wrote here; what is beyond now comes from a wrong clock."""
     is_past = LEASE.c.expires_at <= _in(session, LEASE_FOR)
     known = select(_in(session, timedelta(0)), func.max(LEASE.c.expires_at).filter(is_past))
@@ -84,7 +84,7 @@ def newest_lease(session: Session) -> tuple[datetime, datetime | None]:
     return stored_instant(now) or session.now(), stored_instant(newest)
 
 
-def _take_over(session: Session, scheduler: str) -> Lease | None:
+def _take_over(session: TargetSession, scheduler: str) -> Lease | None:
     """The lease of a session that certainly ended, unless another process is first."""
     with session.reading() as connection:
         held = connection.execute(select(LEASE).where(LEASE.c.scheduler == scheduler)).one_or_none()
@@ -100,14 +100,14 @@ def _take_over(session: Session, scheduler: str) -> Lease | None:
     return None if found is None else _lease(session, scheduler, found)
 
 
-def _in(session: Session, span: timedelta) -> ColumnElement[Any]:
+def _in(session: TargetSession, span: timedelta) -> ColumnElement[Any]:
     """So far ahead by the database's clock, or by the one that a test passed."""
     if session.clock is None:
         return session.dialect.instant_in(span)
     return literal(session.clock.now + span, Instant)
 
 
-def _lease(session: Session, scheduler: str, found: Row[Any]) -> Lease:
+def _lease(session: TargetSession, scheduler: str, found: Row[Any]) -> Lease:
     return Lease(
         scheduler,
         found.token,
@@ -117,7 +117,7 @@ def _lease(session: Session, scheduler: str, found: Row[Any]) -> Lease:
     )
 
 
-def give_back(session: Session, lease: Lease) -> None:
+def give_back(session: TargetSession, lease: Lease) -> None:
     """Let the next one begin at once."""
     with session.alone() as connection:
         connection.execute(

@@ -57,7 +57,7 @@ class RuleKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RememberedPace:
     """How a rule kept up between two ticks; the rates are known from the second one on."""
 
     lag_seconds: float
@@ -76,7 +76,7 @@ class RuleState:
     deleted: int = 0
     backlog: int = 0
     measured_at: datetime | None = None
-    pace: Pace | None = None
+    pace: RememberedPace | None = None
     held_rows: int | None = None
     agreed: str | None = None
 
@@ -98,7 +98,7 @@ def recall_states(connection: Connection, scheduler: str) -> tuple[dict[RuleKey,
 def forget_rules(connection: Connection, keys: Iterable[RuleKey]) -> None:
     """Drop what is remembered about rules that are declared no more."""
     for key in keys:
-        Progress(key, "").forget(connection)
+        SweepProgress(key, "").forget(connection)
 
 
 def _every_column() -> Select[Any]:
@@ -117,14 +117,14 @@ def _state(row: Row[Any]) -> RuleState:
         measured_at=stored_instant(row.measured_at),
         pace=None
         if row.lag_seconds is None
-        else Pace(row.lag_seconds, row.arriving_per_hour, row.removed_per_hour),
+        else RememberedPace(row.lag_seconds, row.arriving_per_hour, row.removed_per_hour),
         held_rows=row.held_rows,
         agreed=getattr(row, "agreed", None),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SweepProgress:
     """Writes down the progress of one rule."""
 
     key: RuleKey
@@ -152,7 +152,7 @@ class Progress:
         self._write(connection, {"held_rows": rows}, {})
 
     def measure(
-        self, connection: Connection, *, backlog: int, measured_at: datetime, rows: int, pace: Pace
+        self, connection: Connection, *, backlog: int, measured_at: datetime, rows: int, pace: RememberedPace
     ) -> None:
         """Remember what went and what was left over, so that the next tick can tell arrivals."""
         values = {"backlog": backlog, "measured_at": measured_at, "deleted": rows, **asdict(pace)}

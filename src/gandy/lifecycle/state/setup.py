@@ -11,8 +11,8 @@ from sqlalchemy.schema import CreateTable
 from gandy.errors import StateObstructedError
 from gandy.lifecycle.contract.rules import quoted
 from gandy.lifecycle.database.state_sight import StateObstacle, reach_state, state_schema
-from gandy.lifecycle.database.target import Session, open_target
-from gandy.lifecycle.state.home import EVERY_PRIVILEGE, Home, plain, remembered_as
+from gandy.lifecycle.database.target import TargetSession, open_target
+from gandy.lifecycle.state.home import EVERY_PRIVILEGE, StateHome, plain, remembered_as
 from gandy.lifecycle.state.tables import HOLD, LEASE, QUARANTINE, RULE, STATE_TABLES, has_table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _REMAKE = "Restore it; or run: {making}; then sweep every contract that keeps ro
 
 
 @contextmanager
-def open_state(target: str, *, clock: Clock | None = None) -> Iterator[Session]:
+def open_state(target: str, *, clock: Clock | None = None) -> Iterator[TargetSession]:
     """Connect for the length of one call, and find the state."""
     with open_target(target, clock=clock) as session:
         _find(session, is_fresh=False)
@@ -48,7 +48,7 @@ def is_ready(schema: SchemaFacts) -> bool:
     return own <= schema.state and schema.may_write_state
 
 
-def ensure_tables(session: Session, *, newcomer: str | None = None) -> None:
+def ensure_tables(session: TargetSession, *, newcomer: str | None = None) -> None:
     """Make our own tables where they are missing, and complete those of an older version.
 
     The lease of a newcomer was just taken for the first time: it does not show that the state is in use.
@@ -72,7 +72,7 @@ def ensure_tables(session: Session, *, newcomer: str | None = None) -> None:
         _look(session, is_fresh=True)
 
 
-def _make(connection: Connection, home: Home) -> None:
+def _make(connection: Connection, home: StateHome) -> None:
     schema = home.place
     assert schema is not None  # noqa: S101  # else it is an obstacle
     reach_state(connection, schema)
@@ -84,14 +84,14 @@ def _make(connection: Connection, home: Home) -> None:
         connection.execute(text(_ADD_AGREED.format(schema=quoted(schema), table=RULE.name)))
 
 
-def sweep_obstacle(session: Session) -> StateObstacle | None:
+def sweep_obstacle(session: TargetSession) -> StateObstacle | None:
     """What keeps this role from sweeping: our own tables cannot be found, made or written."""
     with session.reading() as connection:
         return _obstacle(connection, _look(session, is_fresh=False), newcomer=None)
 
 
 def must_allow(
-    session: Session, tables: Sequence[Table], privileges: Sequence[str] = EVERY_PRIVILEGE
+    session: TargetSession, tables: Sequence[Table], privileges: Sequence[str] = EVERY_PRIVILEGE
 ) -> None:
     """Raise where this role may not do this with our own tables; a file knows no privileges."""
     if session.dialect.only_schema is not None:
@@ -102,7 +102,7 @@ def must_allow(
         raise StateObstructedError(str(obstacle))
 
 
-def must_remember_holds(session: Session) -> None:
+def must_remember_holds(session: TargetSession) -> None:
     """Raise where what contracts keep cannot be known: a plan without it would be wrong."""
     must_allow(session, (HOLD, RULE, QUARANTINE), ("SELECT",))
     with session.reading() as connection:
@@ -114,7 +114,7 @@ def must_remember_holds(session: Session) -> None:
         raise StateObstructedError(str(lost))
 
 
-def scheduler_of(session: Session, contract: Contract) -> str:
+def scheduler_of(session: TargetSession, contract: Contract) -> str:
     """The name of a contract in the state of this database."""
     if session.dialect.only_schema is not None:
         return plain(contract.name)
@@ -122,22 +122,22 @@ def scheduler_of(session: Session, contract: Contract) -> str:
     return remembered_as(contract, sight.default_schema, state_schema(session.connection))
 
 
-def _find(session: Session, *, is_fresh: bool) -> None:
+def _find(session: TargetSession, *, is_fresh: bool) -> None:
     if session.dialect.only_schema is None:
         _look(session, is_fresh=is_fresh)
     else:
         reach_state(session.connection, session.dialect.only_schema)
 
 
-def _look(session: Session, *, is_fresh: bool) -> Home:
+def _look(session: TargetSession, *, is_fresh: bool) -> StateHome:
     """What there is of the state; from here on the connection's statements go there, if it is safe."""
-    home = Home(session.dialect.state_sight(session.connection, is_fresh=is_fresh))
+    home = StateHome(session.dialect.state_sight(session.connection, is_fresh=is_fresh))
     schema = home.schema if home.unsafe() is None else None
     reach_state(session.connection, schema or session.dialect.only_schema)
     return home
 
 
-def _obstacle(connection: Connection, home: Home, *, newcomer: str | None) -> StateObstacle | None:
+def _obstacle(connection: Connection, home: StateHome, *, newcomer: str | None) -> StateObstacle | None:
     return (
         home.sight.obstacle
         or home.split()
@@ -149,7 +149,7 @@ def _obstacle(connection: Connection, home: Home, *, newcomer: str | None) -> St
     )
 
 
-def _lost_holds(connection: Connection, home: Home, *, newcomer: str | None) -> StateObstacle | None:
+def _lost_holds(connection: Connection, home: StateHome, *, newcomer: str | None) -> StateObstacle | None:
     """The holds were dropped, and the rest was not; the first version recorded none."""
     rule = home.find(RULE.name)
     is_first_version = rule is not None and "agreed" not in rule.columns

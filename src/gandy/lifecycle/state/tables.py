@@ -184,14 +184,14 @@ _KEPT_PER_TABLE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTable:
     """A table's size at an instant."""
 
     at: datetime
     size: TableSize
 
 
-def last_measured(connection: Connection) -> dict[str, Measured]:
+def last_measured(connection: Connection) -> dict[str, MeasuredTable]:
     """The latest audit of each table."""
     if not has_table(connection, AUDIT):
         return {}
@@ -203,7 +203,7 @@ def last_measured(connection: Connection) -> dict[str, Measured]:
             (AUDIT.c.table_name == latest.c.table_name) & (AUDIT.c.audited_at == latest.c.at),
         )
     )
-    return {row.table_name: Measured(row.audited_at, TableSize(row.rows, row.bytes)) for row in found}
+    return {row.table_name: MeasuredTable(row.audited_at, TableSize(row.rows, row.bytes)) for row in found}
 
 
 def forget_others(connection: Connection, tables: Iterable[str]) -> None:
@@ -211,7 +211,7 @@ def forget_others(connection: Connection, tables: Iterable[str]) -> None:
     connection.execute(delete(AUDIT).where(AUDIT.c.table_name.not_in(list(tables))))
 
 
-def record_size(connection: Connection, table: str, measured: Measured) -> None:
+def record_size(connection: Connection, table: str, measured: MeasuredTable) -> None:
     """Remember a table's size, and forget what is beyond the newest hundred."""
     mine = AUDIT.c.table_name == table
     connection.execute(delete(AUDIT).where(mine, AUDIT.c.audited_at == measured.at))

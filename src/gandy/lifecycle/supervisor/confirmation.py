@@ -15,10 +15,10 @@ from sqlalchemy.exc import DBAPIError
 from gandy.lifecycle.advisor.indexes import LARGE, IndexAdvisor
 from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import ChildMode
-from gandy.lifecycle.database.dialect import Dialect, Failure
+from gandy.lifecycle.database.dialect import Dialect, DriverFailure
 from gandy.lifecycle.database.facts import reflect
 from gandy.lifecycle.database.failures import is_interrupted
-from gandy.lifecycle.database.instants import Kind
+from gandy.lifecycle.database.instants import InstantKind
 from gandy.lifecycle.driver.partitions import count_rows, dead_partitions
 from gandy.lifecycle.selection.foresight import Gone, selected, taken_by
 from gandy.lifecycle.selection.resolve import resolve, tables_of, with_null_keys
@@ -169,7 +169,7 @@ class Confirmation:
             with self._advisor.connection.begin_nested():
                 return self._taken(walk)
         except DBAPIError as error:
-            if self._advisor.dialect.failure(error) is Failure.CONTENDED or is_interrupted(error):
+            if self._advisor.dialect.failure(error) is DriverFailure.CONTENDED or is_interrupted(error):
                 raise  # too slow: that is a reason to ask
             return self._shares.setdefault(walk.key, [])
 
@@ -248,4 +248,4 @@ def _rules_of(
 
 def is_waiting(walk: Walk) -> bool:
     """Whether the rule's numbers show no unit: nothing goes, and what was agreed to stays remembered."""
-    return not isinstance(walk, CapWalk) and walk.form.kind is Kind.UNKNOWN
+    return not isinstance(walk, CapWalk) and walk.form.kind is InstantKind.UNKNOWN

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.driver.rows import RuleOutcome
-    from gandy.lifecycle.selection.findings import Finding
+    from gandy.lifecycle.selection.findings import RuleFinding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class ContractReport:
     held: list[Held] = field(default_factory=list)
     overdue: list[Overdue] = field(default_factory=list)
     health: list[Health] = field(default_factory=list)
-    warnings: list[Finding] = field(default_factory=list)
+    warnings: list[RuleFinding] = field(default_factory=list)
     unfinished: list[Unfinished] = field(default_factory=list)
 
     def start_over(self) -> None:
@@ -167,7 +167,7 @@ def quarantine_outdated(scheduler: str, *, table: str, key: str) -> None:
     announce(logging.WARNING, f"{scheduler}.lifecycle_quarantine_outdated", fields)
 
 
-class Metrics(Protocol):
+class SweepMetrics(Protocol):
     """Where the supervisor counts."""
 
     def declare(self, contracts: Iterable[Contract]) -> None:
@@ -191,7 +191,7 @@ class Metrics(Protocol):
         ...
 
 
-class NoMetrics(Metrics):
+class NoMetrics(SweepMetrics):
     """Counts nothing."""
 
     @override
@@ -215,7 +215,7 @@ class NoMetrics(Metrics):
         return
 
 
-class PrometheusMetrics(Metrics):
+class PrometheusMetrics(SweepMetrics):
     """Counts with prometheus-client."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -271,7 +271,7 @@ class PrometheusMetrics(Metrics):
 
 
 @lru_cache(maxsize=1)
-def process_metrics() -> Metrics:
+def process_metrics() -> SweepMetrics:
     """The counters of this process, in the registry that /metrics serves."""
     try:
         from prometheus_client import REGISTRY  # noqa: PLC0415  # an extra

@@ -24,7 +24,7 @@ from gandy.lifecycle.selection.foresight import oldest_instant
 from gandy.lifecycle.selection.resolve import Resolved
 from gandy.lifecycle.selection.statements import Values, count_up_to
 from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, InlineWatch, PartitionWalk, Walk
-from gandy.lifecycle.state.progress import Pace, Progress, RuleKey, RuleState
+from gandy.lifecycle.state.progress import RememberedPace, RuleKey, RuleState, SweepProgress
 from gandy.lifecycle.supervisor import report as announce
 from gandy.lifecycle.supervisor.confirmation import (
     Agreement,
@@ -36,7 +36,7 @@ from gandy.lifecycle.supervisor.confirmation import (
     is_waiting,
 )
 from gandy.lifecycle.supervisor.report import ContractReport, Health, Held, Overdue, RuleFailure, Unfinished
-from gandy.sweep import Budget, Ending
+from gandy.sweep import Budget, SweepEnding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.advisor.survey import Survey
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.driver.shift import Shift
-    from gandy.lifecycle.supervisor.report import Metrics
+    from gandy.lifecycle.supervisor.report import SweepMetrics
 
 
 COUNTED_BACKLOG = 100_000
@@ -67,9 +67,9 @@ class HealthCheck:
         arriving = self._per_second(state, outcome.rows + backlog - before)
         if outcome.rows or backlog or before:
             removed = self._per_second(state, outcome.rows)
-            pace = Pace(lag.total_seconds(), _per_hour(arriving), _per_hour(removed))
+            pace = RememberedPace(lag.total_seconds(), _per_hour(arriving), _per_hour(removed))
             with self.shift.session.writing() as connection:
-                Progress(self.walk.key, self.walk.shape).measure(
+                SweepProgress(self.walk.key, self.walk.shape).measure(
                     connection, backlog=backlog, measured_at=self.shift.now, rows=outcome.rows, pace=pace
                 )
         return Health(
@@ -113,7 +113,7 @@ def _per_hour(per_second: float | None) -> float | None:
 
 
 _Task = tuple[Resolved, Walk]
-_SPENT = {Ending.ROWS_SPENT: "rows", Ending.TIME_SPENT: "time"}
+_SPENT = {SweepEnding.ROWS_SPENT: "rows", SweepEnding.TIME_SPENT: "time"}
 _MOST_IN_QUARANTINE = 100_000  # what is remembered must be bounded too
 _FULL = (
     f"{_MOST_IN_QUARANTINE:,} rows of the table are in quarantine; find out why, then: "
@@ -130,7 +130,7 @@ class ContractRun:
     states: dict[RuleKey, RuleState]
     quarantine: dict[str, list[Values]]
     report: ContractReport
-    metrics: Metrics
+    metrics: SweepMetrics
     confirm: Confirm
     pages: int | None
     is_limited: bool
@@ -179,7 +179,7 @@ class ContractRun:
                 continue
             share = self._share(len(tasks) - index)
             if share.rows == 0:
-                unasked = RuleOutcome(table=walk.key.table, rule=walk.label, ending=Ending.ROWS_SPENT)
+                unasked = RuleOutcome(table=walk.key.table, rule=walk.label, ending=SweepEnding.ROWS_SPENT)
                 self.outcomes.setdefault(walk.key, unasked)
                 continue
             self._guard(rule, partial(self._sweep, rule, walk, share))
@@ -211,7 +211,7 @@ class ContractRun:
             self.quarantine.setdefault(walk.key.table, [()])
         if isinstance(walk, PartitionWalk) and outcome.reason is not None:
             raise RuleRefusedError(walk.key.table, walk.label, outcome.reason)
-        if outcome.ending is Ending.POISONED:
+        if outcome.ending is SweepEnding.POISONED:
             raise RowsStuckError(
                 walk.key.table, walk.label, rows=outcome.set_aside, first_error=outcome.reason or ""
             )
@@ -253,11 +253,11 @@ class ContractRun:
         if walk.key not in self.outcomes:
             return self.states.get(walk.key)
         with self.shift.session.reading() as connection:
-            return Progress(walk.key, walk.shape).read(connection)
+            return SweepProgress(walk.key, walk.shape).read(connection)
 
     def _is_agreed(self, walk: Walk) -> bool:
         """Ask a person where it is needed; what was agreed to is remembered."""
-        progress = Progress(walk.key, walk.shape)
+        progress = SweepProgress(walk.key, walk.shape)
         state = self.states.get(walk.key)
         agreement = agreement_of(walk, self.survey.contracts, self.survey.schema)
         is_reshaped = state is not None and state.shape != walk.shape
@@ -289,7 +289,7 @@ class ContractRun:
                 self.confirmation = Confirmation(advisor, all_walks(connection, self.survey, dialect))
             return self.confirmation.needed(walk, agreement, state)
 
-    def _hold(self, progress: Progress, needed: Held) -> None:
+    def _hold(self, progress: SweepProgress, needed: Held) -> None:
         with self.shift.session.writing() as connection:
             progress.hold(connection, needed.rows)
         self.report.held.append(needed)

@@ -23,7 +23,7 @@ from gandy.errors import (
 )
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey
 from gandy.lifecycle.contract.tables import gathered
-from gandy.lifecycle.database.dialect import Patience
+from gandy.lifecycle.database.dialect import LockPatience
 from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.driver.caps import PAGES_PER_TICK
 from gandy.lifecycle.driver.careful import WriteGaps
@@ -33,7 +33,7 @@ from gandy.lifecycle.state.holds import record_holds
 from gandy.lifecycle.state.lease import LEASE_FOR, Lease, give_back, newest_lease, take_lease
 from gandy.lifecycle.state.setup import ensure_tables, is_ready, open_state
 from gandy.lifecycle.supervisor import report as announce
-from gandy.lifecycle.supervisor.report import ContractReport, Held, Metrics, RuleFailure, process_metrics
+from gandy.lifecycle.supervisor.report import ContractReport, Held, RuleFailure, SweepMetrics, process_metrics
 from gandy.lifecycle.supervisor.run import ContractRun
 from gandy.lifecycle.supervisor.upkeep import Memory, Recalled, recall, tidied
 from gandy.rules.clocks import doubt
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from gandy.clock import Clock
     from gandy.lifecycle.contract.tables import Contract
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.driver.rows import RuleOutcome
     from gandy.lifecycle.state.progress import RuleKey
     from gandy.lifecycle.supervisor.confirmation import Confirm
@@ -57,7 +57,7 @@ _told: set[str] = set()
 _lock = Lock()
 
 
-def doubted(session: Session, url: str, by: Attendance) -> str | None:
+def doubted(session: TargetSession, url: str, by: Attendance) -> str | None:
     """Say why the clock is not believed; None where it is, or where a person or the caller vouches for it."""
     now, newest = newest_lease(session)
     steadiness = _watch(url, by.clock).observe(now)
@@ -118,8 +118,8 @@ class Attendance:
     rest: Callable[[timedelta], None] = _sleep
     pruned: Callable[[str, Counts], None] = _ignore
     finished: Callable[[str, RuleOutcome], None] = _ignore
-    metrics: Metrics = field(default_factory=process_metrics)
-    patience: Patience = field(default_factory=Patience)
+    metrics: SweepMetrics = field(default_factory=process_metrics)
+    patience: LockPatience = field(default_factory=LockPatience)
     clock: Clock | None = None
     wait_for_lease: timedelta = timedelta(0)
     pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
@@ -195,7 +195,7 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
 @dataclass(frozen=True, slots=True)
 class _Tick:
     kept: _Kept
-    session: Session
+    session: TargetSession
     lease: Lease
     by: Attendance
 
@@ -290,7 +290,7 @@ def _contract_run(
     )
 
 
-def _wait_for_lease(session: Session, scheduler: str, by: Attendance) -> Lease | None:
+def _wait_for_lease(session: TargetSession, scheduler: str, by: Attendance) -> Lease | None:
     """The lease of a process that was killed falls free at once, or when it runs out."""
     lease = _first_lease(session, scheduler)
     waited = timedelta(0)
@@ -301,7 +301,7 @@ def _wait_for_lease(session: Session, scheduler: str, by: Attendance) -> Lease |
     return lease
 
 
-def _first_lease(session: Session, scheduler: str) -> Lease | None:
+def _first_lease(session: TargetSession, scheduler: str) -> Lease | None:
     """Our own tables are made, or what is in their way is told, where the lease cannot be asked for."""
     try:
         return take_lease(session, scheduler)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.advisor.survey import Survey
     from gandy.lifecycle.database.facts import TableFacts
-    from gandy.lifecycle.database.target import Session
+    from gandy.lifecycle.database.target import TargetSession
     from gandy.lifecycle.selection.statements import Values
 
 _BLOB = re.compile("X'((?:[0-9A-F]{2})*)'")
@@ -55,7 +55,7 @@ class Recalled:
     vanished: list[QuarantinedRow]
 
 
-def recall(session: Session, survey: Survey) -> Recalled:
+def recall(session: TargetSession, survey: Survey) -> Recalled:
     """Read what is remembered."""
     scheduler = _name(survey)
     with session.reading() as connection:
@@ -64,7 +64,7 @@ def recall(session: Session, survey: Survey) -> Recalled:
         return Recalled(states, rows, list(_vanished(connection, survey, rows)))
 
 
-def tidied(session: Session, survey: Survey, recalled: Recalled) -> Memory:
+def tidied(session: TargetSession, survey: Survey, recalled: Recalled) -> Memory:
     """Forget what no longer means anything."""
     declared = {
         RuleKey(_name(survey), table.label, key)

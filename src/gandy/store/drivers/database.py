@@ -37,7 +37,7 @@ class Transaction(Runner, Protocol):
         ...
 
 
-class Session(Runner, Protocol):
+class DatabaseSession(Runner, Protocol):
     """A connection kept for one loop; it comes back by itself after the database was away."""
 
     async def close(self) -> None:
@@ -104,7 +104,7 @@ class Database(ReadingRunner, Protocol):
         """Open a transaction for several operations."""
         ...
 
-    def session(self) -> Session:
+    def session(self) -> DatabaseSession:
         """Keep a connection for one loop."""
         ...
 

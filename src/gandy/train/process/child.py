@@ -29,7 +29,7 @@ from gandy.train.process.messages import (
     Leave,
     Logged,
     Progressed,
-    Start,
+    StartMessage,
     Stop,
     ToChild,
     ToParent,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gandy.model.run import Activation
-    from gandy.train.route import Cargo, Plan, Step
+    from gandy.train.route import Cargo, RoutePlan, RouteStep
     from gandy.train.run import LogLine, Progress
 
 
@@ -126,7 +126,7 @@ class _Child:
         self._place = place
         self._runs: dict[int, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._requests: asyncio.Queue[tuple[Start, Run] | None] = asyncio.Queue()
+        self._requests: asyncio.Queue[tuple[StartMessage, Run] | None] = asyncio.Queue()
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="gandy-junction")
         self._host: TrainHost | None = None
         self._provided: ProvidedValues | None = None
@@ -141,12 +141,12 @@ class _Child:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    async def _run_one(self, start: Start, run: Run, stack: AsyncExitStack) -> None:
+    async def _run_one(self, start: StartMessage, run: Run, stack: AsyncExitStack) -> None:
         ended = await self._perform(start, run, stack)
         del self._runs[start.ticket]
         self._parent.send(ended)
 
-    async def _perform(self, start: Start, run: Run, stack: AsyncExitStack) -> Ended:
+    async def _perform(self, start: StartMessage, run: Run, stack: AsyncExitStack) -> Ended:
         try:
             async with self._preparing:
                 host = self._host = self._host or load_host(self._place)
@@ -184,7 +184,7 @@ class _Child:
 
     def _take(self, message: ToChild, loop: asyncio.AbstractEventLoop) -> None:
         match message:
-            case Start():
+            case StartMessage():
                 run = _run_of(message, self._parent)
                 self._runs[message.ticket] = run  # here: a request to stop may follow at once
                 loop.call_soon_threadsafe(self._requests.put_nowait, (message, run))
@@ -270,7 +270,7 @@ def _never() -> bool:
     return False
 
 
-def _run_of(start: Start, parent: _Parent) -> Run:
+def _run_of(start: StartMessage, parent: _Parent) -> Run:
     return Run(
         id=start.id,
         train=start.train,
@@ -282,12 +282,12 @@ def _run_of(start: Start, parent: _Parent) -> Run:
     )
 
 
-def _announcing(plan: Plan, parent: _Parent, ticket: int) -> Plan:
+def _announcing(plan: RoutePlan, parent: _Parent, ticket: int) -> RoutePlan:
     """Tell the parent which junction begins, so that it knows where a killed child was."""
     return replace(plan, steps=tuple(_announced(step, parent, ticket) for step in plan.steps))
 
 
-def _announced(step: Step, parent: _Parent, ticket: int) -> Step:
+def _announced(step: RouteStep, parent: _Parent, ticket: int) -> RouteStep:
     def call(cargo: Cargo) -> object:
         parent.send(Entered(ticket=ticket, junction=step.name))
         return step.call(cargo)

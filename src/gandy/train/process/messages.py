@@ -34,7 +34,7 @@ PIPE_LOST: Final = 76  # the exit code of a process that can say nothing more (E
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class StartMessage:
     """Run this train with this input."""
 
     kind: Literal["start"] = "start"
@@ -156,7 +156,7 @@ class EndedStopped:
 
 Ended: TypeAlias = EndedWell | EndedBadly | EndedStopped
 Report: TypeAlias = Began | Entered | Logged | Progressed | Activated
-ToChild: TypeAlias = Start | Stop | Leave
+ToChild: TypeAlias = StartMessage | Stop | Leave
 ToParent: TypeAlias = Report | Ended
 
 _to_child: Final[TypeAdapter[ToChild]] = TypeAdapter(Annotated[ToChild, Field(discriminator="kind")])

@@ -42,7 +42,7 @@ from gandy.train.process.messages import (
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from gandy.train.process.messages import Start
+    from gandy.train.process.messages import StartMessage
     from gandy.train.run import Cancellation, Run
 
 
@@ -122,7 +122,7 @@ class ChildProcess:
         """Return a new name for a run of this child."""
         return next(self._tickets)
 
-    def begin(self, start: Start, run: Run) -> EndFuture:
+    def begin(self, start: StartMessage, run: Run) -> EndFuture:
         """Have the child run a train; the future gets its end."""
         future: EndFuture = asyncio.get_running_loop().create_future()
         with self._changing:

@@ -17,7 +17,7 @@ from gandy.errors import GandyError, TrainProcessError
 from gandy.model.run import Cancelled, Outcome
 from gandy.train.failure import failure
 from gandy.train.process.child import host_of
-from gandy.train.process.messages import Ended, Start, from_message
+from gandy.train.process.messages import Ended, StartMessage, from_message
 from gandy.train.process.parent import ChildProcess, EndFuture
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NO_TICKET: Final = 0  # it has no child yet
 Supervised: TypeAlias = "tuple[ChildProcess | None, Ended | None]"
 
 
-class Places:
+class ProcessLimits:
     """How many processes may work at once; a run that waits for one can be cancelled."""
 
     def __init__(self, total: int) -> None:
@@ -95,7 +95,7 @@ class ProcessRunner:
         self._idle: list[ChildProcess] = []
         self._leaving: set[ChildProcess] = set()
         self._starters = ThreadPoolExecutor(4, thread_name_prefix="gandy-process-start")
-        self.places = Places(sys.maxsize if host is None else max_processes or os.cpu_count() or 1)
+        self.places = ProcessLimits(sys.maxsize if host is None else max_processes or os.cpu_count() or 1)
 
     async def execute(
         self,
@@ -144,7 +144,7 @@ class ProcessRunner:
         await asyncio.gather(*(loop.run_in_executor(self._starters, child.join) for child in self._leaving))
         self._starters.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_place(self, place: str, start: Start, run: Run) -> Supervised:
+    async def _in_place(self, place: str, start: StartMessage, run: Run) -> Supervised:
         """Run alone in a process that is kept for the next run."""
         try:
             await self.places.take(run)
@@ -160,7 +160,7 @@ class ProcessRunner:
             self.places.give_back()
         return child, ended
 
-    async def _in_set(self, place: str, start: Start, run: Run, *, together: RunSet) -> Supervised:
+    async def _in_set(self, place: str, start: StartMessage, run: Run, *, together: RunSet) -> Supervised:
         """Run in the process of a set, which the first of them starts."""
         if together.child is None:
             together.child = asyncio.ensure_future(self._started(place))
@@ -184,7 +184,7 @@ class ProcessRunner:
         except OSError as error:
             raise TrainProcessError(train=place, problem=f"no process could be started: {error}") from error
 
-    async def _supervised(self, child: ChildProcess, start: Start, run: Run) -> Ended | None:
+    async def _supervised(self, child: ChildProcess, start: StartMessage, run: Run) -> Ended | None:
         """Wait for the child's end, passing on a request to cancel; kill it where the caller has left."""
         start = replace(start, ticket=child.next_ticket())
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -240,8 +240,8 @@ class ProcessRunner:
             self._let_go(started.result())
 
 
-def _start_of(definition: TrainDefinition[Any, Any], value: object, run: Run) -> Start:
-    return Start(
+def _start_of(definition: TrainDefinition[Any, Any], value: object, run: Run) -> StartMessage:
+    return StartMessage(
         ticket=NO_TICKET,
         train=definition.name,
         input_json=definition.input.encode(value),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import GandyError, HostNeedsTokenError, KeptFileError
 from gandy.web.access.gate import is_loopback
-from gandy.web.access.keys import Keyring, Place, StateFolder, announced, keep_token, stem_of
+from gandy.web.access.keys import Keyring, ServedPlace, StateFolder, announced, keep_token, stem_of
 from gandy.web.access.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Door:
             return f"{address}/"
         return f"{address}/login?code={code}"
 
-    def place(self, host: str, port: int) -> Place:
+    def place(self, host: str, port: int) -> ServedPlace:
         """Say where this process listens, and which token leads in."""
         token = self.tokens.strongest
-        return Place(os.getpid(), host, port, self.owner, None if token is None else token.key)
+        return ServedPlace(os.getpid(), host, port, self.owner, None if token is None else token.key)
 
     @contextmanager
-    def announced(self, place: Place) -> Iterator[None]:
+    def announced(self, place: ServedPlace) -> Iterator[None]:
         """Let `gandy open` find this process; one that cannot say where it is serves all the same."""
         with ExitStack() as stack:
             try:

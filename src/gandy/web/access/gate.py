@@ -28,7 +28,7 @@ from gandy.errors import (
 )
 from gandy.events import RequestRefused
 from gandy.model.owners import Operator
-from gandy.web.access.keys import Keyring, Session, cookie_of
+from gandy.web.access.keys import Keyring, WebSession, cookie_of
 from gandy.web.access.tokens import Role, Token, Tokens
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Visitor:
 
     role: Role
     name: str
-    session: Session | None = None
+    session: WebSession | None = None
 
     @property
     def may_change(self) -> bool:
@@ -303,7 +303,7 @@ class Gate:
             raise TokenMissingError
         return Visitor(role=session.role, name=session.name, session=session)
 
-    async def find_session(self, request: Request) -> Session | None:
+    async def find_session(self, request: Request) -> WebSession | None:
         """Find the session of a request's cookie."""
         return await self.keyring.find_session(request.cookies.get(cookie_of(request)), self.tokens)
 
@@ -337,7 +337,7 @@ class Gate:
         return Visitor(role=token.role, name=token.name)
 
     @staticmethod
-    async def _check_form(request: Request, session: Session) -> None:
+    async def _check_form(request: Request, session: WebSession) -> None:
         """Refuse a form that is not of a page that this session was shown."""
         refuse_foreign(request)
         shown = request.headers.get(FORM_HEADER)

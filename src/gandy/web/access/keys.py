@@ -43,7 +43,7 @@ _TEXT: Final = re.compile(r"(?P<id>[A-Za-z0-9_-]{16})\.(?P<signature>[A-Za-z0-9_
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class WebSession:
     """Who has logged in; `text` is the cookie."""
 
     id: str
@@ -65,11 +65,11 @@ class Keyring:
         self._database = database
         self._owner = owner
 
-    async def open_session(self, token: Token, name: str) -> Session:
+    async def open_session(self, token: Token, name: str) -> WebSession:
         """Begin a session."""
         return _session(await self._make("session", token, name, SESSION_FOR), token)
 
-    async def find_session(self, text: str | None, tokens: Tokens) -> Session | None:
+    async def find_session(self, text: str | None, tokens: Tokens) -> WebSession | None:
         """Give the session of a cookie that is ours, not past its time, and whose token is still valid."""
         parts = _TEXT.fullmatch(text or "")
         if parts is None:
@@ -78,7 +78,7 @@ class Keyring:
         token = _fitting("session", key, tokens, parts["signature"])
         return None if key is None or token is None else _session(key, token)
 
-    async def end_session(self, session: Session) -> None:
+    async def end_session(self, session: WebSession) -> None:
         """End a session for good."""
         await self._database.run(take_web_key(self._owner, "session", session.id))
 
@@ -86,7 +86,7 @@ class Keyring:
         """Make a code that signs in once, with what this token allows."""
         return _text("code", await self._make("code", token, token.name, CODE_FOR), token)
 
-    async def redeem(self, text: str, tokens: Tokens) -> Session | None:
+    async def redeem(self, text: str, tokens: Tokens) -> WebSession | None:
         """Use a code up and begin its session; None where it is used up, too old or no code of ours."""
         parts = _TEXT.fullmatch(text)
         if parts is None:
@@ -112,8 +112,8 @@ def cookie_of(request: HTTPConnection) -> str:
     return f"{_COOKIE}_{port}" if port.isascii() and port.isdigit() else _COOKIE
 
 
-def _session(key: WebKey, token: Token) -> Session:
-    return Session(key.id, token, key.name, _text("session", key, token), _sign("form", key, token))
+def _session(key: WebKey, token: Token) -> WebSession:
+    return WebSession(key.id, token, key.name, _text("session", key, token), _sign("form", key, token))
 
 
 def _text(kind: KeyKind, key: WebKey, token: Token) -> str:
@@ -142,7 +142,7 @@ _PLACE: Final = ".up"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServedPlace:
     """Where a running process serves the dashboard of an application."""
 
     pid: int
@@ -184,14 +184,14 @@ def read_token(folder: StateFolder, stem: str) -> str | None:
 
 
 @contextmanager
-def announced(folder: StateFolder, stem: str, place: Place) -> Iterator[None]:
+def announced(folder: StateFolder, stem: str, place: ServedPlace) -> Iterator[None]:
     """Say where the dashboard listens for as long as the block runs."""
     running_places(folder, stem)  # which removes what a killed process left
     with folder.locked(f"{stem}.{place.pid}-{secrets.token_hex(4)}{_PLACE}", json.dumps(asdict(place))):
         yield
 
 
-def running_places(folder: StateFolder, beginning: str) -> list[Place]:
+def running_places(folder: StateFolder, beginning: str) -> list[ServedPlace]:
     """List the processes that say so and live; what a dead one left is removed."""
     found = []
     for name in folder.names(_PLACE, beginning=beginning):
@@ -199,7 +199,7 @@ def running_places(folder: StateFolder, beginning: str) -> list[Place]:
             folder.remove(name)
             continue
         with suppress(ValueError, TypeError):  # of another version, which writes it otherwise
-            found.append(Place(**json.loads(folder.read(name) or "{}")))
+            found.append(ServedPlace(**json.loads(folder.read(name) or "{}")))
     return found
 
 
