@@ -14,6 +14,8 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 # Compiled modules are kept even where the shell says otherwise: tests start processes by the hundred.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Rooms whose tests neither start processes by the hundred nor generate matrices: the rest is left to `make test`.
+QUICK := $(addprefix tests/,app architecture desk scheduler store support traps unit)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadgroup --quiet
 
 .PHONY: help
@@ -33,8 +35,8 @@ demo: setup ## Run the demo on an embedded database; SECONDS=20 ends it by itsel
 	$(BIN)/gandy demo $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: check
-check: lint ## The fast loop: format, lint, types, import contracts, unit and SQLite tests
-	$(PYTEST) -m "not postgres and not slow"
+check: lint ## The fast loop: format, lint, types, import contracts, unit and quick SQLite tests
+	$(PYTEST) -m "not postgres and not slow" $(QUICK)
 
 .PHONY: test
 test: lint browser pooler ## Everything, PostgreSQL included; ends with what was used

@@ -130,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what needs a server or much time, and note on each test which database it is for."""
     _leave_out_old_server(config, items)
     for item in items:
-        if SLOW_FOLDERS.intersection(Path(item.path).parts):
+        if _folder_of(item) in SLOW_FOLDERS:
             item.add_marker(pytest.mark.slow)
         database = _database_of(item)
         if database not in {None, "sqlite"}:
@@ -164,12 +164,17 @@ def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> No
     left_out = [
         item
         for item in items
-        if _database_of(item) == "postgres-old" and not OLD_SERVER_FOLDERS.intersection(Path(item.path).parts)
+        if _database_of(item) == "postgres-old" and _folder_of(item) not in OLD_SERVER_FOLDERS
     ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+def _folder_of(item: pytest.Item) -> str:
+    """Name the folder of tests that it is in, wherever the repository lies."""
+    return Path(item.path).relative_to(Path(__file__).parent).parts[0]
 
 
 def _database_of(item: pytest.Item) -> str | None:
