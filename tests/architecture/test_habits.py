@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.architecture.source import SourceFile
 
+pytestmark = pytest.mark.xdist_group("architecture")  # all files are parsed once
+
 KNOW_DIALECTS = {"store", "lifecycle"}
 # A URL is read there: a relative path in one is a file beside the settings, whatever the dialect does later.
 READ_URLS = {PACKAGE / "settings" / "urls.py"}

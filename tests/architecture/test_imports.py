@@ -7,7 +7,11 @@ import sys
 import tomllib
 from typing import Any
 
+import pytest
+
 from tests.architecture.source import PACKAGE, ROOT, package_files
+
+pytestmark = pytest.mark.xdist_group("architecture")  # all files are parsed once
 
 
 def contracts() -> list[dict[str, Any]]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
+import pytest
+
 from tests.architecture.source import PACKAGE, package_files
+
+pytestmark = pytest.mark.xdist_group("architecture")  # all files are parsed once
 
 
 def test_no_public_class_name_means_two_things() -> None:

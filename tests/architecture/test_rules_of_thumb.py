@@ -9,6 +9,8 @@ import pytest
 from tests.architecture.source import PACKAGE, SourceFile
 from tests.architecture.test_habits import DIALECT_WORD, decisions, sleeps, sql_texts, words
 
+pytestmark = pytest.mark.xdist_group("architecture")  # all files are parsed once
+
 
 def file_with(text: str) -> SourceFile:
     return SourceFile(PACKAGE / "app.py", text, ast.parse(text))

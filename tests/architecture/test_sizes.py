@@ -4,10 +4,14 @@ import ast
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.architecture.source import PACKAGE, ROOT, package_files
 
 if TYPE_CHECKING:
     from tests.architecture.source import SourceFile
+
+pytestmark = pytest.mark.xdist_group("architecture")  # all files are parsed once
 
 LONGEST_FILE = 400
 LONGEST_BODY = 60

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.store.volumes import PlanKind
     from tests.support.postgres import PostgresServer
 
+pytestmark = pytest.mark.xdist_group("manifest-plans")  # filling a database takes seconds
+
 Link = psycopg.Connection[Any]
 
 IDLE = 1_000_000 if os.environ.get("GANDY_TEST_FULL_JOURNEYS") else 50_000

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tests.store.volumes import PlanKind
     from tests.support.postgres import PostgresServer
 
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("plans")]  # filling a database takes seconds
+
 Link = psycopg.Connection[Any]
 
 TAKEN = 100

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.store.volumes import PlanKind
     from tests.support.postgres import PostgresServer
 
+pytestmark = pytest.mark.xdist_group("turn-plans")  # filling a database takes seconds
+
 PAGES = 200
 FILL = """
 INSERT INTO gandy.manifest_group (owner, name) VALUES ('shop', 'default');

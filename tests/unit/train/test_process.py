@@ -21,6 +21,8 @@ from tests.support.waiting import eventually
 from tests.unit.train import process_trains as trains
 from tests.unit.train.process_trains import Order, Receipt
 
+pytestmark = pytest.mark.slow  # each test starts processes
+
 
 class ListeningSink(MemorySink):
     """Says when a first line has arrived."""
