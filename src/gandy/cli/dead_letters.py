@@ -44,7 +44,7 @@ def dead_letters() -> None:
 @manifest_option
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only letters older than this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call

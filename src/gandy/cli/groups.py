@@ -31,7 +31,7 @@ def groups() -> None:
 @click.option("--prefix", default="", help="Only names that begin so.")
 @click.option("--after", default="", metavar="NAME", help="Only names that come after this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call
@@ -136,7 +136,7 @@ def workers() -> None:
     "--alive/--gone", "is_alive", default=None, help="Only those whose lease holds, or only the others."
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call

@@ -65,7 +65,7 @@ _OPTIONS = (
     click.option(
         "--next", "next_at", type=bounded("next_at"), metavar="T", help="Its next instant, with a time zone."
     ),
-    click.option("--keep-last", type=bounded("keep_last"), help="At most so many of its runs."),
+    click.option("--keep-last", type=bounded("keep_last"), help="The most of its runs to keep."),
 )
 
 
@@ -116,7 +116,7 @@ def manifests() -> None:
 @click.option("--enabled/--disabled", "is_enabled", default=None, help="Only those switched on, or off.")
 @click.option("--after", default="", metavar="ID", help="Only ids that come after this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call
@@ -241,7 +241,7 @@ def delete(call: Call, external_id: str, *, yes: bool) -> None:
 @manifests.command(epilog=example("gandy manifests preview report --count 20"))
 @click.argument("external_id", metavar="ID")
 @click.option(
-    "--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="So many instants."
+    "--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="The number of instants."
 )
 @json_option
 @pass_call

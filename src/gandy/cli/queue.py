@@ -56,7 +56,7 @@ def queue() -> None:
 @click.option("--group", help="Only entries of this group.")
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only entries older than this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call
@@ -95,7 +95,7 @@ def list_queue(
 @click.option("--group", type=bounded("group"), help="Instead of the train's group.")
 @click.option("--delay", type=bounded("delay"), metavar="D", help="Not before so long from now.")
 @click.option("--priority", type=bounded("priority"), help="0 to 31, higher first.")
-@click.option("--max-retries", type=bounded("max_retries"), help="Parked after so many failed attempts.")
+@click.option("--max-retries", type=bounded("max_retries"), help="Failed attempts after which the job is parked.")
 @click.option(
     "--retry-delay", type=bounded("retry_delay"), metavar="D", help="The first pause before a retry."
 )

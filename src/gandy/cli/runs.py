@@ -51,7 +51,7 @@ def runs() -> None:
 @click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only runs older than this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call
@@ -101,7 +101,7 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
 @runs.command(epilog=example("gandy runs logs 42 --json"))
 @click.argument("run_id", metavar="ID", type=bounded("id"))
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=1_000, show_default=True, help="At most so many."
+    "--limit", type=click.IntRange(1, 100_000), default=1_000, show_default=True, help="The most rows to show."
 )
 @json_option
 @pass_call

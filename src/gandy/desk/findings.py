@@ -292,7 +292,7 @@ def _broken(what: str) -> Finding:
         level="problem",
         check="references",
         what=what,
-        to_do="somebody wrote past Gandy, or this is a bug: keep a copy of these rows and report it",
+        to_do="rows were changed outside Gandy, or this is a bug: keep a copy of these rows and report it",
     )
 
 

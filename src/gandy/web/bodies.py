@@ -68,7 +68,7 @@ class Paged(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     before: Id | None = Field(None, description="Only what is older than this id: `next` of the page before.")
-    limit: int = Field(50, ge=1, le=LARGEST_PAGE, description="At most so many.")
+    limit: int = Field(50, ge=1, le=LARGEST_PAGE, description="The most rows of a page.")
 
 
 class Body(BaseModel):
