@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
+VOCABULARY = ROOT / "docs" / "vocabulary.md"
 #: A reader opens this many files at most to follow a walk.
 MOST_FILES = 20
 _STEP = re.compile(r"^\d+\. `([\w/]+\.py)` `([\w.]+)`: ", re.MULTILINE)
@@ -56,7 +57,8 @@ def test_a_step_that_is_out_of_order_is_noticed() -> None:
     assert first_not_passed(["c", "a"], ["a", "b", "c"]) == "a"
 
 
-def test_every_file_that_the_page_names_is_there() -> None:
-    named = set(re.findall(r"`([\w]+/[\w/]+\.py)`", PAGE.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("page", [PAGE, VOCABULARY], ids=lambda page: page.stem)
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    named = set(re.findall(r"`([\w]+/[\w/]+\.py)`", page.read_text(encoding="utf-8")))
 
     assert [file for file in sorted(named) if not (PACKAGE / file).exists()] == []
