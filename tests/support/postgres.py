@@ -21,6 +21,7 @@ import psycopg
 
 from tests.support import postgres_keeper
 from tests.support.databases import PostgresHome
+from tests.support.memory import quick_place
 from tests.support.postgres_keeper import Orders
 from tests.support.waiting import wait_until
 
@@ -50,7 +51,8 @@ SETTINGS = {
     "dynamic_shared_memory_type": "mmap",  # inside the folder, so that a killed server leaves nothing behind
 }
 # A crash of the server, which tests bring about, loses nothing by these; only a crash of the machine would.
-UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
+UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
+_ROOM_OF_SERVERS = 8  #: gibibytes, for the servers of all workers of the suite
 
 
 class ServerDidNotStartError(RuntimeError):
@@ -126,7 +128,7 @@ class ThrowawayServer(PostgresServer):
         self, installation: Installation, *, durable: bool = False, settings: Mapping[str, str] | None = None
     ) -> None:
         self._owner = Owner.needed()
-        self.folder = _make_folder(self._owner)
+        self.folder = _make_folder(self._owner, is_durable=durable)
         super().__init__(
             f"postgresql://{USER}@/postgres?host={quote(str(self.folder))}",
             installation.label,
@@ -230,10 +232,15 @@ class ThrowawayServer(PostgresServer):
             self._keeper = None
 
 
-def _make_folder(owner: Owner | None) -> Path:
-    """Make a folder for the account that runs the server, its name short enough for a socket inside."""
+def _make_folder(owner: Owner | None, *, is_durable: bool) -> Path:
+    """Make a folder for the account that runs the server, its name short enough for a socket inside.
+
+    In memory where there is room: copying databases costs the file system of a disk several times as much.
+    """
     usual = tempfile.gettempdir()
-    place = usual if len(usual) <= LONGEST_SOCKET_FOLDER else "/tmp"  # noqa: S108
+    place = Path(usual if len(usual) <= LONGEST_SOCKET_FOLDER else "/tmp")  # noqa: S108
+    if not is_durable:
+        place = quick_place(_ROOM_OF_SERVERS) or place
     folder = Path(tempfile.mkdtemp(prefix="gandy-pg-", dir=place))
     if owner is not None:
         folder.chmod(0o755)
