@@ -95,7 +95,9 @@ def list_queue(
 @click.option("--group", type=bounded("group"), help="Instead of the train's group.")
 @click.option("--delay", type=bounded("delay"), metavar="D", help="Not before so long from now.")
 @click.option("--priority", type=bounded("priority"), help="0 to 31, higher first.")
-@click.option("--max-retries", type=bounded("max_retries"), help="Failed attempts after which the job is parked.")
+@click.option(
+    "--max-retries", type=bounded("max_retries"), help="Failed attempts after which the job is parked."
+)
 @click.option(
     "--retry-delay", type=bounded("retry_delay"), metavar="D", help="The first pause before a retry."
 )

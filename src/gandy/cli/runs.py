@@ -101,7 +101,11 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
 @runs.command(epilog=example("gandy runs logs 42 --json"))
 @click.argument("run_id", metavar="ID", type=bounded("id"))
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=1_000, show_default=True, help="The most rows to show."
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=1_000,
+    show_default=True,
+    help="The most rows to show.",
 )
 @json_option
 @pass_call
