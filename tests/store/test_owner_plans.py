@@ -142,6 +142,7 @@ def test_manifests_are_changed_at_the_price_of_the_changes(link: Link, kind: Pla
         "declared": json.dumps({}),
         "overrides": json.dumps({}),
         "completed_at": None,
+        "used_instants": "{}",
         "origin": "declared",
         "is_orphaned": False,
     }

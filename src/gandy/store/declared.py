@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from gandy.model import exclusion as exclusion_json
 from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
@@ -175,6 +175,7 @@ def _timeout_from_json(stored: float | str | None) -> Timeout | None:
 
 
 ManifestRow: TypeAlias = "dict[str, object]"
+_MOST_USED_INSTANTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,12 @@ class RowMaker:
         cursor = changed_cursor(
             before.schedule, after.schedule, cursor=stored.next_scheduled_run, now=self.now
         )
+        completed_at = stored.completed_at if cursor == stored.next_scheduled_run else None
+        single = cursor if isinstance(after.schedule, Once) else None
+        used = _used_instants(stored, before.schedule, is_replaced=cursor != stored.next_scheduled_run)
+        if single is not None and (name := _instant_name(single)) in used:
+            # Declared for another instant and back: a rollback does not run it again.
+            cursor, completed_at = None, _named_instant(used[name])
         is_moved = cursor != stored.next_scheduled_run
         if is_moved or after.exclusions != before.exclusions:
             self._refuse_excluded(after, cursor, is_moved=is_moved)
@@ -240,10 +247,11 @@ class RowMaker:
             "origin": change.origin,
             "is_orphaned": change.is_orphaned,
             "reason": change.reason,
-            "scheduled_at": cursor if is_moved and isinstance(after.schedule, Once) else stored.scheduled_at,
+            "scheduled_at": single or stored.scheduled_at,
             "next_scheduled_run": cursor,
             "next_look_at": self._look(after, cursor),
-            "completed_at": None if is_moved else stored.completed_at,
+            "completed_at": completed_at,
+            "used_instants": json.dumps(used),
         }
 
     def _refuse_excluded(
@@ -294,6 +302,24 @@ class RowMaker:
             "next_scheduled_run": cursor,
             "next_look_at": cursor if declaration.is_enabled else None,
         }
+
+
+def _used_instants(stored: Row, before: Schedule, *, is_replaced: bool) -> dict[str, str | None]:
+    """Read the instants of a once that are used up, and add the replaced one if its work was begun."""
+    used: dict[str, str | None] = json.loads(stored.used_instants)
+    is_begun = stored.next_scheduled_run is None and stored.scheduled_at is not None
+    if isinstance(before, Once) and is_replaced and is_begun:
+        completed_at = stored.completed_at
+        used[_instant_name(stored.scheduled_at)] = completed_at and _instant_name(completed_at)
+    return dict(sorted(used.items())[-_MOST_USED_INSTANTS:])
+
+
+def _instant_name(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat()
+
+
+def _named_instant(name: str | None) -> datetime | None:
+    return None if name is None else datetime.fromisoformat(name)
 
 
 def _schedule_columns(schedule: Schedule) -> ManifestRow:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from gandy.errors import (
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gandy.model.manifest import Declarations, ManifestDeclaration
-    from gandy.store.declared import ManifestRow
     from gandy.store.drivers.database import Database, Transaction
     from gandy.store.statements import Operation, RefusedItem, Row
 
@@ -274,31 +272,11 @@ def _update(
     texts = dict(changed)
     stored = yield statement("lock_declared", external_ids=list(texts), owner=owner)
     rows = [maker.changed_row(row, Change(texts[row.external_id], row.overrides, origin)) for row in stored]
-    rows = yield from _finished_kept(owner, rows, maker.now)
     updated = yield batch("update_manifests", rows, owner=owner)
     ids = [row.id for row in updated]
     yield statement("retrain_entries", ids=ids, owner=owner)
     yield statement("regate_entries", ids=ids, owner=owner)
     yield from promote_and_announce(ids)  # what waited for a manifest to be declared or switched on again
-
-
-def _finished_kept(owner: str, rows: Sequence[ManifestRow], now: datetime) -> Operation[list[ManifestRow]]:
-    """Leave a single instant finished that is declared again after another: a rollback repeats nothing."""
-    single = [row for row in rows if row["schedule_type"] == "once" and row["next_scheduled_run"] is not None]
-    past = [
-        {"external_id": row["external_id"], "due_at": at}
-        for row in single
-        if isinstance(at := row["next_scheduled_run"], datetime) and at <= now
-    ]
-    done = (yield batch("find_instants_done", past, owner=owner)) if past else []
-    ends = {row.external_id: row.end_time for row in done}
-    nothing_to_come = {"next_scheduled_run": None, "next_look_at": None}
-    return [
-        {**row, **nothing_to_come, "completed_at": ends[row["external_id"]]}
-        if row["external_id"] in ends
-        else row
-        for row in rows
-    ]
 
 
 def _mark_orphans(declarations: Declarations) -> Operation[int]:

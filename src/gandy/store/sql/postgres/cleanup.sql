@@ -249,7 +249,7 @@ DELETE FROM gandy.dead_letter l WHERE l.id = ANY(%(ids)s::bigint[])
 -- No longer declared; whether they may go is for the rules to say.
 SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at, m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared,
        m.active_run_id IS NOT NULL AS has_unfinished_run,
-       m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL AS is_spent_once
+       m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants::text <> '{}') AS is_spent_once
 FROM gandy.manifest m
 WHERE m.orphaned_at < %(before)s
   AND (m.orphaned_at, m.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
@@ -268,7 +268,7 @@ ORDER BY m.completed_at, m.id LIMIT %(limit)s;
 -- What somebody holds, works for, depends on or waits for a person stays.
 SELECT m.id FROM gandy.manifest m
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
-  AND (m.orphaned_at < %(before)s AND NOT (m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL
+  AND (m.orphaned_at < %(before)s AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants::text <> '{}')
                                      AND coalesce(m.completed_at, m.orphaned_at) >= %(once_before)s)
        OR m.origin = 'runtime' AND m.completed_at < %(once_before)s)
   AND NOT EXISTS (SELECT 1 FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id)

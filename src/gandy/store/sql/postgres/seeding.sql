@@ -10,7 +10,7 @@ FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids
 -- name: lock_declared
 -- What has changed is read again under its lock, so that no cursor is put back.
 SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
-       m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
+       m.used_instants, m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
 FROM gandy.manifest m WHERE m.owner = %(owner)s AND m.external_id = ANY(%(external_ids)s::text[]) ORDER BY m.id FOR NO KEY UPDATE;
 
 -- name: load_ancestors
@@ -80,7 +80,7 @@ UPDATE gandy.manifest m SET
                         -- another limit may have been reached already: the manager parks it
                         WHEN r.is_retried AND m.failure_count >= greatest(1, r.max_retries) THEN gandy.now()
                         ELSE r.next_look_at END,
-    completed_at = r.completed_at, updated_at = gandy.now()
+    completed_at = r.completed_at, used_instants = r.used_instants::json, updated_at = gandy.now()
 FROM unnest(
     %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],
     %(property_type_name)s::text[], %(schedule_type)s::text[], %(cron_expression)s::text[],
@@ -90,12 +90,12 @@ FROM unnest(
     %(retry_delay_seconds)s::float8[], %(timeout_seconds)s::float8[], %(priority)s::smallint[],
     %(keep_for_seconds)s::float8[], %(keep_last)s::int[], %(batch)s::text[], %(is_enabled)s::bool[],
     %(declared)s::text[], %(next_scheduled_run)s::timestamptz[], %(next_look_at)s::timestamptz[],
-    %(overrides)s::text[], %(completed_at)s::timestamptz[], %(origin)s::text[], %(is_orphaned)s::bool[], %(reason)s::text[])
+    %(overrides)s::text[], %(completed_at)s::timestamptz[], %(used_instants)s::text[], %(origin)s::text[], %(is_orphaned)s::bool[], %(reason)s::text[])
     AS r(external_id, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
          interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
          misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
          keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
-         completed_at, origin, is_orphaned, reason)
+         completed_at, used_instants, origin, is_orphaned, reason)
 LEFT JOIN LATERAL (
     SELECT id, success_count FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p ON true
 WHERE m.owner = %(owner)s AND m.external_id BETWEEN r.external_id AND r.external_id
@@ -154,13 +154,6 @@ UPDATE gandy.manifest m SET next_look_at = gandy.now()
 WHERE m.manifest_group_id = ANY(%(ids)s::bigint[]) AND m.owner = %(owner)s AND m.is_enabled AND m.orphaned_at IS NULL
   AND (m.next_scheduled_run IS NOT NULL OR m.schedule_type = 'dependent')
 RETURNING m.id;
-
--- name: find_instants_done
--- The single instants among these that a run has completed, as long as that run is kept.
-SELECT m.external_id, r.end_time FROM unnest(%(external_id)s::text[], %(due_at)s::timestamptz[]) AS w(external_id, due_at)
-JOIN gandy.manifest m ON m.owner = %(owner)s AND m.external_id = w.external_id
-CROSS JOIN LATERAL (SELECT end_time FROM gandy.metadata
-                    WHERE manifest_id = m.id AND due_at = w.due_at AND train_state = 'completed' LIMIT 1) r;
 
 -- name: retrain_entries
 -- A manifest that has another train now: what it still has to do is done by that one. What its schedule queued takes the

@@ -217,7 +217,7 @@ DELETE FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids))
 -- No longer declared; whether they may go is for the rules to say.
 SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at,
        m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared, m.active_run_id IS NOT NULL AS has_unfinished_run,
-       m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL AS is_spent_once
+       m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants <> '{}') AS is_spent_once
 FROM manifest m
 WHERE m.orphaned_at < :before AND (m.orphaned_at, m.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
 ORDER BY m.orphaned_at, m.id LIMIT :limit;
@@ -235,7 +235,7 @@ ORDER BY m.completed_at, m.id LIMIT :limit;
 -- Differs by necessity: the transaction already holds the file's write lock.
 SELECT m.id FROM manifest m
 WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.active_run_id IS NULL
-  AND (m.orphaned_at < :before AND NOT (m.schedule_type = 'once' AND m.next_scheduled_run IS NULL AND m.last_run_id IS NOT NULL
+  AND (m.orphaned_at < :before AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants <> '{}')
                                      AND coalesce(m.completed_at, m.orphaned_at) >= :once_before)
        OR m.origin = 'runtime' AND m.completed_at < :once_before)
   AND NOT EXISTS (SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = m.id)

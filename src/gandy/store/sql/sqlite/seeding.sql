@@ -10,7 +10,7 @@ FROM manifest WHERE owner = :owner AND external_id IN (SELECT value FROM json_ea
 -- name: lock_declared
 -- Differs by necessity: the transaction already holds the file's write lock.
 SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
-       m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
+       m.used_instants, m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
 FROM manifest m WHERE m.owner = :owner AND m.external_id IN (SELECT value FROM json_each(:external_ids)) ORDER BY m.id;
 
 -- name: load_ancestors
@@ -68,7 +68,7 @@ UPDATE manifest SET
                         -- another limit may have been reached already: the manager parks it
                         WHEN :is_retried AND failure_count >= max(1, :max_retries) THEN gandy_now()
                         ELSE :next_look_at END,
-    completed_at = :completed_at, updated_at = gandy_now()
+    completed_at = :completed_at, used_instants = :used_instants, updated_at = gandy_now()
 WHERE owner = :owner AND external_id = :external_id
 RETURNING id, external_id;
 
@@ -116,12 +116,6 @@ UPDATE manifest SET next_look_at = gandy_now()
 WHERE manifest_group_id IN (SELECT value FROM json_each(:ids)) AND owner = :owner AND is_enabled AND orphaned_at IS NULL
   AND (next_scheduled_run IS NOT NULL OR schedule_type = 'dependent')
 RETURNING id;
-
--- name: find_instants_done
--- The single instants among these that a run has completed, as long as that run is kept.
-SELECT m.external_id, r.end_time FROM manifest m JOIN metadata r ON r.manifest_id = m.id
-WHERE m.owner = :owner AND m.external_id = :external_id AND r.due_at = :due_at AND r.train_state = 'completed'
-LIMIT 1;
 
 -- name: retrain_entries
 -- A manifest that has another train now: what it still has to do is done by that one.
