@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol, assert_never
 
@@ -201,6 +201,7 @@ def _series(
 
 
 _NONE: Final = timedelta(0)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def scheduled_at(
@@ -211,6 +212,7 @@ def scheduled_at(
         return due_at
     if next_due_at is not None:
         variance = min(variance, next_due_at - due_at - _MOMENT)
+    variance = min(variance, _LAST - due_at)
     seed = f"{external_id}\n{(due_at - EPOCH) // _MOMENT}".encode()
     drawn = int.from_bytes(blake2b(seed, digest_size=8).digest())
     return due_at + drawn % (variance // _MOMENT + 1) * _MOMENT

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -130,9 +131,11 @@ def test_the_end_of_the_calendar_is_an_end_and_no_error(
     schedule: Schedule, exclusions: tuple[Exclusion, ...], at: str
 ) -> None:
     now = datetime.fromisoformat(at)
-    for policy in MisfirePolicy:
+    for policy, variance in product(MisfirePolicy, (timedelta(0), timedelta(hours=1))):
         view = view_of(schedule, next_scheduled_run=now, exclusions=exclusions, misfire_policy=policy)
 
-        listed = [upcoming.due_at for upcoming in preview(view, now, 1_000)]
+        upcoming = preview(view._replace(variance=variance), now, 1_000)
 
+        listed = [each.due_at for each in upcoming]
         assert listed == sorted(set(listed))
+        assert all(each.scheduled_at >= each.due_at for each in upcoming)
