@@ -107,3 +107,27 @@ async def test_a_job_whose_retry_is_to_come_is_not_parked() -> None:
 
     assert parked == 0
     assert len(tried) > 20, "after its success the schedule goes on"
+
+
+async def test_one_trigger_during_an_outage_does_not_silence_a_dense_schedule() -> None:
+    """Its retry pauses by its own failure, not by those of all instants before it."""
+    app = Gandy("shop")
+    worked: list[datetime] = []
+
+    @app.train
+    async def ping(number: int) -> None:
+        if harness.clock.now < NOW + timedelta(minutes=12):
+            raise ConnectionError(number)
+        worked.append(harness.clock.now)
+
+    app.schedule("ping", ping, 1, every(minutes=1))
+    async with Harness(app, now=NOW) as harness:
+        for minute in range(60):
+            if minute == 10:
+                await app.trigger("ping", input=7)
+            await harness.tick("manifest-manager")
+            await harness.run_until_idle()
+            harness.clock.advance(timedelta(minutes=1))
+
+    assert worked[0] <= NOW + timedelta(minutes=17)
+    assert len(worked) > 40

@@ -112,7 +112,7 @@ def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -
         return Park(f"failed {failures} {attempts} of {max(1, policy.max_retries)}")
     if end.retry_after is None and _is_retried_by_schedule(failures, policy, settings):
         return Settled()
-    usual = backoff(failures, policy.retry_delay, settings)
+    usual = backoff(_paused_failures(failures, policy, settings), policy.retry_delay, settings)
     delay = with_jitter(usual if end.retry_after is None else end.retry_after, end.id, settings.jitter)
     return RetryPlan(delay, failures, end.losses, end.lone_losses)
 
@@ -130,9 +130,17 @@ def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
 def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
     """Tell whether the coming instants are the retries: a pause would only silence the job."""
     rhythm = policy.rhythm
-    if rhythm is None or not rhythm.is_own_input:
-        return False
-    return is_denser(rhythm, backoff(failures, policy.retry_delay, settings))
+    return rhythm is not None and rhythm.is_own_input and _is_dense(failures, policy, settings)
+
+
+def _paused_failures(failures: int, policy: JobPolicy, settings: RetrySettings) -> int:
+    """Count the failures that had a pause: those of a dense schedule had none, and lengthen no other's."""
+    return 1 if _is_dense(failures, policy, settings) else failures
+
+
+def _is_dense(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
+    rhythm = policy.rhythm
+    return rhythm is not None and is_denser(rhythm, backoff(failures, policy.retry_delay, settings))
 
 
 def _after_interruption(end: RunEnd, policy: JobPolicy) -> Aftermath:
