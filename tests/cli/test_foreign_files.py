@@ -56,7 +56,7 @@ def _answering(
     def answer(*arguments: object, **options: object) -> os.stat_result:
         found = ask(*arguments, **options)
         owner = given.get((found.st_dev, found.st_ino), found.st_uid)
-        return os.stat_result((*found[:4], owner, *found[5:]))
+        return os.stat_result((*found[:4], owner, *found[5:]), {"st_mtime_ns": found.st_mtime_ns})
 
     return answer
 
@@ -105,7 +105,8 @@ def foreign_link(path: Path, give_away: GiveAway) -> None:
 
 def listed(path: Path, _: object) -> None:
     """Let another user write by an access control list; the mode alone would not tell whom."""
-    entries = [(1, 6, NOBODY), (2, 6, 4242), (4, 0, NOBODY), (16, 6, NOBODY), (32, 0, NOBODY)]
+    own = 7 if path.is_dir() else 6  # its owner can still enter a folder
+    entries = [(1, own, NOBODY), (2, 6, 4242), (4, 0, NOBODY), (16, 6, NOBODY), (32, 0, NOBODY)]
     written = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
     try:
         os.setxattr(path, "system.posix_acl_access", written)
