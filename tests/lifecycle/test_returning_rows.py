@@ -142,3 +142,17 @@ def test_a_trigger_that_only_tells_is_no_obstacle(ground: Ground) -> None:
 
     assert (report.is_clean, report.counts) == (True, {"event": 100})
     assert (ground.ids("event"), len(ground.ids("log"))) == ([], 100)
+
+
+@pytest.mark.parametrize("size", [1, 500])
+def test_rows_that_a_delete_frees_do_not_count_as_coming_back(ground: Ground, size: int) -> None:
+    """Of a chain only the newest row is free; its delete frees the next, and nothing is inserted."""
+    make(ground)
+    ground.run("ALTER TABLE event ADD COLUMN before bigint", "CREATE INDEX event_before ON event (before)")
+    ground.fill("event", [(n, ago(days=2), 0, n - 1) for n in range(1, 6)])
+    fire(ground, "INSERT INTO log VALUES (OLD.id)")
+    rule = older_than("at", keep_for="1d", wait_for=["event.before"])
+
+    report = in_steps(ground, Table("event", [rule], triggers=["again"]), size)
+
+    assert (list(report.failures), report.counts) == ([], {"event": 5})

@@ -247,7 +247,8 @@ class AgeSweep:
             throttles=self.throttles,
         )
         pace = pace_for(selection.children, self.pace)
-        ceiling = Ceiling(self.walk, selection, self.shift.session).counted(after)
+        unguarded = replace(self.walk, guards=()).frozen_at(since)
+        ceiling = Ceiling(self.walk, unguarded, self.shift.session).counted()
         steps = walk(after, pace=pace, budget=ceiling.lowered(budget), patience=EVERY_POISON_ROW)
         result = drive(steps, driver.perform)
         ceiling.judge(result)

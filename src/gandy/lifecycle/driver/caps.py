@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select, true
@@ -152,12 +152,12 @@ class CapSweep:
             oldest = and_(dated.is_not(None), up_to(order, bound))
         else:
             oldest = and_(dated.is_(None), up_to(order, bound[1:]) if bound[0] is None else true())
-        return and_(equal(walk.per, key), oldest, *walk.conditions, *walk.guards)
+        return and_(equal(walk.per, key), oldest, *walk.conditions)
 
     def _selection(self, key: Values, bound: Values, order: Columns) -> Selection:
         selection = Selection(
             table=self.walk.table,
-            dead=self._beyond(key, bound, order),
+            dead=and_(self._beyond(key, bound, order), *self.walk.guards),
             order=order,
             children=self.walk.children,
             is_guarded=True,
@@ -195,7 +195,8 @@ class CapSweep:
             throttles=self.throttles,
         )
         pace = pace_for(selection.children, self.pace)
-        ceiling = Ceiling(self.walk, selection, self.shift.session).counted(None)
+        unguarded = replace(selection, dead=self._beyond(key.values, key.bound, order))
+        ceiling = Ceiling(self.walk, unguarded, self.shift.session).counted()
         steps: Steps[Values] = walk(
             None, pace=pace, budget=ceiling.lowered(budget), patience=EVERY_POISON_ROW
         )

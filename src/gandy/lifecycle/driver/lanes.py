@@ -16,7 +16,6 @@ from gandy.lifecycle.driver.levels import RowKeptError
 from gandy.lifecycle.selection.statements import (
     Rows,
     Values,
-    after,
     count_up_to,
     in_range,
     last_row,
@@ -213,44 +212,48 @@ def came_back(batch: TieStretch, *, has_locks: bool) -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """How many rows one pass may delete where triggers fire; None where nothing can come back."""
+    """The limit of one pass over a table whose DELETE triggers may insert rows that are dead already.
+
+    The selection leaves the guards out: deleting a row may free others that waited for it.
+    """
 
     walk: AgeWalk | CapWalk
     selection: Selection
     session: TargetSession
-    rows: int | None = None
+    before: int | None = None  #: matching rows before the pass; None: no trigger fires
 
-    def counted(self, cursor: Values | None) -> Ceiling:
-        """The ceiling of a pass from the cursor, where the table has a DELETE trigger."""
-        if not self.walk.table.standing.delete_triggers:
-            return self
-        ahead = select(func.count()).select_from(self.walk.table.clause)
-        ahead = ahead.where(after(self.selection.order, cursor), self.selection.dead)
-        with self.session.reading() as connection:
-            return replace(self, rows=2 * connection.execute(ahead).scalar_one() + _SLACK)
+    def counted(self) -> Ceiling:
+        """Count the rows before the pass, where the table has a DELETE trigger."""
+        return replace(self, before=self._count()) if self.walk.table.standing.delete_triggers else self
 
     def lowered(self, budget: Budget) -> Budget:
-        """The budget within the ceiling."""
-        if self.rows is None or (budget.rows is not None and budget.rows <= self.rows):
+        """Lower the budget to the ceiling."""
+        most = self._most()
+        if most is None or (budget.rows is not None and budget.rows <= most):
             return budget
-        return replace(budget, rows=self.rows)
+        return replace(budget, rows=most)
 
     def judge(self, result: SweepResult[Values]) -> None:
-        """Raise where the pass has reached the ceiling, or left as many rows as it took."""
-        if self.rows is None or not result.rows:
+        """Raise if the pass has reached the ceiling, or left as many rows as there were."""
+        most = self._most()
+        if most is None or not result.rows:
             return
-        if result.rows >= self.rows or (
-            result.ending is SweepEnding.EXHAUSTED and self._is_full_again(result)
-        ):
+        if result.rows >= most or (result.ending is SweepEnding.EXHAUSTED and self._is_full_again()):
             triggers = ", ".join(trigger.name for trigger in self.walk.table.standing.delete_triggers)
             reason = _ENDLESS.format(rows=result.rows, triggers=triggers)
             raise RuleRefusedError(self.walk.key.table, self.walk.label, reason)
 
-    def _is_full_again(self, result: SweepResult[Values]) -> bool:
-        """Rows that were set aside or passed over are dead too."""
-        most = result.rows + result.set_aside + result.passed_over
+    def _most(self) -> int | None:
+        return None if self.before is None else 2 * self.before + _SLACK
+
+    def _is_full_again(self) -> bool:
+        return bool(self.before) and self._count() == self.before
+
+    def _count(self) -> int:
+        """Count the matching rows, up to the number before the pass."""
         with self.session.reading() as connection:
-            return bool(connection.execute(count_up_to(self.selection, most)).scalar_one() >= most)
+            count: int = connection.execute(count_up_to(self.selection, self.before)).scalar_one()
+        return count
 
 
 Remember = Callable[[Connection, Values], None]

@@ -136,8 +136,8 @@ def delete_range(selection: Selection, cursor: Values | None, end: Values) -> De
     return delete(selection.table.clause).where(in_range(selection, cursor, end))
 
 
-def count_up_to(selection: Selection, most: int) -> Select[Any]:
-    """How many dead rows there are, reading no more than so many."""
+def count_up_to(selection: Selection, most: int | None) -> Select[Any]:
+    """Count the dead rows, reading at most this number of them."""
     some = select(literal(1)).select_from(selection.table.clause).where(selection.dead).limit(most)
     return select(func.count()).select_from(some.subquery())
 
