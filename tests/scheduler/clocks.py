@@ -39,6 +39,8 @@ class Site:
     clock: ManualClock = field(default_factory=lambda: ManualClock(START))
     ran: dict[str, list[datetime]] = field(default_factory=dict)
     app: Gandy | None = None
+    more: dict[str, tuple[Cron | Interval, MisfirePolicy]] = field(default_factory=dict)
+    keep_for: timedelta | None = None  #: how long runs stay on record; None: the default
 
     async def open(self) -> None:
         """Start a process."""
@@ -75,8 +77,8 @@ class Site:
 
     def _declared(self) -> Gandy:
         app = Gandy("shop", self.url)
-        for name, (schedule, misfire) in SCHEDULES.items():
-            train = app.train(name=f"run {name}")(self._recorder(name))
+        for name, (schedule, misfire) in (SCHEDULES | self.more).items():
+            train = app.train(name=f"run {name}", keep_for=self.keep_for)(self._recorder(name))
             app.schedule(name, train, schedule, misfire=misfire)
         return app
 
@@ -90,9 +92,9 @@ class Site:
         return record
 
 
-async def opened(url: str) -> AsyncIterator[Site]:
+async def opened(url: str, *, keep_for: timedelta | None = None) -> AsyncIterator[Site]:
     """Give a site with an hour of history."""
-    site = Site(url)
+    site = Site(url, keep_for=keep_for)
     await site.open()
     await site.step()
     for _ in range(2):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gandy import cron
 from gandy.desk.audit import local_operator
 from gandy.desk.doctor import Doctor
 from gandy.desk.explain import explain_manifest
 from gandy.desk.queue import QueueDesk
 from gandy.model.owners import OneOwner
+from gandy.model.schedule import MisfirePolicy
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.reading.listings import EntryFilter
 from tests.scheduler.clocks import HALF_HOUR, SCHEDULES, START, instants, opened
@@ -32,6 +34,7 @@ JUMPS = {
     "two days back": timedelta(days=-2),
     "four hundred days back": timedelta(days=-400),
 }
+FIVE_MINUTES = timedelta(minutes=5)
 site_on = asynccontextmanager(opened)
 
 
@@ -59,22 +62,60 @@ async def test_a_clock_that_was_wrong_repeats_nothing_and_silences_nothing(
             assert not missing, f"{name} did not run {sorted(missing)}; it ran {sorted(ran)}"
 
 
-async def test_an_instant_that_ran_early_does_not_run_again_once_its_entry_is_gone(migrated_url: str) -> None:
-    async with site_on(migrated_url) as site:
+@pytest.mark.parametrize("stays", [timedelta(hours=1), timedelta(hours=3)], ids=str)
+@pytest.mark.parametrize("keep_for", [None, timedelta(minutes=1)], ids=["runs kept", "runs deleted"])
+async def test_an_instant_that_ran_early_does_not_run_again_once_its_entry_is_gone(
+    migrated_url: str, keep_for: timedelta | None, stays: timedelta
+) -> None:
+    async with site_on(migrated_url, keep_for=keep_for) as site:
         await site.jump(timedelta(hours=5), restarts=False)
-        for _ in range(8):
-            await site.step(timedelta(minutes=5))
-            assert site.app is not None
-            await site.app.tick("lifecycle", is_clock_right=True)
+        for _ in range(stays // FIVE_MINUTES):
+            await site.step(FIVE_MINUTES)
+            await clean_up(site)
         assert len(await entries_of(site)) < 2 * len(SCHEDULES), "cleanup has taken the entries of that time"
         await site.jump(timedelta(hours=-5), restarts=False)
-        for _ in range(14):
+        right = site.clock.now
+        await site.step()
+        for _ in range(20):
             await site.step(HALF_HOUR)
+            await clean_up(site)
 
     for name in SCHEDULES:
-        assert len(site.ran[name]) == len(set(site.ran[name])), (
-            f"{name} ran an instant twice: {site.ran[name]}"
-        )
+        ran = site.ran[name]
+        assert len(ran) == len(set(ran)), f"{name} ran an instant twice: {ran}"
+        missing = set(instants(right, site.clock.now)) - set(ran)
+        assert not missing, f"{name} did not run {sorted(missing)}; it ran {sorted(ran)}"
+
+
+async def test_a_manifest_that_was_made_under_a_clock_ahead_runs_the_instants_before_it(
+    migrated_url: str,
+) -> None:
+    async with site_on(migrated_url, keep_for=timedelta(minutes=1)) as site:
+        await site.jump(timedelta(hours=5), restarts=False)
+        for _ in range(12):
+            await site.step(FIVE_MINUTES)
+        await site.close()
+        site.more["late comer"] = (cron("*/30 * * * *"), MisfirePolicy.FIRE_ONCE_NOW)
+        await site.open()
+        for _ in range(12):
+            await site.step(FIVE_MINUTES)
+            await clean_up(site)
+        await site.jump(timedelta(hours=-5), restarts=False)
+        right = site.clock.now
+        await site.step()
+        for _ in range(20):
+            await site.step(HALF_HOUR)
+            await clean_up(site)
+
+    ran = site.ran["late comer"]
+    assert sorted(ran) == sorted(set(instants(right, site.clock.now)) | set(ran))
+    assert len(ran) == len(set(ran))
+
+
+async def clean_up(site: Site) -> None:
+    assert site.app is not None
+    await site.app.tick("metadata-cleanup", is_clock_right=True)
+    await site.app.tick("lifecycle", is_clock_right=True)
 
 
 async def entries_of(site: Site) -> list[int]:

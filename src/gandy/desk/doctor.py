@@ -15,9 +15,9 @@ from gandy.desk.groups import WorkerDesk
 from gandy.desk.lifecycle import CHECK as CONTRACTS
 from gandy.desk.lifecycle import of_contracts
 from gandy.errors import CodeTooOldError, DatabaseFaultError, DatabaseUnreachableError, SchemaBehindError
-from gandy.rules.clocks import doubt, is_impossible
+from gandy.rules.clocks import doubt
 from gandy.rules.ending import days_ahead
-from gandy.store.clocks import FarPlace, find_newest, load_far_cursors, read_mark
+from gandy.store.clocks import FarPlace, find_newest, is_misplaced, load_far_cursors, read_mark
 from gandy.store.drivers.database import database_file, dialect_of
 from gandy.store.drivers.migrate import verify
 from gandy.store.drivers.opening import open_database, schema_state
@@ -165,7 +165,11 @@ def _impossible(owners: Owners) -> Operation[list[DispatchView]]:
     """Look at the manifests whose next instant is furthest off."""
     now = yield from read_now()
     views = yield from load_far_cursors(FarPlace(), _FAR_CURSORS)
-    return [view for view in views if view.owner == (owners.bound or view.owner) and is_impossible(view, now)]
+    found: list[DispatchView] = []
+    for view in views:
+        is_mine = view.owner == (owners.bound or view.owner)
+        found += [view] if is_mine and (yield from is_misplaced(view, now)) else []
+    return found
 
 
 async def _skew(database: Database, host_now: Callable[[], datetime]) -> timedelta:

@@ -10,7 +10,6 @@ from datetime import (
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.manifests import describe_schedule, describe_state
-from gandy.rules.clocks import is_impossible
 from gandy.rules.recurring import guard_of
 from gandy.settings import format_duration
 from gandy.store.reading import overview
@@ -129,7 +128,7 @@ def _switches(row: Row) -> Iterator[tuple[str, str | None]]:
 def _clock_reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
     """Name a next instant that no clock of today can have set, and one that a person set."""
     view, row = picture.view, picture.row
-    if picture.problem is None and is_impossible(view, row.now):
+    if picture.is_misplaced:
         yield (
             f"its next instant, {_told(view.next_scheduled_run)}, was set by a clock that was wrong",
             f"a manifest manager puts it right; or gandy manifests set {row.external_id} --next T",

@@ -86,6 +86,14 @@ def true_cursor(view: DispatchView, now: datetime, *, taken: Collection[datetime
     return at
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time during which services ran, by the clock of then."""
+
+    since: datetime
+    until: datetime
+
+
 def true_timetable(view: DispatchView, now: datetime) -> Timetable:
     """Lay out the instants from now on; an interval keeps the beat of its cursor."""
     schedule, cursor = view.schedule, view.next_scheduled_run

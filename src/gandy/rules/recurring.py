@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.errors import ScheduleError
 from gandy.model.manifest import Decision, DispatchView, Occurrence, Skipped
 from gandy.model.schedule import Cron, Interval, MisfirePolicy, Origin, SkipReason
-from gandy.rules.clocks import FAR
+from gandy.rules.clocks import FAR, true_timetable
 from gandy.rules.dispatching import entry_priority
+from gandy.rules.exclusions import is_excluded
 from gandy.rules.timetable import (
     InstantPlan,
     Series,
@@ -23,11 +25,12 @@ from gandy.rules.timetable import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Final
 
     from gandy.model.exclusion import Exclusion
     from gandy.model.schedule import Schedule
+    from gandy.rules.clocks import Span
     from gandy.rules.timetable import Timetable
 
 
@@ -93,6 +96,50 @@ def _judged(series: Series, reason: SkipReason | None) -> Judged:
     return Judged(series, SkipReason.MISFIRED if series.is_too_old else reason)
 
 
+_MOMENT: Final = timedelta(microseconds=1)
+#: How many late instants each policy runs.
+_RUN_LATE: Final = {
+    MisfirePolicy.DO_NOTHING: 0,
+    MisfirePolicy.FIRE_ONCE_NOW: 1,
+    MisfirePolicy.CATCH_UP: MOST_CAUGHT_UP,
+}
+
+
+def lost_instants(
+    view: DispatchView, now: datetime, *, spans: Iterable[Span], known: Sequence[Span]
+) -> Iterator[datetime]:
+    """Name the instants after now that came due under a clock ahead, and whose records cleanup has deleted.
+
+    Cleanup deletes the oldest records first, so a span is known completely from its oldest record on.
+    """
+    cursor = view.next_scheduled_run
+    for span in spans:
+        due = _due_during(view, now, span)
+        first = next(due, None)
+        if first is None or (cursor is not None and first >= cursor):
+            continue
+        kept = [each.since for each in known if each.until >= first and each.since <= span.until]
+        oldest = min(kept, default=cursor)
+        for at in chain([first], due):
+            if oldest is not None and at >= oldest:
+                break
+            if not is_excluded(view.exclusions, at, view.timezone):
+                yield at
+
+
+def _due_during(view: DispatchView, now: datetime, span: Span) -> Iterator[datetime]:
+    """Walk the instants of a span; late ones before its beginning count as far as the policy runs them."""
+    timetable = true_timetable(view, now)
+    since = max(span.since, now)
+    for _ in range(_RUN_LATE[view.misfire_policy]):
+        since = timetable.last_between(now, since - _MOMENT) or since
+    at = timetable.next_after(since - _MOMENT)
+    while at is not None and at <= span.until:
+        if at > now:
+            yield at
+        at = timetable.next_after(at)
+
+
 def idle(view: DispatchView, *, next_look_at: datetime | None = None) -> Decision:
     """Decide nothing."""
     return Decision(view.id, view.next_scheduled_run, next_look_at)
@@ -141,9 +188,6 @@ class Ledger:
             return
         extends = series.first == self.view.next_scheduled_run and reason is self.view.last_skip
         self.skipped.append(Skipped(series.first, series.last, series.count, reason, extends))
-
-
-_MOMENT: Final = timedelta(microseconds=1)
 
 
 def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: datetime) -> Decision:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from gandy.rules.clocks import FAR, true_cursor, true_timetable
+from gandy.rules.clocks import FAR, Span, is_impossible, true_cursor, true_timetable
+from gandy.rules.recurring import lost_instants
 from gandy.store.manifests import announce_work, load_far
 from gandy.store.owners import recall, remember
 from gandy.store.statements import statement
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _KEY: Final = "clock"
 #: The mark is not written again before it is as old as this.
 _GRAIN: Final = timedelta(minutes=1)
+#: The newest spans that the mark keeps.
+_MOST_SPANS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class ClockMark:
     now: datetime
     believed: datetime | None  #: the newest instant that a service believed; None: none has yet
     highest: datetime | None  #: whether it was believed or not
+    spans: tuple[Span, ...] = ()  #: when services ran, without a gap of more than an hour; the last goes on
 
     def is_to_be_kept(self, *, is_believed: bool) -> bool:
         """Tell whether the mark on record is not as new as now; a minute makes no difference."""
@@ -38,6 +43,18 @@ class ClockMark:
         """Tell whether an instant was seen that lies further than this beyond now."""
         return self.highest is not None and self.highest > self.now + by
 
+    def spans_with_now(self) -> tuple[Span, ...]:
+        """Extend the last span to now, or begin another after a gap or a step back.
+
+        A span that ends beyond now was served under a clock that was ahead, and is kept until it has passed.
+        """
+        *earlier, last = self.spans or (Span(self.now, self.now),)
+        if timedelta(0) <= self.now - last.until <= FAR:
+            last = Span(last.since, self.now)
+        else:
+            earlier, last = [*earlier, last], Span(self.now, self.now)
+        return (*earlier[1 - _MOST_SPANS :], last)
+
 
 def read_mark() -> Operation[ClockMark]:
     """Read the clock and the mark: one row, by its key."""
@@ -45,7 +62,8 @@ def read_mark() -> Operation[ClockMark]:
     now: datetime = (yield statement("read_clock"))[0].now
     if found is None:
         return ClockMark(now, None, None)
-    return ClockMark(now, _instant(found["believed"]), _instant(found["highest"]))
+    spans = (Span(*map(datetime.fromisoformat, span)) for span in found.get("spans", ()))
+    return ClockMark(now, _instant(found["believed"]), _instant(found["highest"]), tuple(spans))
 
 
 def find_newest(mark: ClockMark) -> Operation[datetime | None]:
@@ -65,7 +83,11 @@ def keep_mark(mark: ClockMark, *, is_believed: bool, is_lowered: bool = False) -
         return
     believed = mark.now if is_believed else mark.believed
     highest = mark.now if is_lowered or mark.highest is None else max(mark.now, mark.highest)
-    value = {"believed": believed and believed.isoformat(), "highest": highest.isoformat()}
+    value = {
+        "believed": believed and believed.isoformat(),
+        "highest": highest.isoformat(),
+        "spans": [[span.since.isoformat(), span.until.isoformat()] for span in mark.spans_with_now()],
+    }
     yield from remember(_KEY, value)
 
 
@@ -105,16 +127,29 @@ def load_far_cursors(place: FarPlace, limit: int) -> Operation[tuple[DispatchVie
     return (yield from load_far(limit, far_seconds=_FAR_SECONDS, **asdict(place)))
 
 
+def is_misplaced(view: DispatchView, now: datetime) -> Operation[bool]:
+    """Tell whether a cursor is impossible: instants before it are to come that did not run already."""
+    if not is_impossible(view, now):
+        return False
+    ahead = yield from _ahead(view, now)
+    lost = yield from _find_lost(view, ahead, now=now)
+    return true_cursor(view, now, taken=_taken(ahead, now) | frozenset(lost)) != view.next_scheduled_run
+
+
 def put_right(view: DispatchView, now: datetime) -> Operation[bool]:
     """Move an impossible cursor to the first instant after now that does not run already, with its verdict.
 
-    False: another writer changed the manifest meanwhile.
+    False: the cursor is right, because the instants before it ran under that clock, or another writer changed
+    the manifest meanwhile.
     """
     ahead = yield from _ahead(view, now)
-    cursor = true_cursor(view, now, taken=_taken(ahead, now))
-    if not (yield from _move(view, cursor)):
+    lost = yield from _find_lost(view, ahead, now=now)
+    cursor = true_cursor(view, now, taken=_taken(ahead, now) | frozenset(lost))
+    if (cursor == view.next_scheduled_run and not lost) or not (yield from _move(view, cursor)):
         return False
     yield from _withdraw(view, ahead, now=now)
+    if lost:
+        yield statement("record_lost_instants", manifest_id=view.id, instants=lost)
     moved = f"from {_told(view.next_scheduled_run)} to {_told(cursor)}"
     error = f"a clock was wrong: the next instant is moved {moved}"
     yield statement("record_moved_cursor", id=view.id, now=now, error=error)
@@ -144,14 +179,25 @@ def _ahead(view: DispatchView, now: datetime) -> Operation[Rows]:
     return (yield wanted)
 
 
+def _find_lost(view: DispatchView, ahead: Rows, *, now: datetime) -> Operation[list[datetime]]:
+    """Find the instants to come that were due under a clock ahead, and whose records cleanup has deleted."""
+    spans = (yield from read_mark()).spans
+    known = [Span(row.due_at, row.due_until or row.due_at) for row in ahead]
+    lost = list(islice(lost_instants(view, now, spans=spans, known=known), _MOST_RUNS))
+    if not lost:
+        return []
+    created = (yield statement("read_creation", manifest_id=view.id))[0].created_at
+    return [at for at in lost if at > created]
+
+
 def _taken(ahead: Rows, now: datetime) -> frozenset[datetime]:
-    """Name the instants that run already or are about to; a waiting entry that is far off does neither."""
+    """Name the instants that ran or are about to; a waiting entry that is far off is neither."""
     return frozenset(row.due_at for row in ahead if row.due_at > now and not _is_withdrawn(row, now))
 
 
 def _is_withdrawn(row: Row, now: datetime) -> bool:
     if row.status == "skipped":
-        return bool(row.due_at > now)
+        return bool(row.due_at > now and row.reason != "clock")
     return bool(row.status == "queued" and row.origin == "schedule" and row.due_at > now + FAR)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gandy.errors import ManifestNotFoundError, OneOwnerNeededError
 from gandy.model.owners import OneOwner
+from gandy.store.clocks import is_misplaced
 from gandy.store.manifests import load_view_of
 from gandy.store.owners import named_owners, owner_of_manifest
 from gandy.store.reading.listings import SEARCHED, Search, search
@@ -45,6 +46,7 @@ class ManifestPicture:
     problem: str | None  #: why its schedule cannot be read
     verdicts: Rows
     dependents: tuple[str, ...]
+    is_misplaced: bool  #: a clock that was wrong set its cursor
 
 
 def list_manifests(wanted: ManifestFilter, owner: str) -> Operation[Search]:
@@ -104,7 +106,9 @@ def picture_manifest(
     decided = yield statement("list_verdicts", limit=verdicts, **of)
     below = yield statement("list_dependents", limit=dependents, searched=SEARCHED, **of)
     children = tuple(child.external_id for child in below)
-    return ManifestPicture(row, found.views[0], found.unreadable.get(row.id), decided, children)
+    view, problem = found.views[0], found.unreadable.get(row.id)
+    is_wrong = problem is None and (yield from is_misplaced(view, row.now))
+    return ManifestPicture(row, view, problem, decided, children, is_wrong)
 
 
 def picture_of(external_id: str, owners: Owners) -> Operation[ManifestPicture]:

@@ -22,15 +22,15 @@ ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
 -- name: find_verdicts_ahead
 -- The verdicts of instants that have not come yet, the runs of such instants whose entries are gone, and the last skip that
 -- may reach beyond now.
-SELECT id, status, origin, due_at, due_until FROM gandy.work_queue
+SELECT id, status, reason, origin, due_at, due_until FROM gandy.work_queue
 WHERE manifest_id = %(manifest_id)s AND due_at > %(now)s AND attempt = 1
 UNION ALL
-SELECT r.id, 'dispatched', r.origin, r.due_at, NULL FROM (
+SELECT r.id, 'dispatched', NULL, r.origin, r.due_at, NULL FROM (
     SELECT id, origin, due_at FROM gandy.metadata WHERE manifest_id = %(manifest_id)s
     ORDER BY id DESC LIMIT %(most_runs)s) r
 WHERE r.due_at > %(now)s AND r.origin = 'schedule'
 UNION ALL
-(SELECT id, status, origin, due_at, due_until FROM gandy.work_queue
+(SELECT id, status, reason, origin, due_at, due_until FROM gandy.work_queue
  WHERE manifest_id = %(manifest_id)s AND due_at <= %(now)s AND attempt = 1 AND status = 'skipped'
  ORDER BY due_at DESC LIMIT 1);
 
@@ -46,6 +46,21 @@ SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock
 FROM gandy.manifest m CROSS JOIN LATERAL (
     SELECT id, due_at, origin FROM gandy.metadata WHERE manifest_id = m.id ORDER BY id DESC LIMIT %(most_runs)s) r
 WHERE m.id = %(manifest_id)s AND r.due_at > %(now)s AND r.origin = 'schedule'
+ON CONFLICT DO NOTHING;
+
+-- name: read_creation
+-- Instants before it belong to no clock of this manifest.
+SELECT created_at FROM gandy.manifest WHERE id = %(manifest_id)s;
+
+-- name: record_lost_instants
+-- Instants that came due under a clock ahead and whose records cleanup has deleted: they count as run.
+INSERT INTO gandy.work_queue (
+    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
+    scheduled_at, created_at, settled_at)
+SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock',
+       'came due when a clock was ahead; its record is deleted', 'schedule', due.at, due.at, due.at, gandy.now(), due.at
+FROM gandy.manifest m CROSS JOIN unnest(%(instants)s::timestamptz[]) AS due(at)
+WHERE m.id = %(manifest_id)s
 ON CONFLICT DO NOTHING;
 
 -- name: put_cursor_right

@@ -23,15 +23,15 @@ ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
 -- name: find_verdicts_ahead
 -- The verdicts of instants that have not come yet, the runs of such instants whose entries are gone, and the last skip that
 -- may reach beyond now.
-SELECT id, status, origin, due_at, due_until FROM work_queue
+SELECT id, status, reason, origin, due_at, due_until FROM work_queue
 WHERE manifest_id = :manifest_id AND due_at > :now AND attempt = 1
 UNION ALL
-SELECT r.id, 'dispatched', r.origin, r.due_at, NULL FROM (
+SELECT r.id, 'dispatched', NULL, r.origin, r.due_at, NULL FROM (
     SELECT id, origin, due_at FROM metadata WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
 WHERE r.due_at > :now AND r.origin = 'schedule'
 UNION ALL
-SELECT id, status, origin, due_at, due_until FROM (
-    SELECT id, status, origin, due_at, due_until FROM work_queue
+SELECT id, status, reason, origin, due_at, due_until FROM (
+    SELECT id, status, reason, origin, due_at, due_until FROM work_queue
     WHERE manifest_id = :manifest_id AND due_at <= :now AND attempt = 1 AND status = 'skipped'
     ORDER BY due_at DESC LIMIT 1);
 
@@ -47,6 +47,21 @@ SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock
 FROM manifest m, (
     SELECT id, due_at, origin FROM metadata WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
 WHERE m.id = :manifest_id AND r.due_at > :now AND r.origin = 'schedule'
+ON CONFLICT DO NOTHING;
+
+-- name: read_creation
+-- Instants before it belong to no clock of this manifest.
+SELECT created_at FROM manifest WHERE id = :manifest_id;
+
+-- name: record_lost_instants
+-- Instants that came due under a clock ahead and whose records cleanup has deleted: they count as run.
+INSERT INTO work_queue (
+    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
+    scheduled_at, created_at, settled_at)
+SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock',
+       'came due when a clock was ahead; its record is deleted', 'schedule', due.at, due.at, due.at, gandy_now(), due.at
+FROM manifest m, (SELECT value AS at FROM json_each(:instants)) due
+WHERE m.id = :manifest_id
 ON CONFLICT DO NOTHING;
 
 -- name: put_cursor_right
