@@ -117,4 +117,4 @@ def test_a_name_that_is_not_there_brings_up_those_that_are(folder: Path) -> None
 def test_a_module_without_an_application_says_so(folder: Path) -> None:
     write_module(folder, "billing_empty", "")
 
-    assert "the module holds no application: app = Gandy(...)" in str(refusal("billing_empty:app"))
+    assert "the module has no application: app = Gandy(...)" in str(refusal("billing_empty:app"))

@@ -144,7 +144,7 @@ RAISING: Final = {
         "Bad",
         3,
     ),
-    "nothing": ("", "holds no application", 0),
+    "nothing": ("", "has no application", 0),
     "another thing": ("app = 3\n", "is a int", 0),
 }
 

@@ -115,7 +115,7 @@ def test_a_second_trigger_says_that_it_was_waiting_already(shop: Gandy) -> None:
 
     assert isinstance(first, dict)
     assert json.loads(again.stdout)["id"] == first["id"]
-    assert "waiting already" in again.stderr
+    assert "already queued" in again.stderr
 
 
 def test_groups_are_set_and_triggered(shop: Gandy) -> None:

@@ -105,7 +105,7 @@ def test_with_a_configured_token_no_code_is_printed_and_open_needs_the_token(fol
         assert sign_in(known.stdout.strip()) == [303, 200, 401]
         assert sign_in(other.stdout.strip())[0] == 401
         assert unknown.stdout.strip() == address
-        assert "Log in there with your token" in unknown.stderr
+        assert "Log in with your token" in unknown.stderr
 
 
 def test_a_start_that_others_could_reach_is_refused_without_a_token(folder: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_bulk_change_needs_yes_where_nobody_can_be_asked() -> None:
     result = call()
 
     assert result.exit_code == 2
-    assert "Cancel 3 runs? Nobody is there to answer: pass --yes." in result.stderr
+    assert "Cancel 3 runs? No terminal to confirm on; pass --yes." in result.stderr
 
 
 @pytest.mark.parametrize(("answer", "exit_code"), [("y\n", 0), ("n\n", 1)])

@@ -152,7 +152,7 @@ def test_quarantine_is_listed_and_released(app: Ground, contract: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sweep", "--target", "sqlite:///x.db"], "Pass --contract FILE"),
+        (["sweep", "--target", "sqlite:///x.db"], "pass --contract FILE"),
         (["audit"], "pass --target URL"),
         (["check", "--contract", "nowhere.toml"], "No such file"),
         (["check", "--contract", "{contract}"], "no database is named"),

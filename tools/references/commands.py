@@ -23,11 +23,11 @@ database may also be named by `GANDY_APP` and `GANDY_DATABASE_URL`, or in `gandy
   `--all-owners` takes all of them together; listings then have a column `owner`, and a name that several
   owners use is refused. Without an application a command needs one of the two; `lifecycle`, `migrate`,
   `doctor`, `config`, `init` and `demo` do not.
-- Listings are tables for people; with `--json`, stdout is JSON and nothing else. Messages go to stderr.
-- Exit codes: 0 done, 1 it failed or something was found, 2 the call was wrong.
+- Listings are tables; with `--json`, stdout is JSON and nothing else. Messages go to stderr.
+- Exit codes: 0 success, 1 failure or findings, 2 usage error.
 - Durations are written with their units: `250ms`, `90s`, `30m`, `1h30m`, `7d`, `2w`.
 - `--input` takes JSON, `@file`, or `-` for stdin.
-- Commands that change many things ask first; where nobody can be asked, they need `--yes`.
+- Bulk commands ask for confirmation; without a terminal they need `--yes`.
 """
 
 

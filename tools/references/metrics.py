@@ -20,7 +20,7 @@ _BEGINNING: Final = """\
 
 Prometheus reads them from `/metrics` of every `gandy up` that has a port (`pip install 'gandy[metrics]'`),
 with any token of the dashboard; the read-only one is enough.
-A label has a bounded number of values: beyond them it says `other`.
+A label has a bounded number of values; further values become `other`.
 
 | series | type | labels | what it says |
 |---|---|---|---|
@@ -30,14 +30,14 @@ Histograms have the usual `_bucket`, `_sum` and `_count`.
 
 ## Log lines
 
-Lifecycle tells what it did as structured log lines, as JSON with `GANDY_LOGGING_FORMAT=json`. `NAME` is the
+The lifecycle writes structured log lines, as JSON with `GANDY_LOGGING_FORMAT=json`. `NAME` is the
 name of the contract; for Gandy's own tables it is `gandy`.
 
 | event | when |
 |---|---|
 | `NAME.lifecycle_pruned` | rows were deleted: a count for each table |
 | `NAME.lifecycle_tick_failed` | a rule failed: which one, and the error |
-| `NAME.lifecycle_confirmation_needed` | a rule would remove most of a large table, and waits for a person |
+| `NAME.lifecycle_confirmation_needed` | a rule would delete most of a large table and needs confirmation |
 """
 
 

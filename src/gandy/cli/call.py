@@ -1,4 +1,4 @@
-"""What the global options of a call say, and what every command makes of them."""
+"""The global options of a call, and the settings and application that they select."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The global options; the settings and the application are loaded when a command asks for them."""
+    """The global options; settings and application are loaded on demand."""
 
     app_reference: str | None
     database: str | None
@@ -27,7 +27,7 @@ class Call:
 
     @property
     def keywords(self) -> dict[str, dict[str, object]]:
-        """The settings that the options give, over all others."""
+        """The settings given as options; they override all others."""
         return {"database": {"url": self.database}} if self.database else {}
 
     def load_settings(self) -> LoadedSettings:
@@ -46,7 +46,7 @@ class Call:
         return app
 
     def find_app(self) -> Gandy | None:
-        """Import the application if one is named; a command that reads can do without."""
+        """Import the application if one is named; commands that only read work without it."""
         from gandy.cli.session import load_app  # noqa: PLC0415 `gandy --help` needs none of it
         from gandy.settings.loading import current_folder  # noqa: PLC0415 the same
 
@@ -61,18 +61,18 @@ class Call:
         return app
 
     def named_owners(self, app: Gandy | None) -> Owners | None:
-        """Say whose rows the options mean: the application's own by default; None: they do not say."""
+        """Return the selected owners, by default the application; None if neither is given."""
         if self.all_owners:
             return ALL_OWNERS
         name = self.owner or (app.name if app else None)
         return None if name is None else OneOwner(name)
 
     def columns(self, *columns: str) -> tuple[str, ...]:
-        """Name the columns of a listing; the owner is one of them where there may be several."""
+        """Return the columns of a listing; with --all-owners the owner comes first."""
         return ("owner", *columns) if self.all_owners else columns
 
     def database_settings(self) -> DatabaseSettings:
-        """Find the database of the application, or of the settings where none is named."""
+        """Return the database settings of the application, or of the settings file if none is named."""
         app = self.find_app()
         return (app.settings if app else self.load_settings().settings).database
 

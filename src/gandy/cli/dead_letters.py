@@ -1,4 +1,4 @@
-"""`gandy dead-letters`: jobs that wait for a person."""
+"""`gandy dead-letters`: failed jobs that wait for an operator."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _COLUMNS = ("id", "train", "manifest", "status", "attempt", "dead_lettered_at", "reason")
 _LEFT_UNDONE = 1
 
-all_option = click.option("--all", "everything", is_flag=True, help="All letters that wait now.")
+all_option = click.option("--all", "everything", is_flag=True, help="All unresolved letters.")
 train_option = click.option("--train", help="Only letters of this train.")
 manifest_option = click.option("--manifest", metavar="ID", help="Only letters of this manifest.")
 
 
 @click.group("dead-letters", epilog=example("gandy dead-letters requeue 42"))
 def dead_letters() -> None:
-    """Show and resolve jobs that wait for a person."""
+    """Show and resolve failed jobs that wait for an operator."""
 
 
 @dead_letters.command("list", epilog=example("gandy dead-letters list --train CloseMonth --json"))
@@ -44,7 +44,7 @@ def dead_letters() -> None:
 @manifest_option
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only letters older than this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
 )
 @json_option
 @pass_call
@@ -74,7 +74,7 @@ def list_letters(
 @json_option
 @pass_call
 def show(call: Call, letter_id: int, *, as_json: bool) -> None:
-    """Show one dead letter: what failed, with which input, and what became of it."""
+    """Show one dead letter: the failure, the input and the resolution."""
     emit_record(with_session(call, lambda session: _desk(session).show(letter_id)), as_json=as_json)
 
 
@@ -83,7 +83,7 @@ def show(call: Call, letter_id: int, *, as_json: bool) -> None:
 @all_option
 @train_option
 @manifest_option
-@click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of the input that failed.")
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the original input.")
 @yes_option
 @json_option
 @click.pass_context
@@ -100,7 +100,7 @@ def requeue(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Run the jobs of dead letters once more, with a clean record."""
+    """Queue the jobs of dead letters again, with the failure count reset."""
     wanted = LetterFilter(train=train, manifest=manifest)
     _refuse_unclear(letter_ids, wanted, everything=everything)
     if everything:
@@ -125,7 +125,7 @@ def requeue(
 @all_option
 @train_option
 @manifest_option
-@click.option("--note", type=bounded("note"), required=True, help="Why, for those who ask later.")
+@click.option("--note", type=bounded("note"), required=True, help="The reason, for the record.")
 @yes_option
 @json_option
 @click.pass_context
@@ -165,9 +165,9 @@ def acknowledge(
 
 def _refuse_unclear(letter_ids: Sequence[int], wanted: LetterFilter, *, everything: bool) -> None:
     if bool(letter_ids) == everything:
-        raise click.UsageError("name the letters by their ids, or pass --all")
+        raise click.UsageError("pass the ids of the letters, or --all")
     if not everything and (wanted.train or wanted.manifest):
-        raise click.UsageError("--train and --manifest choose among --all; ids need neither")
+        raise click.UsageError("--train and --manifest filter --all; they cannot be combined with ids")
 
 
 def _count(call: Call, wanted: LetterFilter) -> str:
@@ -176,9 +176,9 @@ def _count(call: Call, wanted: LetterFilter) -> str:
 
 
 def _explain(result: RequeueResult | AcknowledgeResult) -> int:
-    """Name what was not resolved by this call, and give the exit code."""
+    """Report the letters that this call did not resolve, and return the exit code."""
     for letter_id in result.resolved_before:
-        say(f"Dead letter {letter_id} was resolved before; gandy dead-letters show {letter_id} says how.")
+        say(f"Dead letter {letter_id} is already resolved; see gandy dead-letters show {letter_id}.")
     for letter_id in result.unknown:
         say(f"There is no dead letter {letter_id}.")
     return _LEFT_UNDONE if result.resolved_before or result.unknown else 0

@@ -1,4 +1,4 @@
-"""`gandy demo`: trains of several junctions, alive, on a database of their own."""
+"""`gandy demo`: run example trains on a separate database."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _COLUMNS = ("train", "state", "runs", "average", "longest", "log_lines")
 
 @click.command(epilog=example("gandy demo --seconds 20"))
 @click.option(
-    "--seconds", type=click.FloatRange(0, _LONGEST, min_open=True), help="End by itself after so long."
+    "--seconds", type=click.FloatRange(0, _LONGEST, min_open=True), help="Stop after this many seconds."
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=0, help="Where the dashboard listens; else a free one."
+    "--port", type=click.IntRange(0, 65_535), default=0, help="The port of the dashboard; 0: any free port."
 )
 @json_option
 @pass_call
 def demo(call: Call, *, seconds: float | None, port: int, as_json: bool) -> None:
-    """Run a lively demo on a database of its own.
+    """Run example trains on a separate database.
 
-    Trains of several junctions run, one fails and is tried again, one is cancelled. It ends with --seconds or
-    Ctrl-C and prints what happened; the database is kept, to be looked at with the other commands.
+    Trains of several junctions run; one fails and is retried, one is cancelled. The demo stops after
+    --seconds or on Ctrl-C and prints a summary. The database is kept, so that other commands can show it.
     """
     url = call.database or f"sqlite:///{Path(tempfile.mkdtemp(prefix='gandy-demo-')) / 'demo.db'}"
-    say(f"Working in {mask_url(url)}; {'it ends by itself' if seconds else 'Ctrl-C ends it'}.")
+    say(f"Database: {mask_url(url)}; {'it stops after --seconds' if seconds else 'press Ctrl-C to stop'}.")
     ended = asyncio.run(_play(url, seconds, port))
     if as_json:
         emit_json({"database": mask_url(ended.database), "trains": ended.tallies})

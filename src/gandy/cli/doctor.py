@@ -1,4 +1,4 @@
-"""`gandy doctor`: a check-up of the installation."""
+"""`gandy doctor`: check the installation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FOUND = 1
 @click.pass_context
 @pass_call
 def doctor(call: Call, ctx: click.Context, *, as_json: bool) -> None:
-    """Check the installation and say what to do.
+    """Check the installation and suggest fixes.
 
-    The database, its schema, clock and indexes, the workers and their runs, retention, dead letters and
-    references, and the lifecycle contracts of the application.
-    Nothing is changed. Exit code 1 when something was found.
+    Checks the database, its schema, clock and indexes, the workers and their runs, retention, dead letters
+    and references, and the lifecycle contracts of the application.
+    Changes nothing. The exit code is 1 if there are findings.
     """
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings

@@ -1,4 +1,4 @@
-"""gandy groups, workers and trains."""
+"""`gandy groups`, `gandy workers` and `gandy trains`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def groups() -> None:
 
 
 @groups.command("list", epilog=example("gandy groups list --json"))
-@click.option("--prefix", default="", help="Only names that begin so.")
+@click.option("--prefix", default="", help="Only names with this prefix.")
 @click.option("--after", default="", metavar="NAME", help="Only names that come after this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The most rows to show."
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows."
 )
 @json_option
 @pass_call
@@ -52,10 +52,10 @@ def show(call: Call, name: str, *, as_json: bool) -> None:
 
 @groups.command("set", epilog=example("gandy groups set etl --disable --reason 'maintenance'"))
 @click.argument("name")
-@click.option("--max-active", type=bounded("max_active_jobs"), help="The most runs at once.")
+@click.option("--max-active", type=bounded("max_active_jobs"), help="Maximum number of concurrent runs.")
 @click.option("--priority", type=bounded("priority"), help="0 to 31, higher first.")
-@click.option("--enable/--disable", "is_enabled", default=None, help="Switch all its manifests.")
-@click.option("--reason", type=bounded("reason"), help="Why, for those who ask later.")
+@click.option("--enable/--disable", "is_enabled", default=None, help="Enable or disable all its manifests.")
+@click.option("--reason", type=bounded("reason"), help="The reason, for the record.")
 @json_option
 @pass_call
 def set_values(
@@ -68,7 +68,7 @@ def set_values(
     reason: str | None,
     as_json: bool,
 ) -> None:
-    """Set values over the declared ones; no deploy undoes them."""
+    """Override declared values; the overrides survive a deploy."""
     changes = GroupChanges(
         max_active_jobs=max_active, priority=priority, is_enabled=is_enabled, reason=reason
     )
@@ -80,7 +80,7 @@ def set_values(
 @json_option
 @pass_call
 def reset(call: Call, name: str, *, as_json: bool) -> None:
-    """Clear everything that was set."""
+    """Clear all overrides."""
     emit_record(with_session(call, lambda session: _desk(session).reset(name)), as_json=as_json)
 
 
@@ -102,8 +102,8 @@ def trigger(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
 @json_option
 @pass_call
 def cancel(call: Call, name: str, *, yes: bool, as_json: bool) -> None:
-    """Cancel all that waits and runs in the group now; what comes later runs as usual."""
-    confirm(f"Cancel all that waits and runs in group {name}?", yes=yes)
+    """Cancel all queued and running jobs of the group; later jobs are not affected."""
+    confirm(f"Cancel all queued and running jobs of group {name}?", yes=yes)
     result = with_session(call, lambda session: cancel_desk(session).group(name, tell_progress))
     emit_cancelled(result, as_json=as_json)
 
@@ -133,15 +133,15 @@ def workers() -> None:
 
 @workers.command("list", epilog=example("gandy workers list --json"))
 @click.option(
-    "--alive/--gone", "is_alive", default=None, help="Only those whose lease holds, or only the others."
+    "--alive/--gone", "is_alive", default=None, help="Only workers with a valid lease, or only the others."
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="The most rows to show."
+    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows."
 )
 @json_option
 @pass_call
 def list_workers(call: Call, *, is_alive: bool | None, limit: int, as_json: bool) -> None:
-    """List workers, those heard of last first."""
+    """List workers, the most recent heartbeat first."""
     found = with_session(call, lambda session: _worker_desk(session).list(is_alive=is_alive, limit=limit))
     emit_rows(found, call.columns(*_WORKER_COLUMNS), as_json=as_json)
 
@@ -150,9 +150,9 @@ def list_workers(call: Call, *, is_alive: bool | None, limit: int, as_json: bool
 @click.argument("worker_id", metavar="ID")
 @pass_call
 def drain(call: Call, worker_id: str) -> None:
-    """Let a worker finish what it has and claim no more; it does not end by itself."""
+    """Let a worker finish its runs and claim no more; its process keeps running."""
     with_session(call, lambda session: _worker_desk(session).drain(worker_id))
-    say("It claims no more; `gandy workers list` shows when nothing of it is left.")
+    say("The worker claims no more runs; `gandy workers list` shows how many it still has.")
 
 
 def _worker_desk(session: CommandSession) -> WorkerDesk:

@@ -1,4 +1,4 @@
-"""`gandy lifecycle`: keep any table of any application bounded, with a contract file and a database URL."""
+"""`gandy lifecycle`: keep the tables of any application bounded, with a contract file and a database URL."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ contract_option = click.option(
     "--contract", "files", metavar="FILE", multiple=True, help="A contract file; may be repeated."
 )
 target_option = click.option(
-    "--target", metavar="URL", help="The application's database; else what the contract names."
+    "--target", metavar="URL", help="The application's database; by default the contract's."
 )
-table_option = click.option("--table", metavar="T", help="This table only.")
+table_option = click.option("--table", metavar="T", help="Only this table.")
 
 
 class DatabaseGroup(click.Group):
-    """A group whose commands tell in one line what an application's database refuses."""
+    """A group that reports errors of the target database as one line."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what a driver raises becomes one of our errors."""
+        """Run the command and convert driver errors to GandyError."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -48,10 +48,10 @@ class DatabaseGroup(click.Group):
 
 
 def _refusal(error: Exception) -> GandyError | None:
-    """What a database said to a command that it stopped; None where the fault is another one."""
-    if "sqlalchemy" not in sys.modules:  # an extra
+    """Convert an error of the database driver; return None for any other error."""
+    if "sqlalchemy" not in sys.modules:  # an extra; without it no driver error is possible
         return None
-    from psycopg import Error  # noqa: PLC0415  # slow, and needed only here
+    from psycopg import Error  # noqa: PLC0415  # slow to import
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415  # the same
 
     from gandy.lifecycle.database.failures import said  # noqa: PLC0415  # the same
@@ -101,7 +101,7 @@ def check(call: Call, ctx: click.Context, *, files: Sequence[str], target: str |
 @click.pass_context
 @pass_call
 def plan(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | None, as_json: bool) -> None:
-    """Show what a sweep would do now; nothing is deleted."""
+    """Show what a sweep would delete now; deletes nothing."""
     from gandy.lifecycle import plan as plan_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
     planned = plan_contracts(Sources(call, files, target).contracts(), target)
@@ -111,7 +111,7 @@ def plan(call: Call, ctx: click.Context, *, files: Sequence[str], target: str | 
         if rule.refused:
             say(f"refused: {rule.refused}")
         if rule.needs_confirmation:
-            say(f"needs confirmation: table {rule.table}: {rule.rule}: would remove {rule.rows:,} rows")
+            say(f"needs confirmation: table {rule.table}: {rule.rule}: would delete {rule.rows:,} rows")
         for warning in rule.warnings:
             say(f"warning: {warning}")
         if rule.triggers:
@@ -140,9 +140,9 @@ def sweep(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Sweep once, now, within the contract's budget; exit 1 if a rule failed or waits for a person's word.
+    """Sweep once, now, within the contract's budget; exit 1 if a rule failed or needs confirmation.
 
-    Rows that the budget leaves behind are told on stderr.
+    Rows that remain because the budget is spent are reported on stderr.
     """
     from gandy.lifecycle import sweep as sweep_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
@@ -162,18 +162,18 @@ def _must_name(contracts: Sequence[Contract], table: str | None) -> None:
     tables = [declared for contract in contracts for declared in contract.tables]
     known = {declared.label for declared in tables} | {declared.name for declared in tables}
     if table is not None and table not in known:
-        message = f"no contract names {table}; they name {', '.join(sorted(known))}"
+        message = f"no contract has a table {table}; known tables: {', '.join(sorted(known))}"
         raise click.BadParameter(message, param_hint="--table")
 
 
 def _explain(reports: Sequence[ContractReport]) -> None:
     for report in reports:
         if report.doubt is not None:
-            say(f"{report.scheduler}: nothing was removed: {report.doubt}; pass --yes if the clock is right")
+            say(f"{report.scheduler}: nothing was deleted: {report.doubt}; pass --yes if the clock is right")
         if report.is_skipped:
-            say(f"{report.scheduler}: another process sweeps; nothing was done")
+            say(f"{report.scheduler}: skipped, because another process is sweeping")
         for held in report.held:
-            what = f"{would_remove(held)}; pass --yes to agree"
+            what = f"{would_remove(held)}; pass --yes to confirm"
             say(f"{report.scheduler}: table {held.table}: {held.rule}: {what}")
         for unfinished in report.unfinished:
             say(f"{report.scheduler}: table {unfinished.table}: {unfinished.rule}: {left_over(unfinished)}")
@@ -205,7 +205,7 @@ def _show(reports: Sequence[ContractReport]) -> None:
 def run(
     call: Call, *, files: Sequence[str], target: str | None, metrics_port: int | None, as_json: bool
 ) -> None:
-    """Keep the contracts until stopped, each as often as it says."""
+    """Sweep repeatedly until stopped, each contract at its own interval."""
     from gandy.lifecycle.supervisor.tick import keep_contracts  # noqa: PLC0415  # needs SQLAlchemy
 
     stop = Event()
@@ -223,7 +223,7 @@ def run(
 
 
 def _serve_metrics(port: int) -> None:
-    from gandy.errors import MissingExtraError  # noqa: PLC0415  # beside the import it explains
+    from gandy.errors import MissingExtraError  # noqa: PLC0415
 
     try:
         from prometheus_client import start_http_server  # noqa: PLC0415  # an extra
@@ -238,9 +238,9 @@ def _serve_metrics(port: int) -> None:
 @json_option
 @pass_call
 def audit(call: Call, *, files: Sequence[str], target: str | None, as_json: bool) -> None:
-    """Show every table with what bounds it, its size and its growth since the last audit.
+    """Show every table with its retention rule, its size and its growth since the last audit.
 
-    Without --target and --contract it is the application's database, Gandy's own tables included.
+    Without --target and --contract, audit the application's database, including Gandy's own tables.
     """
     from gandy.lifecycle import audit as audit_database  # noqa: PLC0415  # needs SQLAlchemy
 
@@ -269,7 +269,7 @@ def quarantine(
     release: bool,
     as_json: bool,
 ) -> None:
-    """List the rows that could not be deleted, with what the database said; or release them."""
+    """List the rows that could not be deleted, with the error of the database; or release them."""
     from gandy.lifecycle import quarantine as list_rows  # noqa: PLC0415  # needs SQLAlchemy
     from gandy.lifecycle import release as release_rows  # noqa: PLC0415
 
@@ -295,11 +295,11 @@ def quarantine(
 def forget(
     call: Call, name: str, *, files: Sequence[str], target: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Drop what a database remembers of a contract that is declared no more, its holds included."""
+    """Delete the stored state of a contract that is no longer declared, including its holds."""
     from gandy.lifecycle import forget as forget_contract  # noqa: PLC0415  # needs SQLAlchemy
 
     database = Sources(call, files, target).database()
-    confirm(f"Forget the contract {name}? Rows that it holds may then go.", yes=yes)
+    confirm(f"Forget the contract {name}? Rows that it holds may then be deleted.", yes=yes)
     forgotten = forget_contract(database, name)
     if as_json:
         emit_json(forgotten)

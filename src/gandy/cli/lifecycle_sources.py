@@ -1,4 +1,4 @@
-"""What lifecycle commands work on, and how they show that they do."""
+"""The contracts and databases of lifecycle commands, and their progress display."""
 
 from __future__ import annotations
 
@@ -31,43 +31,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The options of one command; the application is looked at only where they leave something open."""
+    """The options of one command; the application is loaded only for values that they do not give."""
 
     call: Call
     files: Sequence[str]
     target: str | None
 
     def contracts(self) -> list[Contract]:
-        """The contracts of the files, else the application's own; none at all is a wrong call."""
+        """Return the contracts of the files, else of the application; having none is a usage error."""
         found = self._of_files() if self.files else self._of_app()
         if not found:
-            raise click.UsageError("which contract? Pass --contract FILE, or name an app that declares one.")
+            raise click.UsageError("no contract: pass --contract FILE, or an --app that declares one")
         return list(gathered(found, self.target))
 
     def database(self) -> str:
-        """The one database that a command looks at."""
+        """Return the URL of the one database that a command reads."""
         if self.target is not None:
             return self.target
         if self.files:
             return self._of_files()[0].target()
         home = self._home()
         if home is None:
-            raise click.UsageError("pass --target URL, a --contract FILE that names a database, or an app")
+            raise click.UsageError("pass --target URL, a --contract FILE that names a database, or --app")
         return home.settings.database.url
 
     def bounding(self, database: str) -> list[Contract]:
-        """The contracts that bound tables of this database."""
+        """Return the contracts for tables of this database."""
         if self.files:
             return self._of_files()
         return [contract for contract in self._of_app() if _is_for(contract, database)]
 
     def other_bounds(self, database: str) -> list[MatrixRow]:
-        """What else bounds tables of this database: Gandy's own upkeep, and deletions that are scheduled."""
+        """Return the other retention rules of this database: Gandy's own upkeep, and scheduled deletions."""
         return [*self._own_tables(database), *self._scheduled(database)]
 
     def _own_tables(self, database: str) -> list[MatrixRow]:
-        from gandy.store.drivers.database import table_name  # noqa: PLC0415 the same
-        from gandy.upkeep.declaration import own_matrix  # noqa: PLC0415 only an audit asks
+        from gandy.store.drivers.database import table_name  # noqa: PLC0415 only an audit needs it
+        from gandy.upkeep.declaration import own_matrix  # noqa: PLC0415 only an audit needs it
 
         home = self._home()
         if home is None or home.settings.database.url != database:
@@ -75,7 +75,7 @@ class Sources:
         return [replace(row, table=table_name(database, row.table)) for row in own_matrix(home.settings)]
 
     def _scheduled(self, database: str) -> list[MatrixRow]:
-        from gandy.app.delete_old_rows import old_rows_matrix  # noqa: PLC0415 only an audit asks
+        from gandy.app.delete_old_rows import old_rows_matrix  # noqa: PLC0415 only an audit needs it
 
         app = self.call.find_app()
         if app is None:
@@ -93,7 +93,7 @@ class Sources:
         return list(app.contracts if app else contracts_of((), self.call.load_settings()))
 
     def _home(self) -> LoadedSettings | None:
-        """Where Gandy's own database is, if anybody said so."""
+        """Return the settings with Gandy's own database; None if its URL is only the default."""
         app = self.call.find_app()
         loaded = app.loaded_settings if app else self.call.load_settings()
         is_named = app is not None or loaded.origins["database.url"].kind != "default"
@@ -111,7 +111,7 @@ def _is_for(contract: Contract, database: str) -> bool:
 def attended(
     contracts: Sequence[Contract], target: str | None, *, yes: bool, is_shown: bool
 ) -> Iterator[Attendance]:
-    """Attend a sweep; without a terminal nothing is shown and nobody is asked."""
+    """Show progress and ask for confirmations during a sweep; without a terminal do neither."""
     from gandy.lifecycle import Attendance  # noqa: PLC0415  # needs SQLAlchemy
 
     if not is_shown:
@@ -122,27 +122,27 @@ def attended(
 
 
 def would_remove(held: Held) -> str:
-    """What a person agrees to, in words."""
+    """Describe the deletion that needs confirmation."""
     if not held.is_counted:
-        return f"may remove most of at least {held.of:,} rows: counting them took too long"
-    others = " with the other rules of the database" if held.is_shared else ""
-    return f"would remove{others} {held.rows:,} of {held.of:,} rows"
+        return f"may delete most of at least {held.of:,} rows (counting timed out)"
+    others = " together with the other rules of the database" if held.is_shared else ""
+    return f"would delete{others} {held.rows:,} of {held.of:,} rows"
 
 
 def left_over(unfinished: Unfinished) -> str:
-    """What a budget left behind, in words, and what helps."""
+    """Describe the remaining rows of a sweep whose budget is spent, and the remedy."""
     rows = "rows may be" if unfinished.left is None else f"{unfinished.left:,} rows are"
     if not unfinished.is_counted:
         rows = f"at least {rows}"
     budget = f"budget.{unfinished.budget}"
-    return f"stopped by {budget}, and {rows} left; sweep again, or raise {budget} in the contract"
+    return f"stopped by {budget}, {rows} left; sweep again, or raise {budget} in the contract"
 
 
 def _confirmer(*, yes: bool) -> Confirm:
     def confirm(held: Held) -> bool:
         if yes or not sys.stdin.isatty():
             return yes
-        question = f"{held.table}: {held.rule}: {would_remove(held)}. Go on?"
+        question = f"{held.table}: {held.rule}: {would_remove(held)}. Continue?"
         return click.confirm(one_line(question), err=True)
 
     return confirm
@@ -175,7 +175,7 @@ def _bars(contracts: Sequence[Contract], target: str | None) -> Iterator[Pruned]
 
 
 def log_events() -> None:
-    """Write each event of the lifecycle as one line on stderr, whatever else is logged where."""
+    """Log lifecycle events to stderr, one line each, independently of the logging settings."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("gandy.lifecycle")

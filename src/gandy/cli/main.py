@@ -1,4 +1,4 @@
-"""`gandy`: the global options, and the table of commands, each imported only when it is called."""
+"""`gandy`: the global options, and the table of lazily imported commands."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ class LazyCommand(NamedTuple):
 
 COMMANDS: Mapping[str, LazyCommand] = {
     "config": LazyCommand("gandy.cli.setup:config", "Show the settings."),
-    "demo": LazyCommand("gandy.cli.demo:demo", "Run a lively demo on a database of its own."),
+    "demo": LazyCommand("gandy.cli.demo:demo", "Run example trains on a separate database."),
     "dead-letters": LazyCommand(
-        "gandy.cli.dead_letters:dead_letters", "Show and resolve jobs that wait for a person."
+        "gandy.cli.dead_letters:dead_letters", "Show and resolve failed jobs that wait for an operator."
     ),
-    "queue": LazyCommand("gandy.cli.queue:queue", "Show and change what waits to run."),
+    "queue": LazyCommand("gandy.cli.queue:queue", "Show and change queued jobs."),
     "workers": LazyCommand("gandy.cli.groups:workers", "Show and drain workers."),
-    "doctor": LazyCommand("gandy.cli.doctor:doctor", "Check the installation and say what to do."),
+    "doctor": LazyCommand("gandy.cli.doctor:doctor", "Check the installation and suggest fixes."),
     "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
-    "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change what is scheduled."),
+    "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change scheduled jobs."),
     "sync": LazyCommand(
         "gandy.cli.setup:sync",
-        "Seed what the application declares, as the manifest-manager service does at its start.",
+        "Write the application's declarations to the database, as manifest-manager does when it starts.",
     ),
     "tick": LazyCommand(
         "gandy.cli.services:tick", "Run exactly one cycle of SERVICE and print its result as JSON."
     ),
     "init": LazyCommand("gandy.cli.setup:init", "Write a small working application."),
     "open": LazyCommand(
-        "gandy.cli.open:open_dashboard", "Open the dashboard of this host's `up` in the browser, signed in."
+        "gandy.cli.open:open_dashboard", "Open the local dashboard in the browser, logged in."
     ),
     "up": LazyCommand("gandy.cli.services:up", "Run services in one process."),
-    "work": LazyCommand("gandy.cli.services:work", "Claim runs and execute them; evaluates no schedule."),
+    "work": LazyCommand("gandy.cli.services:work", "Claim and execute runs, without evaluating schedules."),
     "lifecycle": LazyCommand("gandy.cli.lifecycle:lifecycle", "Keep the tables of any application bounded."),
     "migrate": LazyCommand("gandy.cli.setup:migrate", "Bring the schema of the database up to date."),
-    "runs": LazyCommand("gandy.cli.runs:runs", "Show what ran, and what came of it."),
+    "runs": LazyCommand("gandy.cli.runs:runs", "Show runs and their results."),
     "trains": LazyCommand("gandy.cli.groups:trains", "Show the trains of the application."),
 }
 
@@ -64,19 +64,19 @@ Example:
 Completion, for the shell's start file (bash; also zsh, fish):
   eval "$(_GANDY_COMPLETE=bash_source gandy)"
 
-Exit codes: 0 done, 1 it failed or something was found, 2 the call was wrong.
+Exit codes: 0 success, 1 failure or findings, 2 usage error.
 """
 
 
 class LazyGroup(click.Group):
-    """A group that imports only the command that is called, and prints our errors as one message."""
+    """A group that imports a command only when it is called, and prints a GandyError as one message."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 click's signature
-        """List the names; nothing is imported for that."""
+        """List the names without importing a command."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 click's signature
-        """Import the command that was asked for."""
+        """Import one command."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].location.partition(":")
@@ -84,12 +84,12 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list that `--help` shows; nothing is imported for that either."""
+        """Write the list for `--help` without importing a command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].about) for name in self.list_commands(ctx)])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Look at every argument of the call before a command sees it."""
+        """Check every argument before a command receives it."""
         ctx.meta[_GIVEN] = tuple(args)
         _refuse_broken_text(args)
         try:
@@ -99,14 +99,14 @@ class LazyGroup(click.Group):
             raise _presentable(error, ctx.meta[_GIVEN]) from None
 
     def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
-        """Refuse an option that is given twice: which of the two is meant is not for us to choose."""
+        """Refuse a repeated option: click would silently use the last value."""
         _, _, given = self.make_parser(ctx).parse_args(list(args))
         for option, times in Counter(given).items():
             if times > 1 and isinstance(option, click.Option) and not option.is_flag:
                 raise click.UsageError(f"{option.opts[0]} is given {times} times; give it once", ctx=ctx)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what Gandy raises becomes one message on stderr and an exit code."""
+        """Run the command; turn a GandyError into one message on stderr and an exit code."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -123,7 +123,7 @@ def _say_error(message: str) -> None:
 
 
 def _presentable(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
-    """Mask what click repeats of a URL, and escape what could move the cursor of a terminal."""
+    """Mask URLs in a message of click, and escape terminal control characters."""
     error = _without_urls(error, args)
     message = error.format_message()
     if message.isprintable():
@@ -134,7 +134,7 @@ def _presentable(error: click.UsageError, args: Sequence[str]) -> click.UsageErr
 
 
 def _without_urls(error: click.UsageError, args: Sequence[str]) -> click.UsageError:
-    """Mask a whole URL, or one that a space in its password has cut into arguments."""
+    """Mask URLs, including a URL that a space in its password has split into several arguments."""
     urls = [arg for arg in args if "://" in arg or "@" in arg[1:]]
     if not urls:
         return error
@@ -148,7 +148,7 @@ def _without_urls(error: click.UsageError, args: Sequence[str]) -> click.UsageEr
 
 
 def _refuse_broken_text(args: list[str]) -> None:
-    """Name the option whose text is not UTF-8: it arrives as lone surrogates, which no database holds."""
+    """Refuse text that is not UTF-8: it arrives as lone surrogates, which no database can store."""
     option = "argument"
     for arg in args:
         name, _, value = arg.partition("=")
@@ -166,15 +166,15 @@ def _refuse_broken_text(args: list[str]) -> None:
     "--app",
     metavar="MODULE:NAME",
     envvar="GANDY_APP",
-    help="The application; else GANDY_APP, else `app` in gandy.toml.",
+    help="The application; default: GANDY_APP, then `app` in gandy.toml.",
 )
 @click.option(
     "--database",
     metavar="URL",
-    help="The database; else what the application says, GANDY_DATABASE_URL or gandy.toml.",
+    help="The database; default: the application's, then GANDY_DATABASE_URL, then gandy.toml.",
 )
-@click.option("--owner", metavar="NAME", help="Whose rows: those of this application.")
-@click.option("--all-owners", is_flag=True, help="Whose rows: those of every application in the database.")
+@click.option("--owner", metavar="NAME", help="Select the rows of this application.")
+@click.option("--all-owners", is_flag=True, help="Select the rows of all applications in the database.")
 @click.version_option(package_name="gandy", message="gandy %(version)s")
 @click.pass_context
 def main(

@@ -1,4 +1,4 @@
-"""gandy manifests: show and change what is scheduled."""
+"""`gandy manifests`: show and change scheduled jobs."""
 
 from __future__ import annotations
 
@@ -47,37 +47,40 @@ _OPTIONS = (
     click.option("--every", type=bounded("every"), metavar="D", help="A fixed rate instead of a cron."),
     click.option("--timezone", type=bounded("timezone"), help="The zone of --cron, UTC by default."),
     click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input."),
-    click.option("--group", type=bounded("group"), help="The group that it belongs to."),
+    click.option("--group", type=bounded("group"), help="The group of the manifest."),
     click.option("--priority", type=bounded("priority"), help="0 to 31, higher first."),
-    click.option("--max-retries", type=bounded("max_retries"), help="Attempts before it is parked."),
-    click.option("--retry/--no-retry", "is_retried", default=None, help="Whether a failure is tried again."),
+    click.option("--max-retries", type=bounded("max_retries"), help="Attempts before a dead letter."),
+    click.option("--retry/--no-retry", "is_retried", default=None, help="Whether a failed run is retried."),
     click.option(
-        "--retry-delay", type=bounded("retry_delay"), metavar="D", help="The first pause before a retry."
+        "--retry-delay", type=bounded("retry_delay"), metavar="D", help="Delay before the first retry."
     ),
-    click.option("--timeout", type=bounded("timeout"), metavar="D", help="How long a run may take, or none."),
-    click.option("--variance", type=bounded("variance"), metavar="D", help="The longest jitter."),
+    click.option("--timeout", type=bounded("timeout"), metavar="D", help="Time limit of a run, or none."),
+    click.option("--variance", type=bounded("variance"), metavar="D", help="Maximum jitter."),
     click.option("--exclude", "exclusions", type=json_input, metavar="JSON", help="A list of exclusions."),
-    click.option("--misfire", type=click.Choice(list(MisfirePolicy)), help="What becomes of missed ones."),
+    click.option("--misfire", type=click.Choice(list(MisfirePolicy)), help="Policy for missed occurrences."),
     click.option(
-        "--misfire-threshold", type=bounded("misfire_threshold"), metavar="D", help="How late is missed."
+        "--misfire-threshold",
+        type=bounded("misfire_threshold"),
+        metavar="D",
+        help="Delay that counts as missed.",
     ),
-    click.option("--keep-for", type=bounded("keep_for"), metavar="D", help="How long its runs are kept."),
+    click.option("--keep-for", type=bounded("keep_for"), metavar="D", help="Retention of its runs."),
     click.option(
-        "--next", "next_at", type=bounded("next_at"), metavar="T", help="Its next instant, with a time zone."
+        "--next", "next_at", type=bounded("next_at"), metavar="T", help="The next instant, with a time zone."
     ),
-    click.option("--keep-last", type=bounded("keep_last"), help="The most of its runs to keep."),
+    click.option("--keep-last", type=bounded("keep_last"), help="Maximum number of runs to keep."),
 )
 
 
 def setting_options(command: Command) -> Command:
-    """Give a command every option that overrides a declared value."""
+    """Add every option that overrides a declared value to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
-    """Read the options; what was not given stays as it is."""
+    """Read the options; values that are not given stay unchanged."""
     misfire, exclusions = given["misfire"], given["exclusions"]
     return ManifestChanges(
         schedule=replaced_schedule(given["expression"], given["every"], given["timezone"]),
@@ -105,18 +108,18 @@ _LISTS = ("holding_back", "what_to_do", "verdicts")
 
 @click.group(epilog=example("gandy manifests explain report"))
 def manifests() -> None:
-    """Show and change what is scheduled."""
+    """Show and change scheduled jobs."""
 
 
 @manifests.command("list", epilog=example("gandy manifests list --prefix sync- --disabled"))
-@click.option("--prefix", default="", help="Only external ids that begin so.")
+@click.option("--prefix", default="", help="Only external ids with this prefix.")
 @click.option("--group", help="Only manifests of this group.")
 @click.option("--train", help="Only manifests of this train.")
-@click.option("--type", "schedule_type", type=click.Choice(list(ScheduleType)), help="Only this kind.")
-@click.option("--enabled/--disabled", "is_enabled", default=None, help="Only those switched on, or off.")
+@click.option("--type", "schedule_type", type=click.Choice(list(ScheduleType)), help="Only this type.")
+@click.option("--enabled/--disabled", "is_enabled", default=None, help="Only enabled ones, or only disabled.")
 @click.option("--after", default="", metavar="ID", help="Only ids that come after this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
 )
 @json_option
 @pass_call
@@ -161,20 +164,18 @@ def show(call: Call, external_id: str, *, as_json: bool) -> None:
 
 @manifests.command(epilog=example("gandy manifests trigger report --delay 30m"))
 @click.argument("external_id", metavar="ID")
-@click.option(
-    "--delay", type=bounded("delay"), default="0s", metavar="D", help="Not before so long from now."
-)
-@click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of its own input.")
+@click.option("--delay", type=bounded("delay"), default="0s", metavar="D", help="Earliest start, from now.")
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the manifest's input.")
 @json_option
 @pass_call
 def trigger(call: Call, external_id: str, *, delay: timedelta, text: str | None, as_json: bool) -> None:
-    """Queue it now or later, enabled or not."""
+    """Queue a run of the manifest, now or later, even if it is disabled."""
     triggered = with_session(
         call, lambda session: _desk(session).trigger(external_id, delay=delay, input_json=text)
     )
     emit_record(triggered, as_json=as_json)
     if not triggered.is_new:
-        say("It was waiting already, and runs at the earlier of the two instants.")
+        say("It was already queued; it runs at the earlier of the two instants.")
 
 
 @manifests.command("set", epilog=example("gandy manifests set report --cron '0 4 * * *' --timeout 2h"))
@@ -183,7 +184,7 @@ def trigger(call: Call, external_id: str, *, delay: timedelta, text: str | None,
 @json_option
 @pass_call
 def set_values(call: Call, /, external_id: str, *, as_json: bool, **given: object) -> None:
-    """Set values over the declared ones; no deploy undoes them."""
+    """Override declared values; the overrides survive a deploy."""
     changes = changes_of(given)
     emit_record(with_session(call, lambda session: _desk(session).set(external_id, changes)), as_json=as_json)
 
@@ -193,7 +194,7 @@ def set_values(call: Call, /, external_id: str, *, as_json: bool, **given: objec
 @json_option
 @pass_call
 def reset(call: Call, external_id: str, *, as_json: bool) -> None:
-    """Clear everything that was set, a pause included."""
+    """Clear all overrides, including a pause."""
     emit_record(with_session(call, lambda session: _desk(session).reset(external_id)), as_json=as_json)
 
 
@@ -202,17 +203,17 @@ def reset(call: Call, external_id: str, *, as_json: bool) -> None:
 @json_option
 @pass_call
 def enable(call: Call, external_id: str, *, as_json: bool) -> None:
-    """Switch it on."""
+    """Enable a manifest."""
     emit_record(with_session(call, lambda session: _desk(session).enable(external_id)), as_json=as_json)
 
 
 @manifests.command(epilog=example("gandy manifests disable report --reason 'the source is down'"))
 @click.argument("external_id", metavar="ID")
-@click.option("--reason", type=bounded("reason"), help="Why, for those who ask later.")
+@click.option("--reason", type=bounded("reason"), help="The reason, for the record.")
 @json_option
 @pass_call
 def disable(call: Call, external_id: str, *, reason: str | None, as_json: bool) -> None:
-    """Switch it off; a deploy does not switch it on again."""
+    """Disable a manifest; a deploy does not enable it again."""
     detail = with_session(call, lambda session: _desk(session).disable(external_id, reason))
     emit_record(detail, as_json=as_json)
 
@@ -222,7 +223,7 @@ def disable(call: Call, external_id: str, *, reason: str | None, as_json: bool) 
 @json_option
 @pass_call
 def cancel(call: Call, external_id: str, *, as_json: bool) -> None:
-    """Cancel its run and its queued entry; later occurrences and waiting activations run as usual."""
+    """Cancel its run and its queued entry; later occurrences and waiting activations are not affected."""
     result = with_session(call, lambda session: cancel_desk(session).manifest(external_id))
     emit_cancelled(result, as_json=as_json)
 
@@ -232,21 +233,21 @@ def cancel(call: Call, external_id: str, *, as_json: bool) -> None:
 @yes_option
 @pass_call
 def delete(call: Call, external_id: str, *, yes: bool) -> None:
-    """Remove a manifest that was made at run time or is no longer declared."""
-    confirm(f"Remove manifest {external_id}?", yes=yes)
+    """Delete a manifest that was created at run time or is no longer declared."""
+    confirm(f"Delete manifest {external_id}?", yes=yes)
     is_gone = with_session(call, lambda session: _desk(session).delete(external_id))
-    say("Removed." if is_gone else "It still runs; no new runs, and it goes when it has ended.")
+    say("Deleted." if is_gone else "Its last run is still in progress; it is deleted when that run ends.")
 
 
 @manifests.command(epilog=example("gandy manifests preview report --count 20"))
 @click.argument("external_id", metavar="ID")
 @click.option(
-    "--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="The number of instants."
+    "--count", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Number of instants."
 )
 @json_option
 @pass_call
 def preview(call: Call, external_id: str, *, count: int, as_json: bool) -> None:
-    """List the next instants: jitter applied, exclusions and changes of the clocks marked."""
+    """List the next instants with jitter; exclusions and daylight saving changes are marked."""
     found = with_session(
         call,
         lambda session: preview_manifest(session.database, external_id, count, owners=session.owners),
@@ -259,7 +260,7 @@ def preview(call: Call, external_id: str, *, count: int, as_json: bool) -> None:
 @json_option
 @pass_call
 def explain(call: Call, external_id: str, *, as_json: bool) -> None:
-    """Say on one screen why it did or did not run, and what to do."""
+    """Explain why a manifest did or did not run, and what to do."""
     explanation = with_session(
         call, lambda session: explain_manifest(session.database, external_id, session.owners)
     )

@@ -1,4 +1,4 @@
-"""`gandy open`: the dashboard of this host's `up`, signed in."""
+"""`gandy open`: open the local dashboard, logged in."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _PATIENCE = 5.0
 @click.option("--print", "is_printed", is_flag=True, help="Print the link instead of opening it.")
 @pass_call
 def open_dashboard(call: Call, *, is_printed: bool) -> None:
-    """Open the dashboard of this host's `up` in the browser, signed in.
+    """Open the local dashboard in the browser, logged in.
 
-    The link signs in once, within ten minutes. Where there is no browser it is printed.
+    The dashboard is that of `gandy up` on this host. The link works once, within ten minutes. Without a
+    browser it is printed.
     """
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
@@ -40,7 +41,7 @@ def open_dashboard(call: Call, *, is_printed: bool) -> None:
     place = _find(settings, owners.name if isinstance(owners, OneOwner) else None)
     token = _token(settings, place)
     if token is None:
-        say("Log in there with your token: this process is entered with one that is not set here.")
+        say("Log in with your token: the dashboard uses a token that is not set here.")
     link = f"{place.address}/" if token is None else asyncio.run(_link(settings, place, token))
     if is_printed or not _browse(link):
         print_text(link)
@@ -53,7 +54,7 @@ async def _owners(session: CommandSession) -> Owners:
 
 
 def _find(settings: Settings, owner: str | None) -> ServedPlace:
-    """Find the one process that serves this application, or the only one on its database."""
+    """Find the process that serves this application, or the only process that serves this database."""
     from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
         StateFolder,
         database_stem,
@@ -70,10 +71,10 @@ def _find(settings: Settings, owner: str | None) -> ServedPlace:
     found = {place.owner: place for place in places if _answers(place)}
     if not found:
         what = "on this database" if owner is None else f"of {owner}"
-        raise NothingRunsError(f"no dashboard {what} runs here as this user: start it with `gandy up`")
+        raise NothingRunsError(f"no dashboard {what} is running here as this user: start it with `gandy up`")
     if len(found) > 1:
         names = ", ".join(sorted(found))
-        raise NothingRunsError(f"which one? Pass --app or --owner; these run here: {names}")
+        raise NothingRunsError(f"several dashboards are running here: {names}; pass --app or --owner")
     return next(iter(found.values()))
 
 
@@ -85,7 +86,7 @@ def _answers(place: ServedPlace) -> bool:
 
 
 def _token(settings: Settings, place: ServedPlace) -> Token | None:
-    """Find the token that the process is entered with, if it is known here."""
+    """Return the token that the serving process accepts, if it is available here."""
     from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
         StateFolder,
         read_token,

@@ -1,4 +1,4 @@
-"""The options and kinds of argument that many commands share."""
+"""Shared options and argument types of commands."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def example(*lines: str) -> str:
-    """Write the epilog of a command's help; click leaves the lines as they are."""
+    """Return the epilog of a command's help; its first character keeps click from rewrapping it."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def bounded(option: str) -> Callable[[object], object]:
-    """Read an option that the table of bounds knows; for `type=`: `bounded("timeout")`."""
+    """Return a `type=` that checks an option against the table of bounds: `bounded("timeout")`."""
     bound = BOUNDS[option]
 
     def take(value: object) -> object:
@@ -35,12 +35,12 @@ def bounded(option: str) -> Callable[[object], object]:
         except RefusedValueError as error:
             raise click.BadParameter(str(error)) from error
 
-    take.__name__ = str(bound.schema.get("type", "text"))  # what the help shows
+    take.__name__ = str(bound.schema.get("type", "text"))  # shown in the help
     return take
 
 
 def json_input(text: str) -> str:
-    """Give the text of JSON, written out, in a file as @path or on stdin as -; for `type=` of an option."""
+    """Read JSON given literally, as @path or as - for stdin; for `type=` of an option."""
     try:
         content = _read(text)
         json.loads(content, parse_constant=_refuse_constant)
@@ -52,11 +52,11 @@ def json_input(text: str) -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before a bulk change; where nobody can be asked, `--yes` is required."""
+    """Ask before a bulk change; without a terminal `--yes` is required."""
     if yes:
         return
     if not _somebody_is_there():
-        raise click.UsageError(f"{question} Nobody is there to answer: pass --yes.")
+        raise click.UsageError(f"{question} No terminal to confirm on; pass --yes.")
     click.confirm(one_line(question), abort=True, err=True)
 
 
@@ -73,4 +73,4 @@ def _read(value: str) -> str:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON value")
+    raise ValueError(f"{constant} is not a JSON value")

@@ -1,4 +1,4 @@
-"""What commands print: tables, records and JSON."""
+"""Output of commands: tables, records and JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TEN_SECONDS = timedelta(seconds=10)
 
 
 def human(value: object) -> str:
-    """Write a value for people, on one line and without characters that could move a terminal's cursor."""
+    """Format a value for a terminal, on one line and without control characters."""
     match value:
         case None:
             text = "-"
@@ -53,12 +53,12 @@ def human(value: object) -> str:
 
 
 def to_json(value: object, *, indent: int | None = 2) -> str:
-    """Write a value for programs: instants in ISO 8601 and UTC, durations in seconds."""
+    """Format a value as JSON: instants in ISO 8601 and UTC, durations in seconds."""
     return json.dumps(value, default=_plain, indent=indent)
 
 
 def as_mapping(row: object) -> Mapping[str, object]:
-    """See a mapping or a dataclass as a mapping."""
+    """Return a mapping, or the fields of a dataclass, as a mapping."""
     if isinstance(row, Mapping):
         return row
     if is_dataclass(row):
@@ -86,7 +86,7 @@ def _plain(value: object) -> object:
 
 
 def _rounded(span: timedelta) -> timedelta:
-    """Drop what nobody reads: the milliseconds of what took long, the microseconds always."""
+    """Round to milliseconds, and to seconds from ten seconds on."""
     unit = _SECOND if abs(span) >= _TEN_SECONDS else _MILLISECOND
     return round(span / unit) * unit
 
@@ -97,7 +97,7 @@ _GAP = "  "
 
 
 def emit_rows(rows: Sequence[object], columns: Sequence[str], *, as_json: bool) -> None:
-    """Print a listing of mappings or dataclasses; people see the named columns, programs see everything."""
+    """Print a listing of mappings or dataclasses; a table has the given columns, JSON has all fields."""
     records = [as_mapping(row) for row in rows]
     if as_json:
         emit_json(records)
@@ -116,16 +116,16 @@ def emit_rows(rows: Sequence[object], columns: Sequence[str], *, as_json: bool) 
 def emit_listing(
     found: Listed[T], columns: Sequence[str], *, as_json: bool, option: str = "--before"
 ) -> None:
-    """Print a page of a listing, and say where a search stopped that could not look at everything."""
+    """Print a page of a listing, and how to continue a search that stopped early."""
     emit_rows(found, columns, as_json=as_json)
     if found.is_cut and found.next is None:
-        say("There may be more: pass --owner NAME to list those of one application, page by page.")
+        say("There may be more rows: pass --owner NAME to list one application page by page.")
     elif found.is_cut:
-        say(f"The search stopped at {found.next}; there may be more: pass {option} {found.next} to go on.")
+        say(f"The search stopped at {found.next}; pass {option} {found.next} to continue.")
 
 
 def emit_record(record: object, *, as_json: bool) -> None:
-    """Print one mapping or dataclass, a line for each of its fields."""
+    """Print one mapping or dataclass, one line per field."""
     content = as_mapping(record)
     if as_json:
         emit_json(content)
@@ -139,17 +139,17 @@ def emit_json(data: object) -> None:
 
 
 def print_text(text: str = "", *, ends_line: bool = True) -> None:
-    """Print stored text on stdout, made harmless; its line ends stay."""
+    """Print stored text on stdout with control characters escaped; line ends are kept."""
     click.echo(many_lines(text), nl=ends_line)
 
 
 def say(message: str) -> None:
-    """Tell the person at the terminal something; stdout stays clean."""
+    """Print a message on stderr, so that stdout contains only the output."""
     click.echo(many_lines(message), err=True)
 
 
 def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 slow to import, and pipes do without
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 slow to import, and only needed on a terminal
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -171,12 +171,12 @@ _NOT_FOUND = 1
 
 
 def cancel_desk(session: CommandSession) -> CancelDesk:
-    """Open the desk in the name of who sits at the terminal."""
+    """Create the desk with the local user as operator."""
     return CancelDesk(session.database, local_operator("cli"), session.settings, owners=session.owners)
 
 
 def emit_cancelled(result: CancelResult, *, as_json: bool) -> int:
-    """Print what became of each job and give the exit code: 1 where an id is no job at all."""
+    """Print the outcome of each job and return the exit code: 1 if an id is unknown."""
     parts = {
         "cancelled": result.cancelled,
         "asked to stop": result.asked,
@@ -189,10 +189,10 @@ def emit_cancelled(result: CancelResult, *, as_json: bool) -> int:
         rows = [{"id": job_id, "outcome": word} for word, ids in parts.items() for job_id in ids]
         emit_rows(rows, ("id", "outcome"), as_json=False)
     if result.asked:
-        say("A run that is asked to stop ends before its next junction; `gandy runs show ID` tells.")
+        say("A run that is asked to stop ends before its next junction; see `gandy runs show ID`.")
     return _NOT_FOUND if result.unknown else 0
 
 
 def tell_progress(total: CancelResult) -> None:
-    """Say how far a long cancellation has come."""
+    """Report the progress of a long cancellation."""
     say(f"{len(total.cancelled) + len(total.asked)} so far")

@@ -1,4 +1,4 @@
-"""`gandy queue`: what waits to run."""
+"""`gandy queue`: show and change queued jobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 @click.group(epilog=example("gandy queue list --gate train"))
 def queue() -> None:
-    """Show and change what waits to run."""
+    """Show and change queued jobs."""
 
 
 @queue.command("list", epilog=example("gandy queue list --status skipped --train CloseMonth"))
@@ -45,18 +45,18 @@ def queue() -> None:
     type=click.Choice([*_STATUSES, "all"]),
     default="undispatched",
     show_default=True,
-    help="Only entries in this state; undispatched: queued, or waiting for their turn.",
+    help="Only entries in this state; undispatched: queued or waiting.",
 )
 @click.option(
     "--gate",
     type=click.Choice(get_args(Gate)),
-    help="Only entries that wait for nothing (open), their instant, their manifest, or a worker.",
+    help="Only entries that wait for nothing (open), a time, their manifest, or a worker for their train.",
 )
 @click.option("--train", help="Only entries of this train.")
 @click.option("--group", help="Only entries of this group.")
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only entries older than this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
 )
 @json_option
 @pass_call
@@ -93,21 +93,17 @@ def list_queue(
 @click.argument("train")
 @click.option("--input", "text", type=json_input, metavar="JSON", help="JSON, @file or - for stdin.")
 @click.option("--group", type=bounded("group"), help="Instead of the train's group.")
-@click.option("--delay", type=bounded("delay"), metavar="D", help="Not before so long from now.")
+@click.option("--delay", type=bounded("delay"), metavar="D", help="Earliest start, from now.")
 @click.option("--priority", type=bounded("priority"), help="0 to 31, higher first.")
 @click.option(
-    "--max-retries", type=bounded("max_retries"), help="Failed attempts after which the job is parked."
+    "--max-retries", type=bounded("max_retries"), help="Failed attempts before the job becomes a dead letter."
 )
+@click.option("--retry-delay", type=bounded("retry_delay"), metavar="D", help="Delay before the first retry.")
+@click.option("--timeout", type=bounded("timeout"), metavar="D", help="Time limit of a run, or none.")
 @click.option(
-    "--retry-delay", type=bounded("retry_delay"), metavar="D", help="The first pause before a retry."
+    "--unique-for", type=bounded("unique_for"), metavar="D", help="Queue the same job once in this period."
 )
-@click.option(
-    "--timeout", type=bounded("timeout"), metavar="D", help="How long it may take; none: as long as it likes."
-)
-@click.option(
-    "--unique-for", type=bounded("unique_for"), metavar="D", help="The same job is queued once in this time."
-)
-@click.option("--key", type=bounded("key"), help="What makes two jobs the same, instead of their input.")
+@click.option("--key", type=bounded("key"), help="Idempotency key; by default the input.")
 @json_option
 @pass_call
 def enqueue(
@@ -117,17 +113,17 @@ def enqueue(
     *,
     text: str | None,
     as_json: bool,
-    **given: Any,  # noqa: ANN401 the options of a job, each read by its own type
+    **given: Any,  # noqa: ANN401 each option has its own type
 ) -> None:
     """Queue one job of a train.
 
-    It needs the application, whose types the input is checked by.
+    Needs the application: its types check the input.
     """
     options = EnqueueOptions(**given)
     job = with_session(call, lambda session: _enqueue(session, train, input_json=text, options=options))
     emit_record(job, as_json=as_json)
     if not job.is_new:
-        say("The same job is there already; it stands for this one.")
+        say("The same job is already queued; no new entry was added.")
 
 
 @queue.command(epilog=example("gandy queue cancel 42"))
@@ -136,7 +132,7 @@ def enqueue(
 @click.pass_context
 @pass_call
 def cancel(call: Call, ctx: click.Context, entry_id: int, *, as_json: bool) -> None:
-    """Cancel an entry; one that runs by now is asked to stop."""
+    """Cancel an entry; if it is already running, ask the run to stop."""
     result = with_session(call, lambda session: cancel_desk(session).jobs([entry_id]))
     ctx.exit(emit_cancelled(result, as_json=as_json))
 

@@ -1,4 +1,4 @@
-"""`gandy runs`: what ran, and what came of it."""
+"""`gandy runs`: show runs and their results."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _BELOW = ("junctions", "stack_trace")
 
 
 def _bounded(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    """Refuse a text that is longer than the trail keeps."""
+    """Refuse a text that is too long for the audit log."""
     if text is not None and len(text) > _LONGEST_REASON:
-        raise click.BadParameter(f"it has {len(text)} characters; at most {_LONGEST_REASON} are kept")
+        raise click.BadParameter(f"it has {len(text)} characters; the maximum is {_LONGEST_REASON}")
     return text
 
 
 @click.group(epilog=example("gandy runs list --state failed"))
 def runs() -> None:
-    """Show what ran, and what came of it."""
+    """Show runs and their results."""
 
 
 @runs.command("list", epilog=example("gandy runs list --train CloseMonth --json"))
@@ -51,7 +51,7 @@ def runs() -> None:
 @click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only runs older than this one.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The most rows to show."
+    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
 )
 @json_option
 @pass_call
@@ -67,7 +67,7 @@ def list_runs(
 ) -> None:
     """List runs, the newest first.
 
-    Those of the application, of --owner NAME, or with --all-owners of every application in the database.
+    Lists runs of the application, of --owner NAME, or with --all-owners of every application in the database.
     """
     found = with_session(
         call,
@@ -105,7 +105,7 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
     type=click.IntRange(1, 100_000),
     default=1_000,
     show_default=True,
-    help="The most rows to show.",
+    help="Maximum number of rows.",
 )
 @json_option
 @pass_call
@@ -116,7 +116,7 @@ def logs(call: Call, run_id: int, *, limit: int, as_json: bool) -> None:
 
 
 def _timing(ran: JunctionRun) -> dict[str, str]:
-    """Junctions are often faster than a millisecond."""
+    """Format a timing with microseconds: junctions often take less than a millisecond."""
     return {
         "junction": ran.junction,
         "started": f"{ran.started / _MILLISECOND:.3f} ms",
@@ -130,38 +130,38 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
 @click.pass_context
 @pass_call
 def cancel(call: Call, ctx: click.Context, run_id: int, *, as_json: bool) -> None:
-    """Cancel a run, begun or not; it is never tried again."""
+    """Cancel a run, started or not; it is not retried."""
     result = with_session(call, lambda session: cancel_desk(session).jobs([run_id]))
     ctx.exit(emit_cancelled(result, as_json=as_json))
 
 
 @runs.command(epilog=example("gandy runs fail 42 --reason 'its host is gone'"))
 @click.argument("run_id", metavar="ID", type=bounded("id"))
-@click.option("--reason", callback=_bounded, help="Why, for those who ask later.")
+@click.option("--reason", callback=_bounded, help="The reason, for the record.")
 @json_option
 @pass_call
 def fail(call: Call, run_id: int, *, reason: str | None, as_json: bool) -> None:
-    """End a run by hand, whatever process holds it.
+    """Fail a run manually, whichever process executes it.
 
-    A worker that still runs it can write nothing more and is told to stop. The failure is not counted against
-    the job: its next attempt follows at once where the job is retried.
+    A worker that still executes it is fenced off and told to stop. The failure does not count as a failed
+    attempt: if the job is retried, the next attempt is queued immediately.
     """
     failed = with_session(call, lambda session: cancel_desk(session).fail(run_id, reason))
     emit_record(failed, as_json=as_json)
     if failed.next_attempt is None:
-        say("No further attempt follows: the job is not retried, or another entry of it waits already.")
+        say("No further attempt: the job is not retried, or another entry of it is already queued.")
 
 
 @runs.command(epilog=example("""gandy runs rerun 42 --input '{"number": 8}'"""))
 @click.argument("run_id", metavar="ID", type=bounded("id"))
-@click.option("--input", "text", type=json_input, metavar="JSON", help="Instead of the run's own input.")
+@click.option("--input", "text", type=json_input, metavar="JSON", help="Replaces the run's input.")
 @json_option
 @pass_call
 def rerun(call: Call, run_id: int, *, text: str | None, as_json: bool) -> None:
-    """Run what is over once more.
+    """Queue a finished run again.
 
-    The new run names the old one as its parent. It belongs to no manifest: schedules and their counts stay as
-    they are.
+    The new run has the old run as its parent. It belongs to no manifest, so schedules and failure counts do
+    not change.
     """
     again = with_session(
         call,
@@ -177,6 +177,6 @@ def _insights(session: CommandSession) -> RunInsights:
 
 
 def _without(detail: RunDetail, left_out: tuple[str, ...]) -> dict[str, object]:
-    """Leave out what is printed below, and what does not say anything."""
+    """Omit the given fields, and fields without a value."""
     shown = {field.name: getattr(detail, field.name) for field in fields(detail)}
     return {name: value for name, value in shown.items() if name not in left_out and value is not None}

@@ -1,4 +1,4 @@
-"""gandy up, work and tick: the services of an application, or one cycle of one."""
+"""`gandy up`, `gandy work` and `gandy tick`: run services, or one cycle of a service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ YOUNG_OBJECTS: Final = 50_000
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """Give what makes the loop: uvloop where the extra is installed, asyncio's own otherwise."""
+    """Return the event loop factory: uvloop if the extra is installed, else asyncio."""
     if find_spec("uvloop") is None:
         return asyncio.new_event_loop
     import uvloop  # noqa: PLC0415 an extra
@@ -34,7 +34,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def spare_collector() -> None:
-    """Leave what was loaded at the start alone, and collect less often: jobs leave hardly any cycles."""
+    """Exclude start-up objects from garbage collection and collect less often: jobs create few cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 20)
@@ -42,22 +42,20 @@ def spare_collector() -> None:
 
 @click.command(epilog=example("gandy --app billing:app up", "gandy --app billing:app up --services worker"))
 @click.option(
-    "--services", metavar="NAME,...", help="Only these, separated by commas; without it, all of them."
+    "--services", metavar="NAME,...", help="Only these services, separated by commas; by default all."
 )
 @click.option(
-    "--concurrency", type=click.IntRange(min=1), help="The most runs that the worker executes at once."
+    "--concurrency", type=click.IntRange(min=1), help="Maximum number of concurrent runs of the worker."
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), help="Where the dashboard listens; 0 takes a free one."
-)
-@click.option("--host", help="The address it listens on; any but the local one needs a token that is set.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port of the dashboard; 0: any free port.")
+@click.option("--host", help="The address of the dashboard; a non-local one needs a token in the settings.")
 @pass_call
 def up(
     call: Call, *, services: str | None, concurrency: int | None, port: int | None, host: str | None
 ) -> None:
     """Run services in one process.
 
-    At a terminal the last line says how it fares; in a pipe there is the log and nothing else.
+    On a terminal the last line shows the status; in a pipe only the log is written.
     """
     from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415
@@ -92,14 +90,12 @@ async def _serve(
 
 
 @click.command(epilog=example("gandy --app billing:app work --until-idle"))
-@click.option(
-    "--until-idle", is_flag=True, help="End when nothing is left to do; exit 1 if a job was parked."
-)
-@click.option("--concurrency", type=click.IntRange(min=1), help="The most runs that are executed at once.")
+@click.option("--until-idle", is_flag=True, help="Stop when the queue is empty; exit 1 if a job was parked.")
+@click.option("--concurrency", type=click.IntRange(min=1), help="Maximum number of concurrent runs.")
 @click.pass_context
 @pass_call
 def work(call: Call, ctx: click.Context, *, until_idle: bool, concurrency: int | None) -> None:
-    """Claim runs and execute them; evaluates no schedule."""
+    """Claim and execute runs, without evaluating schedules."""
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.train.failure import run_contained  # noqa: PLC0415 the same
 
@@ -125,12 +121,12 @@ async def _work(app: Gandy, *, until_idle: bool) -> int:
 
 @click.command(epilog=example("gandy --app billing:app tick manifest-manager"))
 @click.argument("service")
-@click.option("--yes", is_flag=True, help="The clock is right, although it is far from what is on record.")
+@click.option("--yes", is_flag=True, help="Trust the clock, although it is far from the recorded times.")
 @pass_call
 def tick(call: Call, service: str, *, yes: bool) -> None:
     """Run exactly one cycle of SERVICE and print its result as JSON.
 
-    While the clock cannot be believed, a service that removes what is old does nothing; the exit code is 1.
+    While the clock is not trusted, a service that deletes old rows does nothing; the exit code is 1.
     """
     emit_json(asyncio.run(_tick(call.load_app(), service, is_clock_right=yes)))
 

@@ -1,4 +1,4 @@
-"""The application and the database that a command works on, and how it ends."""
+"""The application and the database of a command, and its shutdown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def load_app(reference: str, *, directory: Path) -> Gandy:
-    """Import the application; its module is looked for in the folder first, unless others own that."""
+    """Import the application; search the directory first, unless another user can write to it."""
     if "://" in reference or "@" in reference:
         raise AppReferenceError(mask_url(reference), "this looks like a URL; pass it as --database")
     module_name, _, name = reference.partition(":")
@@ -70,21 +70,19 @@ def _not_found(module_name: str, directory: Path) -> str:
 
 
 def _pick(module: ModuleType, reference: str, name: str) -> Gandy:
-    from gandy.app import Gandy  # noqa: PLC0415 a module that cannot be imported is told without it
+    from gandy.app import Gandy  # noqa: PLC0415 the errors above need none of it
 
     found: object = getattr(module, name, None)
     if isinstance(found, Gandy):
         return found
     apps = [f"{module.__name__}:{other}" for other, value in vars(module).items() if isinstance(value, Gandy)]
-    hint = (
-        f"did you mean {' or '.join(apps)}?" if apps else "the module holds no application: app = Gandy(...)"
-    )
+    hint = f"did you mean {' or '.join(apps)}?" if apps else "the module has no application: app = Gandy(...)"
     what = f"has no {name!r}" if found is None else f"{name!r} is a {type(found).__name__}, not a Gandy"
     raise AppReferenceError(reference, f"{what}; {hint}")
 
 
 def _location(error: BaseException) -> str:
-    """Name the line to look at: the last one of the user's own code, or of all."""
+    """Return the innermost line of the user's own code, or of the whole traceback."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_short(error.filename)}:{error.lineno}"
     frames = [
@@ -111,7 +109,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CommandSession:
-    """What a command works with."""
+    """The open database of a command, with its application, settings and owners."""
 
     database: Database
     app: Gandy | None
@@ -121,14 +119,14 @@ class CommandSession:
 
     @property
     def registry(self) -> Registry | None:
-        """The application's trains; another owner's are not known here, whatever their names."""
+        """The trains of the application; None for another owner, whose trains may have the same names."""
         if self.app is None or self.owners != OneOwner(self.app.name):
             return None
         return self.app.registry
 
 
 def with_session(call: Call, work: Callable[[CommandSession], Awaitable[T]]) -> T:
-    """Open the database, do the work and close it."""
+    """Open the database, await the work and close the database."""
 
     async def run() -> T:
         async with _opened(call) as session:
@@ -154,16 +152,16 @@ async def _opened(call: Call) -> AsyncIterator[CommandSession]:
 
 
 def _is_there(url: str) -> bool:
-    """Tell whether there may be owners to name: opening a file that is not there would make it."""
+    """Return whether the database exists: opening a missing SQLite file would create it."""
     file = database_file(url)
     try:
         return file is None or file.exists()
-    except OSError:  # such as a name that is too long: opening says so
+    except OSError:  # such as a name that is too long: opening reports it
         return True
 
 
 def _checked(owners: Owners | None, known: tuple[str, ...], app: Gandy | None) -> Owners:
-    """Refuse a call that does not say whose rows it means, or names an owner that is not there."""
+    """Refuse a call that selects no owner or an unknown owner."""
     if owners is None:
         raise OwnerNotGivenError(known)
     is_own = app is not None and owners == OneOwner(app.name)
@@ -179,7 +177,7 @@ SECOND_SIGNAL: Final = 130
 
 
 def stop_on_signals(*, grace: timedelta) -> asyncio.Event:
-    """Make the event that the first signal sets; the process ends within the grace period whatever hangs."""
+    """Return an event that the first signal sets; the process exits after the grace period in any case."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -195,7 +193,7 @@ def stop_on_signals(*, grace: timedelta) -> asyncio.Event:
 
 
 def end_for_sure(seconds: float) -> None:
-    """End the process after so many seconds: a thread that hangs would keep the interpreter for ever."""
+    """Exit the process after a timeout: a thread that hangs would block the interpreter's exit forever."""
     timer = threading.Timer(seconds, os._exit, (CUT_OFF,))
     timer.daemon = True
     timer.start()

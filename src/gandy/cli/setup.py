@@ -1,4 +1,4 @@
-"""gandy init, config, migrate and sync."""
+"""`gandy init`, `gandy config`, `gandy migrate` and `gandy sync`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from gandy.store.seeding import SeedResult
 
 
-#: What is written, and what it is copied from (not named .py: inside the package it is no module).
+#: File to write: template it is copied from (not named .py, so that it is no module of the package).
 _FILES = {"app.py": "app.py.txt", "gandy.toml": "gandy.toml"}
 _NEXT = """\
 Now, in {directory}:
-  gandy up                                               run it; the dashboard is at http://127.0.0.1:8423
-  gandy queue enqueue greet --input '{{"name": "Ada"}}'    give it something to do
-  gandy runs list                                        see what happened"""
+  gandy up                                               start it; the dashboard is at http://127.0.0.1:8423
+  gandy queue enqueue greet --input '{{"name": "Ada"}}'    queue a job
+  gandy runs list                                        show the result"""
 
 
 @click.command(epilog=example("gandy init hello"))
@@ -56,7 +56,7 @@ def init(directory: Path) -> None:
 
 
 def _write_starter(target: Path) -> None:
-    """Copy one file of the starter; `x` never overwrites, whoever else writes meanwhile."""
+    """Copy one file of the starter; mode `x` never overwrites, even if another process creates the file."""
     text = files("gandy.cli").joinpath("starter", _FILES[target.name]).read_text(encoding="utf-8")
     with target.open("x", encoding="utf-8") as file:
         file.write(text)
@@ -72,7 +72,7 @@ def config() -> None:
 @json_option
 @pass_call
 def show(call: Call, *, as_json: bool) -> None:
-    """Show every setting, its value and where that came from.
+    """Show every setting, its value and its source.
 
     Secrets and passwords are hidden.
     """
@@ -88,17 +88,17 @@ def show(call: Call, *, as_json: bool) -> None:
     say(f"Settings file: {loaded.file or 'none found'}")
 
 
-_TO_MAINTAIN: Final = "-- To maintain: to migrate, and to make and drop the days of history. As a superuser."
+_TO_MAINTAIN: Final = "-- To maintain: migrate, create and drop daily partitions. Run as a superuser."
 _TO_RUN: Final = "-- To run: services, the command line, the dashboard, enqueueing."
-_TO_READ: Final = "-- To read: reports and dashboards of others."
+_TO_READ: Final = "-- To read: reports and external dashboards."
 _LATER: Final = " After the first migration:"
 
 
 @click.command(epilog=example("gandy --database postgresql://localhost/jobs migrate --check"))
-@click.option("--check", is_flag=True, help="Only say whether something is missing; exit code 1 if so.")
-@click.option("--sql", is_flag=True, help="Print the SQL that is missing instead of running it.")
+@click.option("--check", is_flag=True, help="Only report pending migrations; exit code 1 if there are any.")
+@click.option("--sql", is_flag=True, help="Print the SQL of pending migrations instead of running it.")
 @click.option(
-    "--grants", metavar="ROLE", help="Print what a role has to be granted on PostgreSQL; nothing is granted."
+    "--grants", metavar="ROLE", help="Print the PostgreSQL grants that a role needs; grants nothing."
 )
 @json_option
 @click.pass_context
@@ -108,10 +108,10 @@ def migrate(
 ) -> None:
     """Bring the schema of the database up to date.
 
-    Safe when several servers do it at once. An SQLite file also migrates itself when an application opens it.
+    Safe to run on several servers at once. An SQLite file is also migrated when an application opens it.
     """
     if (check, sql, grants is not None).count(True) > 1:
-        raise click.UsageError("--check, --sql and --grants are asked one at a time")
+        raise click.UsageError("--check, --sql and --grants exclude each other")
     url = call.database_settings().url
     if grants is not None:
         _print_grants(opening.grants_for(url, grants), as_json=as_json)
@@ -139,7 +139,7 @@ def _print_grants(found: Grants, *, as_json: bool) -> None:
         emit_json(found)
         return
     is_free = found.owner in {None, found.role}
-    taken = "" if is_free else f" Owned by {found.owner!r} until a role takes it over:"
+    taken = "" if is_free else f" Commented out, because {found.owner!r} owns the schema:"
     later = "" if found.is_migrated else _LATER
     _print_part(_TO_MAINTAIN + taken, found.maintain, is_due=is_free)
     _print_part(_TO_RUN + later, found.run, is_due=found.is_migrated)
@@ -147,7 +147,7 @@ def _print_grants(found: Grants, *, as_json: bool) -> None:
 
 
 def _print_part(title: str, statements: tuple[str, ...], *, is_due: bool) -> None:
-    """Print what can be run as it stands; what is for another day is a comment."""
+    """Print statements; comment out those that cannot run yet."""
     lines = statements if is_due else [f"-- {line}" for each in statements for line in each.splitlines()]
     print_text("\n".join((title, *lines, "")))
 
@@ -180,16 +180,16 @@ _REFUSED = 1
 @click.pass_context
 @pass_call
 def sync(call: Call, ctx: click.Context, *, as_json: bool) -> None:
-    """Seed what the application declares, as the manifest-manager service does at its start.
+    """Write the application's declarations to the database, as manifest-manager does when it starts.
 
-    What operators set stays in force; what is no longer declared is marked, and removed a day later. A
-    manifest or a batch that is refused is named, the rest is seeded, and the exit code is 1.
+    Overrides of operators stay in force. Manifests that are no longer declared are marked, and deleted a day
+    later. Refused manifests and batches are reported, the rest is seeded, and the exit code is 1.
     """
     app = call.load_app()
     result = asyncio.run(_seed(app))
     emit_record(result, as_json=as_json)
     if result.orphaned:
-        say(f"{result.orphaned} no longer declared: no new runs, removed in a day unless declared again")
+        say(f"{result.orphaned} no longer declared: no new runs, deleted in a day unless declared again")
     for refused in result.refused:
         say(f"{refused.name} was not seeded: {refused.problem}")
     ctx.exit(_REFUSED if result.refused else 0)

@@ -1,4 +1,4 @@
-"""The last line of a terminal while services run: how much is done, and how much is left."""
+"""The status line at the bottom of a terminal while services run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLEAR: Final = "\r\x1b[K"
 
 
 class LineBelow:
-    """A terminal whose last line is ours; what anybody else writes goes above it."""
+    """A terminal whose last line is the status line; all other output is written above it."""
 
     def __init__(self, terminal: TextIO) -> None:
         self.encoding = terminal.encoding
@@ -38,10 +38,10 @@ class LineBelow:
         self.flush = terminal.flush
         self._terminal = terminal
         self._line = ""
-        self._lock = threading.Lock()  # threads log, too
+        self._lock = threading.Lock()  # log lines come from several threads
 
     def write(self, text: str) -> int:
-        """Write above the line."""
+        """Write text above the status line."""
         is_whole = text.endswith("\n")
         with self._lock:
             self._terminal.write(f"{_CLEAR}{text}{self._line if is_whole else ''}")
@@ -49,7 +49,7 @@ class LineBelow:
         return len(text)
 
     def show(self, line: str) -> None:
-        """Replace the line; an empty one takes it away."""
+        """Replace the status line; an empty text removes it."""
         with self._lock:
             self._line = line[: shutil.get_terminal_size().columns - 1]
             self._terminal.write(f"{_CLEAR}{self._line}")
@@ -58,7 +58,7 @@ class LineBelow:
 
 @contextmanager
 def line_below() -> Iterator[LineBelow | None]:
-    """Keep the last line of the terminal free; None where nobody looks, and nothing is drawn."""
+    """Reserve the last line of the terminal; yield None if stderr is not a terminal."""
     terminal = sys.stderr
     if not terminal.isatty():
         yield None
@@ -74,7 +74,7 @@ def line_below() -> Iterator[LineBelow | None]:
 
 @asynccontextmanager
 async def status_shown(app: Gandy, line: LineBelow | None) -> AsyncIterator[None]:
-    """Say in the line how an open application fares, for as long as this is open."""
+    """Update the status line of an open application until the context ends."""
     if line is None:
         yield
         return
@@ -108,7 +108,7 @@ async def _draw(app: Gandy, line: LineBelow) -> None:
 
 
 def describe(found: Glance, per_second: float) -> str:
-    """Write what a glance tells; the rate is this process's own."""
+    """Format the status line; the rate counts only runs of this process."""
     parts = (
         f"{per_second:,.1f} runs/s",
         f"{_number(found.running)} in progress",

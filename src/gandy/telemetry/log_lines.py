@@ -1,4 +1,4 @@
-"""What a process writes about itself: lines for people, or one JSON object a line."""
+"""Log formats of a process: plain text, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class JsonLines(logging.Formatter):
-    """Every record as one JSON object, with the fields that its writer added."""
+    """Format a record as one JSON object, with its extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one line."""
+        """Return one line of JSON."""
         line: dict[str, object] = {
             "at": self.formatTime(record),
             "level": record.levelname.lower(),
@@ -30,24 +30,24 @@ class JsonLines(logging.Formatter):
         line.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        elif record.exc_text:  # with masks, where it would have shown a secret
+        elif record.exc_text:  # already formatted, with secrets masked
             line["exception"] = record.exc_text
         return hidden_texts.without(json.dumps(line, default=str))
 
 
 class TextLines(logging.Formatter):
-    """Every record for people; only a record's first line begins at the left, and nothing moves a cursor."""
+    """Format a record as text; indent its further lines and escape terminal control characters."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write one record, with its traceback below it."""
+        """Return one record, with its traceback below it."""
         return many_lines(hidden_texts.without(super().format(record))).replace("\n", "\n  ")
 
 
 def configure_logging(settings: LoggingSettings) -> None:
-    """Write the process's log to stderr, as the settings say."""
+    """Send the root logger to stderr, in the format and level of the settings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if settings.format == "json" else TextLines())
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""Metrics: what is measured, and how it is exposed."""
+"""Prometheus metrics: declaration, updates from events, exposition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a bounded look at the database found."""
+    """Gauge values, read by queries of bounded cost."""
 
     waiting: Mapping[str, int]  #: entries by the gate that holds them
     live_runs: Mapping[str, int]  #: runs by state
@@ -44,7 +44,7 @@ class Measured:
     busy: int
 
 
-#: Beyond so many different values a label says "other": series are kept for as long as the process lives.
+#: Maximum number of distinct label values; further values become "other", because series are never dropped.
 MOST_VALUES: Final = 200
 OTHER: Final = "other"
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
@@ -52,14 +52,14 @@ _SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000)
 
 
 class BoundedLabel:
-    """Lets only so many different values become series."""
+    """Limits the number of distinct values of a label."""
 
     def __init__(self, most: int = MOST_VALUES) -> None:
         self._most = most
         self._seen: set[str] = set()
 
     def __call__(self, value: str) -> str:
-        """Give the value, or "other" once there are too many."""
+        """Return the value, or "other" once the limit is reached."""
         if value not in self._seen:
             if len(self._seen) >= self._most:
                 return OTHER
@@ -68,12 +68,12 @@ class BoundedLabel:
 
 
 class Metrics:
-    """The series of one application in this process."""
+    """The metrics of one application in this process."""
 
     content_type: Final = CONTENT_TYPE_LATEST
 
     def __init__(self, events: EventBus) -> None:
-        """Count from now on what the application's services say."""
+        """Declare the metrics and subscribe to the application's events."""
         self.registry = CollectorRegistry()
         declare_metrics()
         self._train = BoundedLabel()
@@ -96,7 +96,7 @@ class Metrics:
         )
 
     def measure(self, found: Measured) -> None:
-        """Take over what was just measured."""
+        """Set the gauges to the measured values."""
         for gate, entries in found.waiting.items():
             self._waiting.labels(gate).set(entries)
         for state, runs in found.live_runs.items():
@@ -108,48 +108,48 @@ class Metrics:
         self._busy.set(found.busy)
 
     def exposition(self) -> bytes:
-        """Write every series: the application's, the lifecycle's and the process's own."""
+        """Return all metrics: of the application, of the lifecycle and of the process."""
         return generate_latest(self.registry) + generate_latest(REGISTRY)
 
     def _declare_runs(self) -> None:
         registry = self.registry
         self._runs = Counter("gandy_runs", "Runs that ended", ["train", "state"], registry=registry)
         self._took = Histogram(
-            "gandy_run_seconds", "How long runs took", ["train"], buckets=_SECONDS, registry=registry
+            "gandy_run_seconds", "Duration of runs", ["train"], buckets=_SECONDS, registry=registry
         )
         self._waited = Histogram(
             "gandy_run_wait_seconds",
-            "How long runs waited from the instant they could have started",
+            "Time from the instant a run could start until it started",
             ["train"],
             buckets=_SECONDS,
             registry=registry,
         )
-        self._parked = Counter("gandy_dead_letters", "Jobs parked for a person", ["train"], registry=registry)
+        self._parked = Counter("gandy_dead_letters", "Dead letters written", ["train"], registry=registry)
         self._undelivered = Counter(
-            "gandy_deliveries_failed", "Runs that could not be handed over", ["train"], registry=registry
+            "gandy_deliveries_failed", "Runs that could not be delivered", ["train"], registry=registry
         )
         self._leases_lost = Counter("gandy_leases_lost", "Leases that workers found lost", registry=registry)
         self._recovered = Counter(
             "gandy_runs_recovered",
-            "Runs that no living process held and that were given to others, by cause",
+            "Runs without a live process that were ended or requeued, by cause",
             ["cause"],
             registry=registry,
         )
         self._fenced = Counter(
             "gandy_writes_fenced",
-            "Writes of somebody who no longer owned the run",
+            "Writes refused because the run has a newer fence",
             ["statement"],
             registry=registry,
         )
         self._repaired = Counter(
-            "gandy_hints_repaired", "Manifests whose next look was wrong", registry=registry
+            "gandy_hints_repaired", "Manifests whose next_look_at was wrong", registry=registry
         )
 
     def _declare_cycles(self) -> None:
         registry = self.registry
         self._restarts = Counter(
             "gandy_service_restarts",
-            "Loops of services that ended without being told to and were started again",
+            "Loops of services that ended unexpectedly and were restarted",
             ["service"],
             registry=registry,
         )
@@ -158,7 +158,7 @@ class Metrics:
         )
         self._lateness = Histogram(
             "gandy_lateness_seconds",
-            "How late the latest occurrence of a cycle was queued",
+            "Delay of the latest occurrence that a cycle queued",
             buckets=_SECONDS,
             registry=registry,
         )
@@ -169,11 +169,11 @@ class Metrics:
             "gandy_cycles", "Cycles of services", ["service", "verdict"], registry=registry
         )
         self._cycle_took = Histogram(
-            "gandy_cycle_seconds", "How long cycles took", ["service"], buckets=_SECONDS, registry=registry
+            "gandy_cycle_seconds", "Duration of cycles", ["service"], buckets=_SECONDS, registry=registry
         )
         self._cycle_did = Counter(
             "gandy_cycle_items",
-            "What cycles did, by the words of their results",
+            "Items that cycles processed, by kind",
             ["service", "what"],
             registry=registry,
         )
@@ -189,20 +189,18 @@ class Metrics:
         registry = self.registry
         self._waiting = Gauge(
             "gandy_queue_entries",
-            "Entries that wait, by what holds them; counted up to 10000",
+            "Waiting entries by gate; counted up to 10000",
             ["gate"],
             registry=registry,
         )
         self._live = Gauge("gandy_live_runs", "Runs pending and in progress", ["state"], registry=registry)
         self._wait = Gauge(
-            "gandy_queue_wait_seconds", "How long the entry that goes next has waited", registry=registry
+            "gandy_queue_wait_seconds", "Waiting time of the next entry to dispatch", registry=registry
         )
-        self._letters = Gauge(
-            "gandy_dead_letters_awaiting", "Dead letters that wait for a person", registry=registry
-        )
-        self._workers = Gauge("gandy_workers", "Workers whose lease holds", registry=registry)
+        self._letters = Gauge("gandy_dead_letters_awaiting", "Unresolved dead letters", registry=registry)
+        self._workers = Gauge("gandy_workers", "Workers with a valid lease", registry=registry)
         self._slots = Gauge("gandy_worker_slots", "Slots of these workers", registry=registry)
-        self._busy = Gauge("gandy_worker_slots_busy", "Slots that are in use", registry=registry)
+        self._busy = Gauge("gandy_worker_slots_busy", "Slots in use", registry=registry)
 
     def _run_started(self, event: RunStarted) -> None:
         self._waited.labels(self._train(event.train)).observe(max(event.waited_for.total_seconds(), 0))

@@ -1,4 +1,4 @@
-"""Observing applications: their metrics, and the time that event loops are blocked."""
+"""Telemetry of an application: its metrics, and the health of its service loops."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from gandy.telemetry.metrics import Metrics
 
 
-#: The slowest loop goes round once a minute by default.
+#: By default the slowest loop completes a cycle every minute.
 SILENT_AFTER: Final = timedelta(minutes=3)
 
 
 class LoopWatch:
-    """Remembers when each loop last completed a cycle, and how that went."""
+    """Records when each loop last completed a cycle, and with which result."""
 
     def __init__(self, events: EventBus, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -35,7 +35,7 @@ class LoopWatch:
         events.subscribe(LoopRestarted, self._loop_restarted)
 
     def problems(self) -> tuple[str, ...]:
-        """Name the loops that fail or are stuck; one that has not begun is none of them."""
+        """List the loops that fail, ended or are stuck; a loop without a first cycle is not stuck."""
         silent = self._now() - SILENT_AFTER.total_seconds()
         stuck = [
             f"{service} has not completed a cycle lately"
@@ -58,7 +58,7 @@ class LoopWatch:
     def _cycle_ended(self, event: CycleEnded) -> None:
         self._ended[event.service] = self._now()
         if event.verdict == "failed":
-            self._errors[event.service] = event.error or "for a reason it did not say"
+            self._errors[event.service] = event.error or "no reason given"
         else:
             self._errors.pop(event.service, None)
 
@@ -67,7 +67,7 @@ _OBSERVED: WeakKeyDictionary[EventBus, Telemetry] = WeakKeyDictionary()
 
 
 class Telemetry:
-    """Listens to an application's events from its making on."""
+    """Subscribes to an application's events when it is created."""
 
     def __init__(self, events: EventBus) -> None:
         self.loops = LoopWatch(events)
@@ -80,14 +80,14 @@ class Telemetry:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """The series of the application."""
+        """The metrics of the application; needs the extra."""
         if self._metrics is None:
             raise MissingExtraError("metrics", "metrics")
         return self._metrics
 
 
 def observe(events: EventBus) -> Telemetry:
-    """Give the telemetry of an application; every face of it shares one."""
+    """Return the telemetry of an application; all its interfaces share one instance."""
     found = _OBSERVED.get(events)
     if found is None:
         found = _OBSERVED[events] = Telemetry(events)

@@ -1,4 +1,4 @@
-"""For the tests of applications: a manual clock, and a harness that runs the services' own code."""
+"""Tools for tests of applications: a manual clock, and a harness that runs the real service code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Driving an application in a test: time moves when told, and every cycle is asked for."""
+"""Drive an application in a test: the test advances the clock and starts every cycle."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Harness:
-    """An application on an SQLite database and a clock of its own; the same code paths as in production.
+    """An application on a temporary SQLite database and a manual clock; the code paths of production.
 
         async with Harness(app, now=datetime(2026, 1, 1, tzinfo=UTC)) as harness:
             harness.clock.advance(timedelta(hours=1))
             await harness.tick("manifest-manager")
             await harness.run_until_idle()
 
-    What the application says of its database is overridden while the harness is open.
+    The harness overrides the application's database URL.
     """
 
     def __init__(self, app: Gandy, *, now: datetime) -> None:
@@ -49,9 +49,9 @@ class Harness:
         await self._stack.aclose()
 
     async def tick(self, service: str) -> Ticked:
-        """Run exactly one cycle of a service and say what it did."""
+        """Run exactly one cycle of a service and return its result."""
         return await self.app.tick(service)
 
     async def run_until_idle(self) -> int:
-        """Run what is queued and due, with all that follows at once; return how many jobs were parked."""
+        """Run due entries and the entries that these make due; return the number of parked jobs."""
         return await self.app.work(asyncio.Event(), until_idle=True)

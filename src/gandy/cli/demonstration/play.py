@@ -1,4 +1,4 @@
-"""The play of the demo: work is queued, runs, fails, is cancelled, and is counted in the end."""
+"""The script of the demo: jobs are queued, run, fail and are cancelled; the runs are counted at the end."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ MONTHS: Final = ("January", "February", "March", "April", "May", "June")
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a demo leaves behind."""
+    """The database of a demo and its run counts."""
 
     database: str
     tallies: tuple[TrainTally, ...]
 
 
 async def play(database: str, stop: asyncio.Event, *, port: int) -> Ended:
-    """Keep the demo going until told to stop, then count what happened."""
+    """Run the demo until the event is set, then count its runs."""
     app = make_demo(database, port=port)
     _tell(app)
     _pass_on("gandy.web")
@@ -72,7 +72,7 @@ async def _keep_busy(app: Gandy, stop: asyncio.Event) -> None:
 
 
 async def _cancel_a_crawl(app: Gandy) -> None:
-    """Lose patience with a run, as an operator would who types `gandy runs cancel`."""
+    """Cancel a long run, as `gandy runs cancel` does."""
     begun = asyncio.Event()
     app.on("started")(lambda event: begun.set() if event.train == crawl_site.__name__ else None)
     job = await app.enqueue(crawl_site, Site("example.org"))
@@ -94,10 +94,10 @@ async def _is_over(stop: asyncio.Event) -> bool:
 
 
 class _Said(logging.Handler):
-    """Says what a logger says."""
+    """Prints log messages on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say the message alone."""
+        """Print the message without level and time."""
         say(record.getMessage())
 
 

@@ -1,4 +1,4 @@
-"""The trains of the demo: several junctions, one that fails, one that somebody cancels."""
+"""The trains of the demo: one of several junctions, one that fails, one that is cancelled."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Month:
 
 @dataclass(frozen=True)
 class Invoices:
-    """What the first junction loads."""
+    """The output of the first junction."""
 
     amounts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Total:
-    """What the second junction makes of it."""
+    """The output of the second junction."""
 
     amount: int
 
@@ -49,7 +49,7 @@ class Report:
 
 
 async def load_invoices(month: Month, run: Run) -> Invoices | End[Report]:
-    """Load one page after the other; a month without invoices ends the train here."""
+    """Load the invoices one by one; a month without invoices ends the train here."""
     if month.invoices == 0:
         return End(Report(f"{month.name}: nothing to close"))
     amounts = []
@@ -62,7 +62,7 @@ async def load_invoices(month: Month, run: Run) -> Invoices | End[Report]:
 
 
 def sum_up(invoices: Invoices, run: Run) -> Total:
-    """Add them up, in a thread: the junction is an ordinary function."""
+    """Add them up; a junction that is not async runs in a thread."""
     time.sleep(0.03)
     total = sum(invoices.amounts)
     run.log.info("the sum is %d", total)
@@ -70,7 +70,7 @@ def sum_up(invoices: Invoices, run: Run) -> Total:
 
 
 async def write_report(month: Month, total: Total) -> Report:
-    """Write the report; the month comes from the train's input, the total from the junction before."""
+    """Write the report; the month is the train's input, the total comes from the previous junction."""
     await asyncio.sleep(0.02)
     return Report(f"{month.name}: {total.amount}")
 
@@ -84,7 +84,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Feed:
-    """A feed to import; the last line of this one is broken."""
+    """A feed to import."""
 
     lines: tuple[str, ...]
 
@@ -97,14 +97,14 @@ class Site:
 
 
 async def shrink_picture(picture: Picture, run: Run) -> str:
-    """Do something short."""
-    await asyncio.sleep(random.uniform(0.02, 0.15))  # noqa: S311 - how long work takes is no secret
+    """Simulate a short job."""
+    await asyncio.sleep(random.uniform(0.02, 0.15))  # noqa: S311 - not security-relevant
     run.log.info("%s is small now", picture.name)
     return f"small-{picture.name}"
 
 
 async def import_feed(feed: Feed, run: Run) -> int:
-    """Fail on a broken line; the job is tried again, then parked for a person."""
+    """Fail on a broken line; the job is retried, then becomes a dead letter."""
     for number, line in enumerate(feed.lines, 1):
         await asyncio.sleep(0.01)
         run.log.info("line %d: %s", number, line)
@@ -114,7 +114,7 @@ async def import_feed(feed: Feed, run: Run) -> int:
 
 
 async def crawl_site(site: Site, run: Run) -> int:
-    """Take so long that somebody loses patience."""
+    """Simulate a long job, which the demo cancels."""
     for page in range(1, PAGES + 1):
         await asyncio.sleep(0.05)
         run.progress(page, PAGES)
@@ -124,13 +124,13 @@ async def crawl_site(site: Site, run: Run) -> int:
 
 
 class CloseMonth(Train[Month, Report]):
-    """Three junctions on one route, each receiving what it needs by type."""
+    """Three junctions on one route; their parameters are filled by type."""
 
     route = (load_invoices, sum_up, write_report)
 
 
 def make_demo(database: str, *, port: int) -> Gandy:
-    """Make the application: a new one each time, so that nothing is shared."""
+    """Create the application, a new one per call, so that tests share no state."""
     app = Gandy(
         "demo",
         database,
