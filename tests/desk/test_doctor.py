@@ -111,7 +111,7 @@ async def test_runs_that_no_living_process_holds_are_named_with_what_to_do(healt
     (finding,) = [each for each in await examine(healthy) if each.check == "runs"]
 
     assert finding.level == "problem"
-    assert finding.what.startswith("2 runs in progress that no living process holds")
+    assert finding.what.startswith("2 runs in progress without a live process")
     assert all(str(run.id) in finding.what for run in runs)
     assert f"gandy runs fail {runs[0].id}" in finding.to_do
 
@@ -150,7 +150,7 @@ async def test_runs_that_should_be_gone_are_counted(healthy: World) -> None:
     (finding,) = await examine(healthy)
 
     assert finding.check == "retention"
-    assert finding.what == "1 run kept beyond their date, since 2026-01-01 00:00Z"
+    assert finding.what == "1 run kept beyond their retention, since 2026-01-01 00:00Z"
 
 
 async def test_days_without_partitions_and_runs_kept_by_row_are_told(healthy: World) -> None:
@@ -218,7 +218,7 @@ async def test_a_run_that_its_manifest_does_not_know_of_is_told(healthy: World) 
 
     (finding,) = await examine(healthy)
 
-    assert "do not know of" in finding.what
+    assert "do not refer to" in finding.what
 
 
 async def test_an_empty_database_and_none_at_all_end_the_check_early(database_home: DatabaseHome) -> None:

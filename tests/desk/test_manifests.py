@@ -148,7 +148,7 @@ async def test_preview_marks_the_change_of_the_clocks(world: World) -> None:
 
     listed = await preview_manifest(world.database, "report", 7, owners=OWNERS)
 
-    assert [each.note for each in listed].count("the clocks have changed") == 1
+    assert [each.note for each in listed].count("UTC offset changed") == 1
     assert {each.local[-6:] for each in listed} == {"+01:00", "+02:00"}
 
 

@@ -1,4 +1,4 @@
-"""Operators, what they did, and listings that say where they end."""
+"""Operators and their audit trail, pages of listings, and idempotent requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
-from datetime import datetime  # noqa: TC003 the faces read it at run time
+from datetime import datetime  # noqa: TC003 the web interface reads annotations at run time
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from gandy.model.owners import Operator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def local_operator(face: Face) -> Operator:
-    """Name the user of the operating system; one without a name is a number."""
+    """Return the user of the operating system as operator; without a user name, its uid."""
     try:
         return Operator(presentable(getpass.getuser()), face)
     except (KeyError, OSError):
@@ -34,27 +34,27 @@ def local_operator(face: Face) -> Operator:
 T = TypeVar("T")
 
 
-class Listed(tuple[T, ...]):  # noqa: SLOT001 what is as long as a tuple cannot have any
-    """What a page shows, and where to go on; a search that stopped early says so."""
+class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have slots
+    """One page of a listing, the key of the next page, and whether the search stopped early."""
 
     next: Key | None
     is_cut: bool
 
     @classmethod
     def of(cls, found: Search, shown: Callable[[Row], T]) -> Listed[T]:
-        """Show each row."""
+        """Convert each row."""
         listed = cls(map(shown, found.rows))
         listed.next = found.next
         listed.is_cut = found.is_cut
         return listed
 
 
-Json: TypeAlias = Any  # what each deed says about itself
+Json: TypeAlias = Any  # depends on the action
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One change that a person asked for."""
+    """One change by an operator."""
 
     id: int
     at: datetime
@@ -69,7 +69,7 @@ class AuditEntry:
 async def read_trail(
     database: ReadingRunner, owners: Owners, *, before: int | None = None, limit: int = 50
 ) -> Listed[AuditEntry]:
-    """Read the trail, the newest first."""
+    """Read the audit trail, the newest entry first."""
     return Listed.of(await database.read(list_deeds(owners, before=before, limit=limit)), _entry)
 
 
@@ -91,19 +91,19 @@ class _Job(Protocol):
     def id(self) -> int: ...
 
 
-class AnsweredBefore(Exception):  # noqa: N818 no error: the answer of an earlier request
-    """The same request was served already."""
+class AnsweredBefore(Exception):  # noqa: N818 not an error: the result of an earlier request
+    """A request with the same idempotency key was already processed."""
 
     def __init__(self, job_id: int) -> None:
-        super().__init__(f"an earlier request came to job {job_id}")
+        super().__init__(f"an earlier request created job {job_id}")
         self.job_id = job_id
 
 
 class IdempotentDatabase:
-    """A database for one request: what it writes is written together with the request's key."""
+    """A database for one request: its write and its idempotency key share one transaction."""
 
     def __init__(self, database: ReadingRunner, *, owner: str, key: str) -> None:
-        """Take the key that the sender chose."""
+        """Take the idempotency key of the client."""
         self._database = database
         self._owner = owner
         self._key = f"request sha256:{hashlib.sha256(key.encode()).hexdigest()}"
@@ -113,7 +113,7 @@ class IdempotentDatabase:
         return await self._database.read(operation)
 
     async def run(self, operation: Operation[T]) -> T:
-        """Run an operation whose result is a job, unless an earlier request did."""
+        """Run an operation that returns a job; raise AnsweredBefore if an earlier request did."""
         return await self._database.run(self._once(operation))
 
     def _once(self, operation: Operation[T]) -> Operation[T]:

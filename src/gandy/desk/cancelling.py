@@ -1,4 +1,4 @@
-"""Cancelling a run, a manifest or a whole group, and failing a run, in the name of an operator."""
+"""Cancel a run, a manifest or a whole group, or fail a run, on behalf of an operator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _AT_ONCE: Final = 500
 
 
 class CancelDesk:
-    """Cancels what waits and what runs; an operator's cancellation is never tried again."""
+    """Cancels entries and runs; a job that an operator cancels is not retried."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class CancelDesk:
         *,
         owners: Owners,
     ) -> None:
-        """Take the owners whose jobs, manifests and groups are seen; all others are not there."""
+        """Take the owners whose jobs, manifests and groups are visible; all others are not found."""
         self._database = database
         self._operator = operator
         self._owners = owners
@@ -62,13 +62,13 @@ class CancelDesk:
         return await self._database.run(self._cancel(ids, "cancel run"))
 
     async def fail(self, run_id: int, reason: str | None = None) -> FailedRun:
-        """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
+        """Fail a run manually; this does not count as a failed attempt, and the job's retry rules apply."""
         try:
             return await self._database.run(self._fail(run_id, reason))
         except (DatabaseFaultError, RunNotFoundError, RunNotBegunError, RunOverError):
             raise
-        except Exception as error:  # noqa: BLE001 whatever its usual end meets, the run is freed
-            _log.warning("run %s is failed without its extras: %s", run_id, error)
+        except Exception as error:  # noqa: BLE001 the run must end in any case, or its manifest is blocked
+            _log.warning("run %s is failed without computing its retry delay: %s", run_id, error)
             return await self._database.run(self._fail(run_id, reason, is_bare=True))
 
     def _fail(self, run_id: int, reason: str | None, *, is_bare: bool = False) -> Operation[FailedRun]:
@@ -82,7 +82,7 @@ class CancelDesk:
         return failed
 
     async def manifest(self, external_id: str) -> CancelResult:
-        """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""
+        """Cancel a manifest's run and its queued entry; later occurrences are not affected."""
 
         def operation() -> Operation[CancelResult]:
             owner = yield from owner_of_manifest(self._owners, external_id)
@@ -92,7 +92,7 @@ class CancelDesk:
         return await self._database.run(operation())
 
     async def group(self, name: str, progress: Callable[[CancelResult], None] | None = None) -> CancelResult:
-        """Cancel all that waits and runs in a group now, in parts; what comes later is left alone."""
+        """Cancel all current entries and runs of a group, in batches; later ones are not affected."""
         walk = await self._database.read(self._begin_walk(name))
         total = CancelResult()
         while ids := await self._database.read(next_group_jobs(walk, _AT_ONCE)):

@@ -1,10 +1,10 @@
-"""What a person may ask of dead letters: one, many or all; every resolution is kept in the trail."""
+"""Read and resolve dead letters: one, many or all; every resolution is in the audit trail."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import datetime  # noqa: TC003 the faces read it at run time
+from datetime import datetime  # noqa: TC003 the web interface reads annotations at run time
 from typing import TYPE_CHECKING, Final
 
 from gandy.desk.audit import Listed
@@ -58,7 +58,7 @@ class LetterSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterDetail:
-    """Everything that is kept of a dead letter; secrets in its input are masked."""
+    """All stored values of a dead letter; secrets in its input are masked."""
 
     id: int
     train: str
@@ -81,12 +81,12 @@ class LetterDetail:
 
 
 class DeadLetterDesk:
-    """Reads and resolves dead letters in the name of somebody."""
+    """Reads and resolves dead letters on behalf of an operator."""
 
     def __init__(
         self, database: Database, operator: Operator, *, owners: Owners, registry: Registry | None = None
     ) -> None:
-        """Take the owners whose letters are seen, and trains to check edited inputs by."""
+        """Take the owners whose letters are visible, and the trains that check edited inputs."""
         self._database = database
         self._operator = operator
         self._owners = owners
@@ -101,19 +101,19 @@ class DeadLetterDesk:
         return await self._database.read(self._show(letter_id))
 
     async def count_awaiting(self, wanted: LetterFilter) -> Count:
-        """Count the letters that a walk over all of them would resolve."""
+        """Count the unresolved letters that match the filter."""
         found = await self._database.read(count_awaiting(wanted, self._owners))
         return Count(value=found, is_at_least=found >= COUNTED)
 
     async def count_known(self, ids: Sequence[int]) -> Count:
-        """Count the letters among these ids; ids of which none is one are a mistake."""
+        """Count the letters with these ids; raise if there are none."""
         found = await self._database.read(read_letters(ids, self._owners))
         if ids and not found:
             raise DeadLetterNotFoundError(ids[0])
         return Count(value=len(found))
 
     async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
-        """Run the jobs of letters once more, with their own input or an edited one."""
+        """Queue the jobs of letters again, with the original or an edited input."""
         if input_json is not None:
             input_json = await self._database.run(self._edited(ids, input_json))
         total = RequeueResult()
@@ -130,7 +130,7 @@ class DeadLetterDesk:
         input_json: str | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> RequeueResult:
-        """Run the jobs of all letters that wait now once more, in parts."""
+        """Queue the jobs of all letters that are unresolved now, in batches."""
         total = RequeueResult()
         async for ids in self._awaiting(wanted):
             total = total.plus(await self.requeue(ids, input_json=input_json))
@@ -151,7 +151,7 @@ class DeadLetterDesk:
     async def acknowledge_all(
         self, wanted: LetterFilter, note: str, *, progress: Callable[[int], None] | None = None
     ) -> AcknowledgeResult:
-        """Close all letters that wait now, in parts."""
+        """Close all letters that are unresolved now, in batches."""
         total = AcknowledgeResult()
         async for ids in self._awaiting(wanted):
             total = total.plus(await self.acknowledge(ids, note))
@@ -160,7 +160,7 @@ class DeadLetterDesk:
         return total
 
     async def _awaiting(self, wanted: LetterFilter) -> AsyncIterator[Sequence[int]]:
-        """Walk over what waits now; a job that fails again meanwhile writes a letter beyond the end."""
+        """Page through the letters that are unresolved now; later letters are beyond the end of the walk."""
         owners = await self._database.read(narrowed_to_manifest(self._owners, wanted.manifest))
         walk = await self._database.read(begin_letter_walk())
         page = replace(wanted, limit=_AT_ONCE)
@@ -169,7 +169,7 @@ class DeadLetterDesk:
             walk = replace(walk, after=ids[-1])
 
     def _edited(self, ids: Sequence[int], given: str) -> Operation[str]:
-        """Check an edited input; only one letter can say what the masks in it stand for."""
+        """Check an edited input; masked secrets are restored only for a single letter."""
         letters = yield from read_letters(ids, self._owners)
         for owner, train in sorted({(row.owner, row.train) for row in letters}):
             if len(ids) == 1:

@@ -1,4 +1,4 @@
-"""The check-up: whether all that Gandy needs is there, and what waits for a person."""
+"""Check the installation, and list what needs an operator."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ _FAR_CURSORS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """What was found, and how far the check-up came."""
+    """The findings, and the checks that were made."""
 
     findings: tuple[Finding, ...]
     checked: tuple[str, ...] = CHECKS
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
 
 class Doctor:
-    """Looks at one database, for one application or for all of them; it changes nothing."""
+    """Checks one database, for one application or for all of them; changes nothing."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Doctor:
     async def examine(
         self, *, clock: ManualClock | None = None, host_now: Callable[[], datetime] | None = None
     ) -> DoctorReport:
-        """Check everything; without a database or its schema there is nothing more to check."""
+        """Run all checks; stop early if the database or its schema is missing."""
         url = self._settings.database.url
         try:
             verify(await asyncio.to_thread(schema_state, url), dialect_of(url))
@@ -142,7 +142,7 @@ class Doctor:
         ]
 
     async def _references(self, database: Database) -> checkup.BrokenReferences:
-        """Look as far back as every run is kept; who keeps its runs for less is spared."""
+        """Search as far back as all runs are kept; leave out trains with a shorter retention."""
         retention, cleanup = self._settings.retention, self._settings.cleanup
         window = min(retention.completed, retention.failed, retention.cancelled, cleanup.retention)
         brief = [
@@ -155,14 +155,14 @@ class Doctor:
 
 
 def _doubt() -> Operation[ClockDoubt | None]:
-    """Judge the clock as a command would that has just begun."""
+    """Judge the clock without knowing its earlier readings, as a new command does."""
     mark = yield from read_mark()
     newest = yield from find_newest(mark)
     return doubt(mark.now, newest, Steadiness(timedelta(0), has_jumped=False))
 
 
 def _impossible(owners: Owners) -> Operation[list[DispatchView]]:
-    """Look at the manifests whose next instant is furthest off."""
+    """Return the manifests whose next instant is impossibly far in the future."""
     now = yield from read_now()
     views = yield from load_far_cursors(FarPlace(), _FAR_CURSORS)
     found: list[DispatchView] = []
@@ -173,7 +173,7 @@ def _impossible(owners: Owners) -> Operation[list[DispatchView]]:
 
 
 async def _skew(database: Database, host_now: Callable[[], datetime]) -> timedelta:
-    """Compare the clocks; half of the time that the question took is the way there."""
+    """Return the skew of the clocks; assume that the query took equally long in both directions."""
     before = host_now()
     there = await database.read(read_now())
     return there - (before + (host_now() - before) / 2)

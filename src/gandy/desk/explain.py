@@ -1,4 +1,4 @@
-"""Why a manifest runs or does not, and what gives cause for concern."""
+"""Explain why a manifest does or does not run, and list concerns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLine:
-    """What was decided about one instant, or about several in a row."""
+    """The verdict on one instant, or on a series of instants."""
 
     due_at: datetime
     due_until: datetime | None
@@ -41,7 +41,7 @@ class VerdictLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One screen about one manifest."""
+    """Why one manifest does or does not run."""
 
     external_id: str
     train: str
@@ -62,7 +62,7 @@ class Explanation:
 
 
 async def explain_manifest(database: Database, external_id: str, owners: Owners) -> Explanation:
-    """Put together what decides about a manifest now, and what was decided lately."""
+    """Collect the state of a manifest, the reasons that hold it back and its latest verdicts."""
     picture = await database.read(picture_of(external_id, owners))
     row = picture.row
     reasons = tuple(_reasons(picture))
@@ -87,7 +87,7 @@ async def explain_manifest(database: Database, external_id: str, owners: Owners)
 
 
 def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
-    """Name what holds it back, each with what a person could do."""
+    """Return the reasons that hold it back, each with its remedy."""
     row = picture.row
     yield from _switches(row)
     if picture.problem is not None:
@@ -97,11 +97,11 @@ def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
         )
     if row.letter_id is not None:
         yield (
-            f"it waits for a person since {row.dead_lettered_at:%Y-%m-%d %H:%M}Z: {row.letter_reason}",
+            f"it has an open dead letter since {row.dead_lettered_at:%Y-%m-%d %H:%M}Z: {row.letter_reason}",
             f"gandy dead-letters requeue {row.letter_id}, or acknowledge it",
         )
     if row.active_run_id is not None:
-        yield f"run {row.active_run_id} is going on", f"gandy runs show {row.active_run_id}"
+        yield f"run {row.active_run_id} is in progress", f"gandy runs show {row.active_run_id}"
     yield from _clock_reasons(picture)
     if row.waiting_id is not None:
         yield f"entry {row.waiting_id} ({row.waiting_origin}) {_waits_for(row)}", None
@@ -109,14 +109,14 @@ def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
         yield _turns(row), "gandy queue list --status waiting"
     yield from _parent_reasons(row)
     if row.completed_at is not None:
-        yield f"it ran once and was finished at {row.completed_at:%Y-%m-%d %H:%M}Z", None
+        yield f"it was to run once, and finished at {row.completed_at:%Y-%m-%d %H:%M}Z", None
     if guard_of(picture.view) is None and row.schedule_type == "none":
         yield "it has no schedule", f"gandy manifests trigger {row.external_id}"
 
 
 def _switches(row: Row) -> Iterator[tuple[str, str | None]]:
     if row.orphaned_at is not None:
-        yield "the application no longer declares it", "declare it again, or let it be removed"
+        yield "the application no longer declares it", "declare it again; otherwise it is deleted after a day"
     if not row.is_enabled:
         why = f": {row.disabled_reason}" if row.disabled_reason else ""
         yield f"it is disabled{why}", f"gandy manifests enable {row.external_id}"
@@ -126,17 +126,17 @@ def _switches(row: Row) -> Iterator[tuple[str, str | None]]:
 
 
 def _clock_reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
-    """Name a next instant that no clock of today can have set, and one that a person set."""
+    """Report a next instant that only a wrong clock can have set, and one set by an operator."""
     view, row = picture.view, picture.row
     if picture.is_misplaced:
         yield (
-            f"its next instant, {_told(view.next_scheduled_run)}, was set by a clock that was wrong",
-            f"a manifest manager puts it right; or gandy manifests set {row.external_id} --next T",
+            f"its next instant, {_told(view.next_scheduled_run)}, was set by a wrong clock",
+            f"manifest-manager corrects it; or gandy manifests set {row.external_id} --next T",
         )
     if view.is_next_set:
         yield (
             f"an operator set its next instant to {_told(view.next_set_to)}",
-            f"gandy manifests reset {row.external_id} goes back to its schedule",
+            f"gandy manifests reset {row.external_id} restores its schedule",
         )
 
 
@@ -153,14 +153,14 @@ def _parent_reasons(row: Row) -> Iterator[tuple[str, str | None]]:
 
 def _waits_for(row: Row) -> str:
     if row.waiting_gate == "open" and row.waiting_until_at > row.now:
-        return f"waits for {_told(row.waiting_until_at)}, which a clock that was wrong took for past"
+        return f"waits for {_told(row.waiting_until_at)}, which a wrong clock treated as past"
     match row.waiting_gate:
         case "time":
             return f"waits for {_told(row.waiting_until_at)}"
         case "manifest":
-            return "waits for the run before it, or for being enabled"
+            return "waits until the previous run ends or the manifest is enabled"
         case "train":
-            return "waits for a worker that knows its train"
+            return "waits for a worker that has its train"
         case _:
             return "is ready for a worker"
 
@@ -196,7 +196,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A number; where counting ended early it is at least that."""
+    """A number; a lower bound if counting stopped early."""
 
     value: int
     is_at_least: bool = False
@@ -204,7 +204,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concern:
-    """Something that needs a person: what, how bad, and the page that says more."""
+    """A problem for an operator, its urgency, and the page with details."""
 
     kind: str
     said: str
@@ -215,18 +215,18 @@ class Concern:
 def find_concerns(
     owner: str, now: datetime, *, letters: Count, heads: Rows, workers: int
 ) -> Operation[tuple[Concern, ...]]:
-    """Look for all of them, the urgent ones first."""
+    """Collect all concerns, the urgent ones first."""
     found = [*_letters(letters), *_waits(now, heads, workers)]
     for worker in (yield from overview.list_lost_workers(owner)):
-        said = f"worker {worker.id[:8]} on {worker.host} (pid {worker.pid}) ended without saying so"
+        said = f"worker {worker.id[:8]} on {worker.host} (pid {worker.pid}) lost its lease without a shutdown"
         found.append(Concern(kind="lost worker", said=said, place="/workers", is_urgent=False))
     for row in (yield from overview.list_unknown_trains(owner)):
-        said = f"no live worker knows {row.train}; {row.entries} entries wait for one"
+        said = f"no live worker has train {row.train}; {row.entries} entries wait for it"
         found.append(Concern(kind="unknown train", said=said, place="/queue?gate=train", is_urgent=True))
     late = yield from overview.find_most_overdue(owner, _PATIENCE)
     if late is not None:
         waited = _rounded(now - late.next_look_at)
-        said = f"{late.external_id} was to be looked at {waited} ago; is a manifest-manager up?"
+        said = f"{late.external_id} is {waited} overdue for evaluation; is a manifest-manager running?"
         place = f"/manifests/{late.external_id}"
         found.append(Concern(kind="behind", said=said, place=place, is_urgent=True))
     return tuple(sorted(found, key=lambda concern: not concern.is_urgent))
@@ -246,7 +246,7 @@ def _letters(letters: Count) -> Iterator[Concern]:
 def _waits(now: datetime, heads: Rows, workers: int) -> Iterator[Concern]:
     late = [row for row in heads if row.is_enabled and now - row.scheduled_at > _PATIENCE]
     if late and not workers:
-        said = f"no worker is up, and work has waited {_rounded(now - late[0].scheduled_at)}"
+        said = f"no worker is running; the oldest entry has waited {_rounded(now - late[0].scheduled_at)}"
         yield Concern(kind="no worker", said=said, place="/workers", is_urgent=True)
         return
     for row in late:

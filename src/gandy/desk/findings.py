@@ -1,4 +1,4 @@
-"""What a check-up found, in words: what is the matter, and what to do."""
+"""The findings of the doctor as text: the problem, and the remedy."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 Level: TypeAlias = Literal["problem", "warning"]
 
 MOST_SKEW: Final = timedelta(seconds=5)
-#: An event loop that answers nothing for this long delays every job beside the one that blocks it.
+#: An event loop blocked for this long delays every other job on it.
 LONG_STALL: Final = timedelta(seconds=1)
 _NAMED: Final = 5
 _UNHELD: Final = {
-    "lost": "their worker was found lost",
+    "lost": "their worker was declared lost",
     "stopped": "their worker has stopped",
-    "unknown": "their worker is not known",
-    "silent": "the lease of their worker has run out",
+    "unknown": "their worker is unknown",
+    "silent": "the lease of their worker has expired",
 }
 _OTHERS_WRITE: Final = 0o002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that a person should know of."""
+    """A problem for an operator."""
 
     level: Level
     check: str
@@ -49,54 +49,54 @@ class Finding:
 
 
 def of_clock(skew: timedelta) -> Iterator[Finding]:
-    """Judge the distance between this host's clock and the database's."""
+    """Report clock skew between this host and the database."""
     if abs(skew) > MOST_SKEW:
         direction = "ahead of" if skew > timedelta(0) else "behind"
         yield Finding(
             level="warning",
             check="clock",
             what=f"the database's clock is {_span(abs(skew))} {direction} this host's",
-            to_do="nothing runs wrongly by it, but log lines do not match: set both by NTP",
+            to_do="jobs are not affected, but log times differ: synchronise both clocks with NTP",
         )
 
 
 def of_named_trains(cleanup: CleanupSettings, known: Collection[str] | None) -> Iterator[Finding]:
-    """Name the trains that the retention knows and the application does not; None: there is none to ask."""
+    """Report trains in the retention settings that the application does not have; None: no application."""
     unknown = sorted(set(cleanup.retention_by_train) - {*(known or ()), *ADMINISTRATIVE_TRAINS})
     if known is not None and unknown:
         yield Finding(
             level="warning",
             check="trains",
             what=f"cleanup.retention names trains that this application does not have: {', '.join(unknown)}",
-            to_do="correct the names, or take them out: gandy trains list",
+            to_do="correct or remove the names: gandy trains list",
         )
 
 
 def of_doubt(found: ClockDoubt | None) -> Iterator[Finding]:
-    """Judge whether the clock may be believed before anything is removed by age."""
+    """Report a clock that is not trusted, because rows are deleted by age."""
     if found is not None:
         yield Finding(
             level="warning",
             check="clock",
-            what=f"{found}: nothing is removed by age",
-            to_do="set it right; if it is right, services go on after ten minutes, and commands take --yes",
+            what=f"{found}: nothing is deleted by age",
+            to_do="correct it; if it is right, services resume after ten minutes, and commands accept --yes",
         )
 
 
 def of_cursors(impossible: Sequence[DispatchView]) -> Iterator[Finding]:
-    """Judge next instants that only a clock that was wrong can have set."""
+    """Report next instants that only a wrong clock can have set."""
     if impossible:
         names = [f"{view.external_id} ({view.next_scheduled_run:%Y-%m-%d %H:%M}Z)" for view in impossible]
         yield Finding(
             level="problem",
             check="clock",
-            what=f"a clock was wrong and set next instants that are too far off: {_named(names)}",
-            to_do="a manifest manager puts them right: gandy tick manifest-manager, or gandy up",
+            what=f"a wrong clock set next instants too far in the future: {_named(names)}",
+            to_do="manifest-manager corrects them: gandy tick manifest-manager, or gandy up",
         )
 
 
 def of_workers(workers: Sequence[WorkerSummary], lease_for: timedelta) -> Iterator[Finding]:
-    """Judge who is there, who went without a word, and who nearly did."""
+    """Report missing workers, lost workers, and workers whose event loop was blocked."""
     if not any(worker.is_alive and worker.slots for worker in workers):
         yield Finding(
             level="problem",
@@ -109,29 +109,29 @@ def of_workers(workers: Sequence[WorkerSummary], lease_for: timedelta) -> Iterat
         yield Finding(
             level="warning",
             check="workers",
-            what=f"{_amount(len(lost), 'worker')} gone without a word: "
+            what=f"{_amount(len(lost), 'worker')} lost (lease expired without shutdown): "
             + _named([f"{worker.host} pid {worker.pid}" for worker in lost]),
-            to_do="look for crashes or kills there (memory?); their runs are tried again",
+            to_do="look for crashes or the out-of-memory killer there; their runs are retried",
         )
     for worker in workers:
         if worker.longest_stall * 2 >= lease_for:
             yield _stalled(worker, f"the lease lasts {_span(lease_for)}", "or a longer worker.lease_for")
         elif worker.longest_stall >= LONG_STALL:
-            yield _stalled(worker, "the jobs beside it waited", "or await what it waits for")
+            yield _stalled(worker, "other jobs were delayed", "or make it await")
 
 
 def _stalled(worker: WorkerSummary, harm: str, instead: str) -> Finding:
     return Finding(
         level="warning",
         check="workers",
-        what=f"junction {worker.stalled_junction or 'unknown'} held the interpreter of {worker.host} "
+        what=f"junction {worker.stalled_junction or 'unknown'} blocked the event loop of {worker.host} "
         f"pid {worker.pid} for {_span(worker.longest_stall)}; {harm}",
         to_do=f"give its train process=True, {instead}",
     )
 
 
 def of_unheld(runs: Rows) -> Iterator[Finding]:
-    """Judge the runs in progress that no living process holds, by what is known of their workers."""
+    """Report runs in progress without a live process, by the state of their workers."""
     for state, why in _UNHELD.items():
         found = [row for row in runs if row.worker_state == state]
         if found:
@@ -139,21 +139,21 @@ def of_unheld(runs: Rows) -> Iterator[Finding]:
             yield Finding(
                 level="problem",
                 check="runs",
-                what=f"{_amount(len(found), 'run')} in progress that no living process holds, {why}: "
+                what=f"{_amount(len(found), 'run')} in progress without a live process, {why}: "
                 + _named(names),
-                to_do="the service manifest-manager gives them to others: start it, and see its log; "
-                f"or end one by hand: gandy runs fail {found[0].id}",
+                to_do="the service manifest-manager recovers them: start it, and see its log; "
+                f"or fail one manually: gandy runs fail {found[0].id}",
             )
 
 
 def of_indexes(faults: IndexFaults) -> Iterator[Finding]:
-    """Judge the indexes."""
+    """Report missing and invalid indexes."""
     if faults.missing:
         yield Finding(
             level="problem",
             check="indexes",
             what=f"{_amount(len(faults.missing), 'index', 'indexes')} missing: {_named(faults.missing)}",
-            to_do="make them again as in `gandy migrate --sql` of an empty database",
+            to_do="create them again as in `gandy migrate --sql` of an empty database",
         )
     if faults.invalid:
         yield Finding(
@@ -165,18 +165,18 @@ def of_indexes(faults: IndexFaults) -> Iterator[Finding]:
 
 
 def of_overdue(runs: int, oldest_at: datetime | None) -> Iterator[Finding]:
-    """Judge the runs that should be gone."""
+    """Report runs whose retention has expired."""
     if runs:
         yield Finding(
             level="warning",
             check="retention",
-            what=f"{_amount(runs, 'run')} kept beyond their date, since {oldest_at:%Y-%m-%d %H:%M}Z",
-            to_do="run the service lifecycle somewhere: gandy up; its log says what stops it",
+            what=f"{_amount(runs, 'run')} kept beyond their retention, since {oldest_at:%Y-%m-%d %H:%M}Z",
+            to_do="run the service lifecycle: gandy up; its log shows what stops it",
         )
 
 
 def of_history(history: HistoryState | None, needed_days: int) -> Iterator[Finding]:
-    """Judge the days of history, where it has days."""
+    """Report missing and expired daily partitions, if history is partitioned."""
     if history is None:
         return
     if history.days_ahead < needed_days:
@@ -184,39 +184,39 @@ def of_history(history: HistoryState | None, needed_days: int) -> Iterator[Findi
             level="warning",
             check="retention",
             what=f"history has partitions for {history.days_ahead} days, the retention needs {needed_days}",
-            to_do="run the service lifecycle as a user who may create tables in schema gandy",
+            to_do="run the service lifecycle as a role that may create tables in schema gandy",
         )
     if history.kept_by_row:
         yield Finding(
             level="warning",
             check="retention",
             what=f"{_amount(history.kept_by_row, 'run')} kept by row, because their day had no partition",
-            to_do="they are deleted one by one in their time; keep partitions ahead of the longest retention",
+            to_do="they are deleted singly when they expire; keep partitions ahead of the longest retention",
         )
     if history.past_leaves:
         yield Finding(
             level="warning",
             check="retention",
-            what=f"{_amount(history.past_leaves, 'partition')} of days that are over",
+            what=f"{_amount(history.past_leaves, 'partition')} of expired days",
             to_do="run the service lifecycle as the owner of the tables; it drops them",
         )
 
 
 def of_queue(held: Rows) -> Iterator[Finding]:
-    """Judge work that nobody can do."""
+    """Report entries whose train no live worker has."""
     for row in held:
         yield Finding(
             level="problem",
             check="trains",
             what=f"{_amount(row.entries, 'entry', 'entries')} of train {row.train} ({row.owner}), "
-            "which no live worker knows",
+            "which no live worker has",
             to_do="deploy a worker that has the train, or cancel the entries: gandy queue list --gate train",
         )
 
 
 _CANCEL: Final = "or cancel them: gandy queue list --status waiting"
 _STALLED: Final = {
-    "gone": ("their manifest is gone", "run a manifest-manager, which cancels them"),
+    "gone": ("their manifest is deleted", "run a manifest-manager, which cancels them"),
     "nothing": ("nothing holds them back", "run a manifest-manager, which queues them"),
     "orphaned": ("it is no longer declared", f"declare it again, {_CANCEL}"),
     "disabled": ("it is disabled", f"enable it or its group, {_CANCEL}"),
@@ -224,7 +224,7 @@ _STALLED: Final = {
 
 
 def of_turns(stalled: Rows) -> Iterator[Finding]:
-    """Judge waiting entries whose turn does not come by itself."""
+    """Report waiting entries that would wait forever."""
     for row in stalled:
         why, to_do = _STALLED[row.held_by]
         name = row.manifest or f"manifest {row.manifest_id}"
@@ -237,7 +237,7 @@ def of_turns(stalled: Rows) -> Iterator[Finding]:
 
 
 def of_letters(awaiting: Rows, lost: Rows) -> Iterator[Finding]:
-    """Judge what waits for a person, and what no longer can."""
+    """Report unresolved dead letters, and failures without a dead letter."""
     for row in awaiting:
         yield Finding(
             level="warning",
@@ -251,38 +251,38 @@ def of_letters(awaiting: Rows, lost: Rows) -> Iterator[Finding]:
             level="problem",
             check="dead letters",
             what=f"{_amount(row.letters, 'failure')} of train {row.train} ({row.owner}) "
-            "wrote no dead letter: too many wait already",
-            to_do=f"resolve those that wait: gandy dead-letters list --train {row.train}",
+            "wrote no dead letter: too many are unresolved",
+            to_do=f"resolve them: gandy dead-letters list --train {row.train}",
         )
 
 
 def of_references(broken: BrokenReferences) -> Iterator[Finding]:
-    """Judge references that lead nowhere."""
+    """Report dangling references."""
     if broken.stuck_manifests:
         names = [f"{row.manifest} (run {row.run_id})" for row in broken.stuck_manifests]
-        yield _broken(f"manifests whose active run is gone, so that they do not run: {_named(names)}")
+        yield _broken(f"manifests blocked by an active run that does not exist: {_named(names)}")
     if broken.stray_runs:
         names = [f"{row.run_id} of {row.manifest}" for row in broken.stray_runs]
-        yield _broken(f"runs that their manifests do not know of: {_named(names)}")
+        yield _broken(f"active runs that their manifests do not refer to: {_named(names)}")
     if broken.entries_without_run:
         names = [f"{row.id} ({row.train})" for row in broken.entries_without_run]
         yield _broken(f"dispatched entries without a run: {_named(names)}")
 
 
 def of_file(file: Path | None, journal_mode: str) -> Iterator[Finding]:
-    """Judge the file of an embedded database."""
+    """Report the journal mode and the permissions of an SQLite file."""
     if journal_mode != "wal":
         yield Finding(
             level="warning",
             check="file",
             what=f"the journal mode is {journal_mode}, not wal: readers and the writer wait for each other",
-            to_do="keep the file on a local disk; network file systems do not support it",
+            to_do="keep the file on a local disk; network file systems do not support WAL",
         )
     if file is not None and file.stat().st_mode & _OTHERS_WRITE:
         yield Finding(
             level="problem",
             check="file",
-            what=f"{file} can be written by every user of this host",
+            what=f"{file} is writable by every user of this host",
             to_do=f"chmod o-w {file}",
         )
 

@@ -1,4 +1,4 @@
-"""Groups, workers and trains as an operator sees them."""
+"""Groups, workers and trains for operators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """A group, with how much it holds; the values are those in force."""
+    """A group with its counts; the values are those in force."""
 
     name: str
     owner: str
@@ -44,14 +44,14 @@ class GroupSummary:
     disabled_at: datetime | None
     disabled_reason: str | None
     manifests: int
-    has_more_manifests: bool  #: than are counted for a listing
+    has_more_manifests: bool  #: more than the counting limit of a listing
     active: int
     has_overrides: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChanges:
-    """None leaves a value as it is."""
+    """New values of a group; None leaves a value unchanged."""
 
     max_active_jobs: int | None = None
     priority: int | None = None
@@ -60,10 +60,10 @@ class GroupChanges:
 
 
 class GroupDesk:
-    """Reads and changes groups in the name of somebody."""
+    """Reads and changes groups on behalf of an operator."""
 
     def __init__(self, database: Database, operator: Operator, *, owners: Owners) -> None:
-        """Take the owners whose groups are seen."""
+        """Take the owners whose groups are visible."""
         self._database = database
         self._operator = operator
         self._owners = owners
@@ -82,7 +82,7 @@ class GroupDesk:
         return await self._database.read(self._show(name))
 
     async def set(self, name: str, changes: GroupChanges) -> GroupSummary:
-        """Set values over the declared ones; they win until they are cleared."""
+        """Override declared values until the overrides are cleared."""
         await self._override("set group", name, _values(name, changes), reason=changes.reason)
         return await self.show(name)
 
@@ -132,7 +132,7 @@ def _values(name: str, changes: GroupChanges) -> dict[str, object]:
     }
     given: dict[str, object] = {key: value for key, value in values.items() if value is not None}
     if not given:
-        raise OverrideError(name, "nothing to set; name at least one value")
+        raise OverrideError(name, "nothing to set; give at least one value")
     return given
 
 
@@ -154,7 +154,7 @@ def _summary(row: Row) -> GroupSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSummary:
-    """A worker; it is alive while its lease holds."""
+    """A worker; it is alive while its lease is valid."""
 
     id: str
     host: str
@@ -162,8 +162,8 @@ class WorkerSummary:
     version: str
     state: str
     is_alive: bool
-    silent_for: timedelta  #: since its last sign of life
-    lease_left: timedelta | None  #: None once it has run out
+    silent_for: timedelta  #: since its last heartbeat
+    lease_left: timedelta | None  #: None once it has expired
     busy: int
     slots: int
     started_at: datetime
@@ -175,21 +175,21 @@ class WorkerSummary:
 
 
 class WorkerDesk:
-    """Reads and drains workers in the name of somebody."""
+    """Reads and drains workers on behalf of an operator."""
 
     def __init__(self, database: Database, operator: Operator, *, owners: Owners) -> None:
-        """Take the owners whose workers are seen."""
+        """Take the owners whose workers are visible."""
         self._database = database
         self._operator = operator
         self._owners = owners
 
     async def list(self, *, is_alive: bool | None = None, limit: int = 1_000) -> tuple[WorkerSummary, ...]:
-        """List workers, those heard of last first."""
+        """List workers, the most recent heartbeat first."""
         rows = await self._database.read(list_workers(self._owners, limit=limit))
         return tuple(_worker_summary(row) for row in rows if is_alive is None or row.is_alive is is_alive)
 
     async def drain(self, worker_id: str) -> None:
-        """Let a worker finish what it has and claim no more; it hears of it with its next sign of life."""
+        """Let a worker finish its runs and claim no more; it reads this with its next heartbeat."""
         await self._database.run(self._drain(worker_id))
 
     def _drain(self, worker_id: str) -> Operation[None]:
@@ -229,19 +229,19 @@ class TrainSummary:
     input: str
     output: str
     junctions: tuple[str, ...]
-    provided: tuple[str, ...]  #: the types that it needs beside its input
+    provided: tuple[str, ...]  #: the types of the provided values that it needs
     group: str
     priority: int | None
     timeout: Timeout | None
     max_retries: int
     retry: bool
-    give_up_on: tuple[str, ...]  #: exceptions that park a job at once
+    give_up_on: tuple[str, ...]  #: exceptions that park a job without a retry
     process: bool
     place: str
 
 
 def list_trains(registry: Registry, retry: RetrySettings) -> tuple[TrainSummary, ...]:
-    """List the trains by name; what a train leaves to the settings is theirs."""
+    """List the trains by name; unset options have the values of the settings."""
     return tuple(_train_summary(registry.get(name), retry) for name in registry.names)
 
 

@@ -1,4 +1,4 @@
-"""What is going on, and above all what needs a person."""
+"""The overview: current activity, and concerns for operators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MINUTE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRun:
-    """A run that goes on now."""
+    """A run in progress."""
 
     id: int
     train: str
@@ -47,7 +47,7 @@ class LiveRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinuteCount:
-    """How many runs ended in one minute."""
+    """The number of runs that ended in one minute."""
 
     at: datetime
     completed: int
@@ -57,16 +57,16 @@ class MinuteCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """The last hour by the minute, as far back as the newest runs tell."""
+    """Ended runs per minute of the last hour, limited to the newest runs."""
 
     minutes: tuple[MinuteCount, ...]
-    is_cut: bool  #: more runs ended within the hour than are looked at
+    is_cut: bool  #: more runs ended within the hour than are read
     since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """What is going on now."""
+    """The current activity."""
 
     now: datetime
     running: Count
@@ -75,7 +75,7 @@ class Overview:
     later: Count
     held: Count
     unknown: Count
-    turns: Count  #: entries that wait until the one before them has ended
+    turns: Count  #: waiting entries, each behind another of its manifest
     awaiting_letters: Count
     workers: int
     slots: int
@@ -87,7 +87,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """The least that tells how things stand."""
+    """The counts of the status line."""
 
     running: Count
     ready: Count
@@ -96,18 +96,18 @@ class Glance:
 
 
 class Home:
-    """Looks at everything, at a cost that does not follow what is stored."""
+    """Reads the overview at a cost that does not grow with the stored rows."""
 
     def __init__(self, database: Database, owner: str) -> None:
         self._database = database
         self._owner = owner
 
     async def overview(self) -> Overview:
-        """Say what is going on now."""
+        """Read the current activity."""
         return await self._database.read(self._overview())
 
     async def glance(self) -> Glance:
-        """Say how things stand, in three statements."""
+        """Read the counts of the status line, in three statements."""
         return await self._database.read(self._glance())
 
     async def throughput(self) -> Throughput:
@@ -115,7 +115,7 @@ class Home:
         return await self._database.read(self._throughput())
 
     async def ping(self) -> datetime:
-        """Ask the database for its clock; whoever gets an answer is connected."""
+        """Read the database's clock, as a check of the connection."""
         return await self._database.read(read_now())
 
     def _overview(self) -> Operation[Overview]:

@@ -1,4 +1,4 @@
-"""The lifecycle of application tables as an operator sees it."""
+"""The lifecycle of application tables for operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ASKED_EVERY: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractTable:
-    """One table of a contract: what bounds it, and which safety rule holds."""
+    """One table of a contract with its bound and its safety rule."""
 
     scheduler: str
     table: str
@@ -43,7 +43,7 @@ class ContractTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulePlan:
-    """What one rule would remove now."""
+    """The rows that one rule would delete now."""
 
     scheduler: str
     table: str
@@ -60,18 +60,18 @@ class RulePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a sweep of one contract did."""
+    """The result of a sweep of one contract."""
 
     scheduler: str
     deleted: int
     by_table: dict[str, int]
     failures: tuple[str, ...]
-    held: tuple[str, ...]  #: rules that wait for a person's word
+    held: tuple[str, ...]  #: rules that need confirmation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleProgress:
-    """What is remembered about one rule in the database that it sweeps."""
+    """The stored state of one rule, from the database that it sweeps."""
 
     scheduler: str
     table: str
@@ -79,16 +79,16 @@ class RuleProgress:
     deleted: int
     backlog: int
     measured_at: datetime | None
-    lag: timedelta | None  #: by how much the oldest dead row was overdue then
+    lag: timedelta | None  #: how long the oldest expired row was overdue at that time
     arriving_per_hour: float | None  #: rows that became due; known from the second measurement on
     removed_per_hour: float | None
     table_rows: int | None  #: as of the last audit
     table_bytes: int | None
-    held_rows: int | None  #: so many rows wait for a person's word
+    held_rows: int | None  #: the number of rows whose deletion needs confirmation
 
     @property
     def is_falling_behind(self) -> bool:
-        """Whether more comes than goes, and something is left over."""
+        """Whether there is a backlog and rows arrive faster than they are deleted."""
         return bool(self.backlog) and (self.arriving_per_hour or 0.0) > (self.removed_per_hour or 0.0)
 
 
@@ -118,7 +118,7 @@ def list_contract_tables(contracts: Sequence[Contract]) -> tuple[ContractTable, 
 
 
 class HeldRules:
-    """Which rules wait for a person's word; asked anew once a minute, for it is asked on every look."""
+    """The rules that need confirmation; cached for a minute, because every page view reads them."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -126,7 +126,7 @@ class HeldRules:
         self._found: tuple[Concern, ...] = ()
 
     async def concerns(self, contracts: Sequence[Contract]) -> tuple[Concern, ...]:
-        """Name each of them as something that needs a person."""
+        """Return a concern for each rule that needs confirmation."""
         if self._asked_at is None or self._now() - self._asked_at > _ASKED_EVERY:
             self._asked_at = self._now()
             states = await asyncio.to_thread(lambda: tuple(_progress(contracts)))
@@ -136,12 +136,12 @@ class HeldRules:
 
 def _held(rule: RuleProgress) -> Concern:
     which = f"{rule.scheduler}: {rule.table} {rule.rule}"
-    said = f"{which} would remove {rule.held_rows} rows and waits for your word"
+    said = f"{which} would delete {rule.held_rows} rows; needs confirmation"
     return Concern(kind="rule held back", said=said, place="/tables/plan", is_urgent=True)
 
 
 class LifecycleDesk:
-    """Looks at and sweeps the tables of contracts, each in its own database, outside the event loop."""
+    """Reads and sweeps the tables of contracts, each in its own database, in a thread."""
 
     def __init__(
         self, contracts: Sequence[Contract], database: ReadingRunner, operator: Operator, *, owner: str
@@ -152,13 +152,13 @@ class LifecycleDesk:
         self._owner = owner
 
     async def plan(self) -> tuple[RulePlan, ...]:
-        """Say what a sweep would do now, rule by rule; nothing is written."""
+        """Return what a sweep would delete now, rule by rule; writes nothing."""
         from gandy.lifecycle.reports.plan import plan  # noqa: PLC0415 an extra
 
         return tuple(_planned(rule) for rule in await asyncio.to_thread(plan, self._contracts))
 
     async def progress(self) -> tuple[RuleProgress, ...]:
-        """Say how far each rule has come; a database that does not answer says nothing."""
+        """Return the progress of each rule; leave out rules whose database does not answer."""
         return await asyncio.to_thread(lambda: tuple(_progress(self._contracts)))
 
     async def quarantine(self) -> tuple[SetAside, ...]:
@@ -173,7 +173,7 @@ class LifecycleDesk:
     async def sweep(
         self, scheduler: str, *, table: str | None = None, is_confirmed: bool = False
     ) -> tuple[Swept, ...]:
-        """Sweep one contract now, to its end; what needs a person's word has it where they say so."""
+        """Sweep one contract now; delete rows that need confirmation only if it is given."""
         from gandy.lifecycle.entry import sweep  # noqa: PLC0415 an extra
         from gandy.lifecycle.supervisor.tick import Attendance  # noqa: PLC0415 an extra
 
@@ -213,7 +213,7 @@ def _progress(contracts: Sequence[Contract]) -> Iterator[RuleProgress]:
                     states = read_states(connection, scheduler_of(session, contract))
                     sizes = last_measured(connection)
         except GandyError:
-            continue  # its sweep fails too, and that is told as an error
+            continue  # its sweep fails too and reports the error
         for key, state in states.items():
             found = _kept_up(key, state, _size_of(key.table, sizes))
             yield replace(found, scheduler=contract.name)
@@ -238,7 +238,7 @@ def _kept_up(key: RuleKey, state: RuleState, size: TableSize | None) -> RuleProg
 
 
 def _size_of(table: str, sizes: Mapping[str, MeasuredTable]) -> TableSize | None:
-    """Find what the last audit said; it names the schema, too."""
+    """Return the size at the last audit, whose table names may include the schema."""
     found = [each.size for name, each in sizes.items() if table in {name, name.rpartition(".")[2]}]
     return found[0] if len(found) == 1 else None
 
@@ -283,7 +283,7 @@ CHECK: Final = "lifecycle"
 
 
 def of_contracts(contracts: Iterable[Contract]) -> Iterator[Finding]:
-    """Judge whether each contract fits its database, and name the rules that wait for a person."""
+    """Report contracts that do not fit their database, and rules that need confirmation."""
     known = list(contracts)
     for contract in known:
         try:
@@ -292,13 +292,13 @@ def of_contracts(contracts: Iterable[Contract]) -> Iterator[Finding]:
             yield Finding(
                 level="problem",
                 check=CHECK,
-                what=f"{contract.name}: nothing of it can be kept: {error}",
-                to_do="set its database right, where the service lifecycle runs",
+                what=f"{contract.name}: the contract cannot be applied: {error}",
+                to_do="correct its database settings where the service lifecycle runs",
             )
 
 
 def _of_contract(contract: Contract, known: Sequence[Contract]) -> Iterator[Finding]:
-    from gandy.lifecycle import check  # noqa: PLC0415 an extra, and it says so where it is missing
+    from gandy.lifecycle import check  # noqa: PLC0415 an extra; it raises MissingExtraError
     from gandy.lifecycle.reports.audit import held_rules  # noqa: PLC0415 the same
 
     for found in check([contract], beside=known):
@@ -314,7 +314,7 @@ def _of_contract(contract: Contract, known: Sequence[Contract]) -> Iterator[Find
         yield Finding(
             level="problem",
             check=CHECK,
-            what=f"{contract.name}: table {held.table}: {held.rule} waits for your word to remove "
+            what=f"{contract.name}: table {held.table}: {held.rule} needs confirmation to delete "
             f"{held.rows:,} rows, more than half of the table",
-            to_do=f"look: gandy lifecycle plan; agree: gandy lifecycle sweep --table {held.table} --yes",
+            to_do=f"review: gandy lifecycle plan; confirm: gandy lifecycle sweep --table {held.table} --yes",
         )

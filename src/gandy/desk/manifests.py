@@ -1,4 +1,4 @@
-"""What a person may ask of manifests; every change is kept in the trail, in its own transaction."""
+"""Read and change manifests; the change and its audit entry share one transaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gandy.train.registry import Registry
 
 T = TypeVar("T")
-Json: TypeAlias = Any  # whatever an application's types look like as JSON
+Json: TypeAlias = Any  # an application's types as JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class ManifestSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestDetail:
-    """Everything that is kept of a manifest; the values are those in force."""
+    """All stored values of a manifest; overrides are applied."""
 
     external_id: str
     train: str
@@ -83,7 +83,7 @@ class ManifestDetail:
     active_run_id: int | None
     last_run_id: int | None
     waiting_entry_id: int | None
-    waiting_entries: int  #: behind that one, each until its turn comes; counted up to 10,001
+    waiting_entries: int  #: waiting behind that entry; counted up to 10,001
     dead_letter_id: int | None
     parent: str | None
     dependents: tuple[str, ...]
@@ -93,7 +93,7 @@ class ManifestDetail:
 
 
 class ManifestDesk:
-    """Reads and changes manifests in the name of somebody."""
+    """Reads and changes manifests on behalf of an operator."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ManifestDesk:
         owners: Owners,
         registry: Registry | None = None,
     ) -> None:
-        """Take the owners whose manifests are seen, and trains to check inputs by."""
+        """Take the owners whose manifests are visible, and the trains that check inputs."""
         self._database = database
         self._operator = operator
         self._owners = owners
@@ -130,7 +130,7 @@ class ManifestDesk:
     async def trigger(
         self, external_id: str, *, delay: timedelta = timedelta(0), input_json: str | None = None
     ) -> Triggered:
-        """Queue it now or later, switched off or not; an input is checked where its train is known."""
+        """Queue it now or later, enabled or not; the input is checked if the train is known."""
         check("delay", delay)
         detail = {"delay": delay.total_seconds(), "has_input": input_json is not None}
 
@@ -149,7 +149,7 @@ class ManifestDesk:
         return await self._database.run(operation())
 
     async def set(self, external_id: str, changes: ManifestChanges) -> ManifestDetail:
-        """Set values over the declared ones; they win until they are cleared."""
+        """Override declared values until the overrides are cleared."""
         values = override_values(changes)
         await self._override(
             "set manifest", external_id, values, input_json=changes.input_json, next_at=changes.next_at
@@ -157,24 +157,24 @@ class ManifestDesk:
         return await self.show(external_id)
 
     async def reset(self, external_id: str) -> ManifestDetail:
-        """Clear every override, a pause among them."""
+        """Clear every override, including a pause."""
         await self._override("reset manifest", external_id, None)
         return await self.show(external_id)
 
     async def enable(self, external_id: str) -> ManifestDetail:
-        """Switch it on; what came due meanwhile gets its one verdict."""
+        """Enable it; instants that passed while it was disabled get one verdict."""
         await self._override("enable manifest", external_id, {"is_enabled": True})
         return await self.show(external_id)
 
     async def disable(self, external_id: str, reason: str | None = None) -> ManifestDetail:
-        """Switch it off; no deploy switches it on again."""
+        """Disable it; a deploy does not enable it again."""
         if reason is not None:
             check("reason", reason)
         await self._override("disable manifest", external_id, {"is_enabled": False}, reason=reason)
         return await self.show(external_id)
 
     async def delete(self, external_id: str) -> bool:
-        """Remove it; False: it still runs, and goes when it has ended."""
+        """Delete it; return False if a run is in progress: it is then deleted when that run ends."""
 
         def operation() -> Operation[bool]:
             owner = yield from owner_of_manifest(self._owners, external_id)
@@ -204,7 +204,7 @@ class ManifestDesk:
                 text = yield from edited_input(self._registry, owner, row.name, **kept)
                 edited = {**(values or {}), "input": json.loads(text)}
             yield from override_manifest(external_id, edited, owner=owner, reason=reason, next_at=next_at)
-            # An input may hold a secret: that it was set is enough.
+            # An input may contain a secret: the audit trail records only that it was set.
             shown = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
             if next_at is not None:
                 shown["next"] = next_at.isoformat()
@@ -262,7 +262,7 @@ def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
 
 
 def _shown_overrides(row: Row, layouts: Layouts) -> Json:
-    """Show what an operator set; an input may hold a secret here, too."""
+    """Return the overrides, with secrets of an input masked."""
     overrides = json.loads(row.overrides)
     if "input" not in overrides:
         return overrides
@@ -270,13 +270,13 @@ def _shown_overrides(row: Row, layouts: Layouts) -> Json:
 
 
 def _shown_next(picture: ManifestPicture) -> Json:
-    """Show the next instant among what an operator set, for as long as it is the next."""
+    """Return the next instant as an override while it is still the next."""
     view = picture.view
     return {"next": view.next_set_to} if view.is_next_set else {}
 
 
 def describe_schedule(row: Row, parent: str | None = None) -> str:
-    """Say in a few words when a manifest runs."""
+    """Describe when a manifest runs."""
     match row.schedule_type:
         case "cron":
             words = plain_cron(row.cron_expression)
@@ -295,7 +295,7 @@ def describe_schedule(row: Row, parent: str | None = None) -> str:
 
 
 def describe_state(row: Row, *, is_active: bool) -> str:
-    """Say in a word or two what a manifest is up to."""
+    """Describe the state of a manifest."""
     if row.orphaned_at is not None:
         return "orphaned"
     if not row.is_enabled:

@@ -1,4 +1,4 @@
-"""The queue as an operator sees it: listing, enqueueing and running again."""
+"""The queue for operators: list entries, enqueue jobs, rerun runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueOptions:
-    """The keywords of an enqueue with their defaults; None leaves it to the train."""
+    """The options of an enqueue; None takes the train's value."""
 
     group: str | None = None
     delay: timedelta | None = None
@@ -53,12 +53,12 @@ class EnqueueOptions:
 
     @property
     def is_unique(self) -> bool:
-        """Whether another job with the same key is answered with the first."""
+        """Whether a second job with the same key returns the first."""
         return self.key is not None or self.unique_for is not None or self.unique_until is not None
 
 
 def input_left_out(definition: AnyTrain) -> object:
-    """Return the input of a job that was given none: the function's default, or None where it takes none."""
+    """Return the input of a job without one: the function's default, or None if it has no parameter."""
     if definition.takes_input:
         raise MissingInputError(definition.name, definition.input_type_name)
     return None if isinstance(definition.default_input, Required) else definition.default_input
@@ -67,7 +67,7 @@ def input_left_out(definition: AnyTrain) -> object:
 def enqueue_request(
     owner: str, definition: AnyTrain, values: Sequence[object], *, options: EnqueueOptions
 ) -> EnqueueRequest:
-    """Check and encode everything here, so that the store has nothing left to refuse."""
+    """Check and encode all values before the transaction, so that the store need not refuse any."""
     if problems := problems_of(options):
         raise EnqueueError(definition.name, problems)
     train = definition.options
@@ -88,11 +88,11 @@ def enqueue_request(
 
 
 def _encoded(definition: AnyTrain, values: Sequence[object]) -> list[str]:
-    """Encode every input; of several, say which one cannot be."""
+    """Encode every input; an error names the index of the invalid input."""
     encode = definition.input.encode
     texts: list[str] = []
     try:
-        texts.extend(encode(value) for value in values)  # keeps what came before the one that raises
+        texts.extend(encode(value) for value in values)  # on an error, len(texts) is the index
     except PayloadError as error:
         raise error if len(values) == 1 else error.of_item(len(texts)) from None
     return texts
@@ -111,7 +111,7 @@ def _uniqueness(definition: AnyTrain, values: Sequence[object], options: Enqueue
     elif len(values) == 1:
         keys = [uniqueness_key(definition.name, options.key)]
     else:
-        raise EnqueueError(definition.name, ("one key cannot stand for many jobs; leave it out",))
+        raise EnqueueError(definition.name, ("one key cannot identify several jobs; leave it out",))
     return Uniqueness(
         keys=keys, until=options.unique_until or of_train or "start", keep_for=options.unique_for
     )
@@ -119,14 +119,14 @@ def _uniqueness(definition: AnyTrain, values: Sequence[object], options: Enqueue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySummary:
-    """An entry of the queue; once it is dispatched, its id is its run's."""
+    """An entry of the queue; its run has the same id."""
 
     id: int
     train: str
     manifest: str | None
     group: str | None
     status: str
-    gate: str | None  #: what a queued entry waits for: nothing (open), its instant, its manifest, a worker
+    gate: str | None  #: of a queued entry: open, time, manifest or train
     reason: str | None
     origin: str
     priority: int
@@ -144,18 +144,18 @@ class EntrySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
-    """A job that was asked for."""
+    """An enqueued job."""
 
     id: int
     train: str
-    is_new: bool  #: False: one with the same key is there already
+    is_new: bool  #: False: a job with the same key already exists
 
 
 class QueueDesk:
-    """Reads the queue and puts work into it, in the name of somebody."""
+    """Reads the queue and adds jobs, on behalf of an operator."""
 
     def __init__(self, database: ReadingRunner, operator: Operator, *, owners: Owners) -> None:
-        """Take the owners whose entries and runs are seen."""
+        """Take the owners whose entries and runs are visible."""
         self._database = database
         self._operator = operator
         self._owners = owners
@@ -178,7 +178,7 @@ class QueueDesk:
         *,
         registry: Registry,
     ) -> QueuedJob:
-        """Queue one job of a train that the application knows; no input: the train's default."""
+        """Queue one job of a registered train; without an input, with the train's default."""
         owner = single_owner(self._owners)
         definition = registry.get(train)
         if input_json is None:
@@ -203,7 +203,7 @@ class QueueDesk:
     async def rerun(
         self, run_id: int, *, input_json: str | None = None, registry: Registry | None = None
     ) -> Rerun:
-        """Run what is over once more; the copy belongs to no manifest, so its schedule is not touched."""
+        """Queue a finished run again; the copy has no manifest, so that no schedule is affected."""
 
         def operation() -> Operation[Rerun]:
             run = yield from load_run(run_id, self._owners)
@@ -244,5 +244,5 @@ def _summary(row: Row, now: datetime) -> EntrySummary:
 
 
 def _gate(row: Row, now: datetime) -> str:
-    """Name what an entry waits for; a gate that was opened under a wrong clock does not make it ready."""
+    """Return the gate of an entry; a gate that opened too early, by a wrong clock, counts as closed."""
     return "time" if row.gate == "open" and row.scheduled_at > now else str(row.gate)

@@ -1,4 +1,4 @@
-"""Runs as an operator sees them, with their payloads."""
+"""Runs for operators, with masked payloads."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from gandy.train.registry import Registry
 
 
-Json: TypeAlias = Any  # whatever an application's types look like as JSON
+Json: TypeAlias = Any  # an application's types as JSON
 
 _WHOLE_MASK: Final = "*** ("
 _MASKED: Final = (
-    "a mask stands where a secret belongs, and no kept one takes its place; write the secret itself"
+    "the input has a mask in place of a secret, and no stored secret to restore; write the secret itself"
 )
 
 
 def check_input(registry: Registry | None, train: str, text: str | None) -> None:
-    """Refuse an input that the train would refuse; a train that is not known here checks it when it runs."""
+    """Refuse an input that the train would refuse; an unknown train checks it when it runs."""
     if text is not None and registry is not None and train in registry:
         registry.get(train).input.decode(text)
 
@@ -44,7 +44,7 @@ def check_input(registry: Registry | None, train: str, text: str | None) -> None
 def edited_input(
     registry: Registry | None, owner: str, train: str, *, given: str, stored: str | None
 ) -> Operation[str]:
-    """Give an edited input as it is stored: a mask that was left as it was shown keeps the stored secret."""
+    """Return an edited input to store; an unchanged mask keeps the stored secret."""
     layouts = yield from layouts_for(registry, owner, train)
     text = with_stored_secrets(layouts.input, train, given=given, stored=stored)
     check_input(registry, train, text)
@@ -53,12 +53,12 @@ def edited_input(
 
 
 def with_stored_secrets(layouts: Layouts, train: str, *, given: str, stored: str | None) -> str:
-    """Put the stored secrets in place of their masks; a mask that stands for none is refused."""
+    """Replace masks by the stored secrets; refuse a mask without a stored secret."""
     try:
         value = json.loads(given)
         real = None if stored is None else json.loads(stored)
     except ValueError:
-        return given  # the train's type says what is wrong
+        return given  # decoding it by the train's type reports the error
     found: list[Json] = []
     result = _restored(value, layouts.shown(stored), real)
     layouts.replaced(result, found.append)
@@ -106,7 +106,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JunctionRun:
-    """One junction of a run: when it began, counted from the run's start, and how long it took."""
+    """One junction of a run: its start relative to the run's start, and its duration."""
 
     junction: str
     started: timedelta
@@ -115,7 +115,7 @@ class JunctionRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetail:
-    """Everything that is kept of a run; secrets in its input and output are masked."""
+    """All stored values of a run; secrets in its input and output are masked."""
 
     id: int
     train: str
@@ -148,7 +148,7 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """One line that a run wrote."""
+    """One log line of a run."""
 
     id: int
     created_at: datetime
@@ -159,7 +159,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainTally:
-    """What the runs of one train came to."""
+    """The runs of one train in one state."""
 
     train: str
     state: str
@@ -170,10 +170,10 @@ class TrainTally:
 
 
 class RunInsights:
-    """Reads runs; what a version of their train declared as secret is masked."""
+    """Reads runs; masks every field that any version of their train declared as secret."""
 
     def __init__(self, database: Database, owners: Owners, registry: Registry | None = None) -> None:
-        """Take the owners whose runs are seen, and the trains that say what is secret."""
+        """Take the owners whose runs are visible, and the trains that declare secrets."""
         self._database = database
         self._owners = owners
         self._registry = registry
@@ -187,7 +187,7 @@ class RunInsights:
         return await self._database.read(self._show(run_id))
 
     async def logs(self, run_id: int, *, limit: int = 1_000) -> tuple[LogEntry, ...]:
-        """Read the lines of one run, in their order."""
+        """Read the log lines of one run, in order."""
         await self.show(run_id)
         rows = await self._database.read(logs.load_logs(run_id, self._owners, limit=limit))
         return tuple(

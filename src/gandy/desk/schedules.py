@@ -1,4 +1,4 @@
-"""Schedules as people read and change them: words, changes, previews, and the graph."""
+"""Schedules for operators: descriptions, changes, previews, and the dependency graph."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FIELDS: Final = 5
 
 
 def plain_interval(every: timedelta) -> str:
-    """Say how often, as a person would."""
+    """Describe an interval in words."""
     for unit, name in (
         (timedelta(days=1), "day"),
         (timedelta(hours=1), "hour"),
@@ -55,7 +55,7 @@ def plain_interval(every: timedelta) -> str:
 
 
 def plain_cron(expression: str) -> str | None:
-    """Say what a common expression means; None where words would be longer than the expression."""
+    """Describe a common cron expression in words; None for any other."""
     fields = expression.lower().split()
     if len(fields) != _FIELDS:
         return None
@@ -114,7 +114,7 @@ def _weekday(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestChanges:
-    """None leaves a value as it is."""
+    """New values of a manifest; None leaves a value unchanged."""
 
     schedule: Cron | Interval | Manual | None = None
     input_json: str | None = None
@@ -130,29 +130,29 @@ class ManifestChanges:
     misfire_threshold: timedelta | None = None
     keep_for: timedelta | None = None
     keep_last: int | None = None
-    next_at: datetime | None = None  #: the next instant, put right by hand
+    next_at: datetime | None = None  #: the next instant, set manually
 
 
 def replaced_schedule(
     expression: str | None, rate: timedelta | None, timezone: str | None
 ) -> Cron | Interval | None:
-    """Make the schedule that a person asked for; None: it stays as it is."""
+    """Build the new schedule from the given options; None: unchanged."""
     if expression is not None and rate is not None:
         raise OverrideError("schedule", "cron and every exclude each other")
     if expression is not None:
         return cron(expression, timezone or "UTC")
     if rate is not None:
-        zone(timezone or "UTC")  # refuses what is no zone
+        zone(timezone or "UTC")  # raises for an unknown zone
         if not BOUNDS["every"].holds(rate):
             raise OverrideError("every", BOUNDS["every"].refusal(rate))
         return Interval(rate, timezone or "UTC")
     if timezone is not None:
-        raise OverrideError("timezone", "belongs to cron or every; give one of them, too")
+        raise OverrideError("timezone", "needs cron or every")
     return None
 
 
 def override_values(changes: ManifestChanges) -> dict[str, object]:
-    """Write the given values as they are stored; nothing given is a mistake."""
+    """Return the given values in their stored form; raise if none is given."""
     if problems := problems_of(changes):
         raise OverrideError("set", "; ".join(problems))
     values: dict[str, object | None] = {
@@ -174,10 +174,10 @@ def override_values(changes: ManifestChanges) -> dict[str, object]:
         "keep_last": changes.keep_last,
     }
     given = {name: value for name, value in values.items() if value is not None}
-    if changes.input_json is not None:  # null is an input, too
+    if changes.input_json is not None:  # null is a valid input
         given["input"] = json.loads(changes.input_json)
     if not given and changes.next_at is None:
-        raise OverrideError("set", "nothing to set; name at least one value")
+        raise OverrideError("set", "nothing to set; give at least one value")
     return given
 
 
@@ -187,18 +187,18 @@ def _seconds(span: timedelta | None) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewedInstant:
-    """One instant to come, on the wall clock of the manifest's zone and in UTC."""
+    """One future instant, as local time of the manifest's zone and in UTC."""
 
     due_at: datetime
     local: str  #: with the zone's offset
-    scheduled_at: datetime | None  #: with jitter; None where it is excluded
+    scheduled_at: datetime | None  #: with jitter; None if excluded
     note: str
 
 
 async def preview_manifest(
     database: Database, external_id: str, count: int, *, owners: Owners
 ) -> tuple[PreviewedInstant, ...]:
-    """List the next instants, decided by the same rules as the cycle's own."""
+    """List the next instants, by the rules that the scheduler uses."""
     picture = await database.read(picture_of(external_id, owners))
     if picture.problem is not None:
         raise OverrideError(external_id, picture.problem)
@@ -211,7 +211,7 @@ def _shown(upcoming: Upcoming, timezone: str) -> PreviewedInstant:
     if upcoming.is_excluded:
         notes.append("excluded")
     if upcoming.is_offset_changed:
-        notes.append("the clocks have changed")
+        notes.append("UTC offset changed")
     return PreviewedInstant(
         due_at=upcoming.due_at,
         local=wall_of(upcoming.due_at, timezone).isoformat(),
@@ -222,7 +222,7 @@ def _shown(upcoming: Upcoming, timezone: str) -> PreviewedInstant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """A manifest in the picture."""
+    """A manifest in the graph."""
 
     external_id: str
     train: str
@@ -233,16 +233,16 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphEdge:
-    """One manifest that follows another."""
+    """A dependency: the child runs after the parent."""
 
     parent: str
     child: str
-    is_dormant: bool  #: only when a run of the parent activates it
+    is_dormant: bool  #: runs only when a run of the parent activates it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyGraph:
-    """Manifests and who follows whom; `is_cut` where there is more than can be drawn."""
+    """Manifests and their dependencies; `is_cut` if there are more than the limit."""
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
@@ -252,7 +252,7 @@ class DependencyGraph:
 async def draw_dependencies(
     database: ReadingRunner, owner: str, *, group: str | None = None
 ) -> DependencyGraph:
-    """Put together the dependencies of an application, or those that touch one of its groups."""
+    """Return the dependencies of an application, or those that involve one of its groups."""
     rows = await database.read(list_dependencies(owner, group))
     nodes = {node.external_id: node for row in rows for node in (_parent(row), _child(row))}
     edges = tuple(

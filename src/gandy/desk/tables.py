@@ -1,4 +1,4 @@
-"""Gandy's own tables: what bounds each, how large it is, and whether its pruning keeps up."""
+"""Gandy's own tables: their bounds, their sizes, and the lag of their pruning."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SHORTEST = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableBound:
-    """One bound of a table: in words, who keeps it, and by how much the oldest dead row is overdue."""
+    """One bound of a table, the service that enforces it, and the lag of the oldest expired row."""
 
     bound: str
     pruned_by: str
     safety: str
-    lag: timedelta | None  #: None where nothing is deleted by row, or nothing is overdue
+    lag: timedelta | None  #: None if rows are not deleted singly, or none is overdue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +41,17 @@ class OwnTable:
 
     name: str
     rows: Count | None
-    is_estimate: bool  #: the rows are the database's own estimate
+    is_estimate: bool  #: the number of rows is the database's estimate
     bytes: int | None
     oldest_at: datetime | None
-    arriving_per_hour: int | None  #: by the newest rows; None where nothing tells their age
+    arriving_per_hour: int | None  #: from the newest rows; None if rows have no timestamp
     pruned_last_hour: int
     bounds: tuple[TableBound, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTables:
-    """All of them, and what went wrong lately."""
+    """All of Gandy's tables, and the last error of their pruning."""
 
     now: datetime
     tables: tuple[OwnTable, ...]
@@ -60,7 +60,7 @@ class OwnTables:
 
 
 async def survey_tables(database: ReadingRunner, owner: str, settings: Settings) -> OwnTables:
-    """Look at every table that Gandy writes."""
+    """Read the state of every table of Gandy."""
     return await database.read(_survey(owner, settings))
 
 
@@ -108,14 +108,14 @@ def _bounds(owner: str, settings: Settings, now: datetime) -> Operation[dict[str
 
 
 def _lag(dead: Found, kept_until: datetime) -> timedelta | None:
-    """Say by how much the first dead row is overdue; walks are in the order of age."""
+    """Return how long the first expired row is overdue; a walk begins with the oldest row."""
     if dead.last is None or dead.last.at is None:
         return None
     return max(kept_until - dead.last.at, timedelta(0))
 
 
 def _kept_until(walk: Walk, now: datetime) -> datetime:
-    """Say which instant divides the dead from the rest."""
+    """Return the instant before which rows are expired."""
     match walk:
         case RowWalk(given={"before": datetime() as before}) | ManifestWalk(before=before):
             return before
@@ -136,7 +136,7 @@ def _is_estimate(counted: int | None, measured: Row | None) -> bool:
 
 
 def _arriving(newest: Row, now: datetime) -> int:
-    """Count what came within the hour; where that is more than was looked at, reckon it from their age."""
+    """Count the rows of the last hour; if the sample is too small, extrapolate from its age."""
     if newest.fresh < tables.SAMPLED:
         return int(newest.fresh)
     oldest_at: datetime = newest.oldest_at
