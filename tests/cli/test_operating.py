@@ -77,7 +77,7 @@ def test_a_job_is_queued_parked_looked_at_and_run_again_with_another_input(shop:
     assert done["requeued"][0]["letter_id"] == letter["id"]
     second = shop("dead-letters", "requeue", str(letter["id"]))
     assert second.exit_code == 1
-    assert "was resolved before" in second.stderr
+    assert "is already resolved" in second.stderr
     assert shop("work", "--until-idle").exit_code == 0
     assert shop.json("dead-letters", "list") == []
 

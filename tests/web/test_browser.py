@@ -55,7 +55,7 @@ def test_an_operator_walks_through_every_page_and_acts(page: Page) -> None:
 
 def _look_at_home(page: Page) -> None:
     page.goto("/")
-    expect(page.get_by_role("heading", name="Needs a person")).to_be_visible()
+    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
     expect(page.get_by_text("dead letters wait for a decision")).to_be_visible()
     expect(page.locator("table").get_by_text("wait_for_ever").first).to_be_visible()
     expect(page.locator("[data-chart] canvas")).to_be_visible()
@@ -99,16 +99,16 @@ def _pause_and_trigger_a_manifest(page: Page) -> None:
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_text("it is disabled: the depot is closed")).to_be_visible()
     expect(page.get_by_role("heading", name="Set by an operator")).to_be_visible()
-    page.get_by_role("button", name="Clear, and be as declared").click()
-    expect(page.get_by_role("status")).to_contain_text("as declared again")
+    page.get_by_role("button", name="Clear overrides").click()
+    expect(page.get_by_role("status")).to_contain_text("declared values again")
     page.get_by_role("link", name="Change…").click()
     page.get_by_label("Timeout").fill("2h")
     page.get_by_label("Exclusions").fill('[{"days": ["sun"]}]')
     page.get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("is changed")
     expect(page.locator(".facts").first).to_contain_text("2 h")
-    page.get_by_role("button", name="Clear, and be as declared").click()
-    expect(page.get_by_role("status")).to_contain_text("as declared again")
+    page.get_by_role("button", name="Clear overrides").click()
+    expect(page.get_by_role("status")).to_contain_text("declared values again")
     page.get_by_role("button", name="Trigger now").click()
     expect(page.get_by_role("status")).to_contain_text("nightly")
 
@@ -157,7 +157,7 @@ def _look_at_workers_trains_and_tables(page: Page) -> None:
     expect(page.get_by_role("heading", name="Gandy's own tables")).to_be_visible()
     page.goto("/workers")
     page.get_by_role("button", name="Drain").first.click()
-    expect(page.get_by_role("status")).to_contain_text("takes no more")
+    expect(page.get_by_role("status")).to_contain_text("claims no more")
 
 
 def _find_it_all_in_the_trail(page: Page) -> None:
@@ -168,7 +168,7 @@ def _find_it_all_in_the_trail(page: Page) -> None:
 
 def test_a_page_is_live_without_reloading(page: Page) -> None:
     page.goto("/runs?state=cancelled")
-    expect(page.get_by_text("No runs like that")).to_be_visible()
+    expect(page.get_by_text("No matches")).to_be_visible()
     other = page.context.new_page()
     other.goto("/runs?state=in_progress&train=wait_for_ever")
     other.locator("tbody a.mono").first.click()

@@ -1,4 +1,4 @@
-"""The whole of it as one ASGI application."""
+"""The dashboard and the REST interface as one ASGI application."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ROUTERS: Final[Sequence[Routes]] = (
     probes.openapi_router,
     probes.router,
 )
-#: The pages, in the order in which their addresses are tried.
+#: The pages, in matching order.
 PAGES: Final[Sequence[Routes]] = (
     login.pages,
     home.pages,
@@ -73,9 +73,9 @@ def create_web(
     lifespan: Callable[..., Any] | None = None,
     is_whole: bool = True,
 ) -> FastAPI:
-    """Make the dashboard and the REST interface of an application; requests ask for `parts` and `settings`.
+    """Create the dashboard and the REST interface; `parts` and `settings` are called for each request.
 
-    `kept` is the token that was made where none is set. Not whole, it only answers probes and serves metrics.
+    `kept` is the generated token, if none is set. Without `is_whole` it serves only probes and metrics.
     """
     gate = Gate(settings, parts, kept=kept)
     rendering = Rendering(name)
@@ -104,11 +104,11 @@ def create_web(
 
 
 def _turns(parts: WebParts) -> TurnLimits:
-    """Half of the connections to the database are for the services of the same process."""
+    """Reserve half of the connection pool for the services of the same process."""
     return TurnLimits(at_once=max(1, parts.settings.database.pool_size // 2))
 
 
 def routes() -> list[BaseRoute]:
-    """Every route: the pages, the REST interface, and the files that pages load."""
+    """Return every route: the REST interface, the pages, and the static files."""
     found: list[BaseRoute] = [route for router in (*ROUTERS, *PAGES) for route in router.routes]
     return [*found, Mount("/static", Assets(), name="static")]

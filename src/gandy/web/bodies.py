@@ -1,4 +1,4 @@
-"""Bodies and answers of the REST interface: their shapes, and requests that are repeated."""
+"""Request and response bodies of the REST interface, and idempotent requests."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ T = TypeVar("T")
 HIGHEST_ID: Final = 2**63 - 1
 LARGEST_PAGE: Final = 500
 
-#: Durations go out in seconds, as on the command line.
+#: Durations are sent in seconds, as on the command line.
 Seconds: TypeAlias = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
-#: Text that a database can hold.
+#: Text that a database can store.
 Word: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Text: TypeAlias = Annotated[str, StringConstraints(max_length=4_000, pattern=r"^[^\x00]*$")]
 Id: TypeAlias = Annotated[int, Field(ge=1, le=HIGHEST_ID)]
-Json: TypeAlias = Any  # whatever an application's types look like as JSON
+Json: TypeAlias = Any  # an application's types as JSON
 
-_NAMES: Final = {  # what the desk imports for type checkers only
+_NAMES: Final = {  # names that the desk imports only for type checkers
     "Mapping": Mapping,
     "Sequence": Sequence,
     "date": date,
@@ -63,16 +63,16 @@ _NAMES: Final = {  # what the desk imports for type checkers only
 
 
 class Paged(BaseModel):
-    """Which page of a listing; what is not known is refused."""
+    """The page of a listing; unknown parameters are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
-    before: Id | None = Field(None, description="Only what is older than this id: `next` of the page before.")
-    limit: int = Field(50, ge=1, le=LARGEST_PAGE, description="The most rows of a page.")
+    before: Id | None = Field(None, description="Only rows older than this id: `next` of the previous page.")
+    limit: int = Field(50, ge=1, le=LARGEST_PAGE, description="Maximum number of rows.")
 
 
 class Body(BaseModel):
-    """A request body; what is not known is refused."""
+    """A request body; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,15 +81,15 @@ class Page(BaseModel, Generic[T]):
     """One page of a listing."""
 
     items: list[T]
-    next: int | str | None = Field(None, description="Where the next page begins; null: this is the last.")
+    next: int | str | None = Field(None, description="The key of the next page; null: this is the last.")
     is_cut: bool = Field(
-        False, description="The search stopped before the page was full; `next` goes on with it."
+        False, description="The search stopped before the page was full; `next` continues it."
     )
 
 
 @cache
 def shape_of(kind: type) -> type[BaseModel]:
-    """Make the model of a dataclass."""
+    """Return the model of a dataclass."""
     hints = get_type_hints(kind, localns=_NAMES)
     columns: dict[str, Any] = {each.name: (_shaped(hints[each.name]), ...) for each in fields(kind)}
     return create_model(
@@ -102,19 +102,19 @@ def shape_of(kind: type) -> type[BaseModel]:
 
 @cache
 def page_of(kind: type) -> type[BaseModel]:
-    """Make the model of a page of dataclasses."""
+    """Return the model of a page of dataclasses."""
     shape: Any = shape_of(kind)
     return Page[shape]
 
 
 def page(items: Sequence[Any], limit: int, *, key: str = "id") -> dict[str, object]:
-    """Give a page; a full one may have a next."""
+    """Return a page; a full page may have a next."""
     is_full = len(items) == limit
     return {"items": items, "next": getattr(items[-1], key) if is_full else None}
 
 
 def found_page(found: Listed[Any]) -> dict[str, object]:
-    """Give a page of what a search found."""
+    """Return a page of search results."""
     return {"items": found, "next": found.next, "is_cut": found.is_cut}
 
 
@@ -134,21 +134,21 @@ def _shaped(hint: Any) -> Any:  # noqa: ANN401 an annotation may be anything
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A field that the table of bounds knows: `Annotated[timedelta, Taken("delay")]`, sent in seconds."""
+    """A field checked by the table of bounds: `Annotated[timedelta, Taken("delay")]`, sent in seconds."""
 
     option: str
-    is_typed: bool = False  #: by a person, in a form: durations then read as on the command line
+    is_typed: bool = False  #: typed into a form: durations are read as on the command line
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """Let the table decide, whatever the declared type would take."""
+        """Validate by the table of bounds instead of the declared type."""
         return core_schema.no_info_plain_validator_function(self._take)
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Describe it by the table, too."""
+        """Return the schema of the table of bounds."""
         return dict(BOUNDS[self.option].schema)
 
     def _take(self, value: object) -> object:
@@ -162,26 +162,26 @@ class Taken:
 
 
 class InputBody(Body):
-    """An input instead of the stored one."""
+    """An input that replaces the stored one."""
 
-    input: Json = Field(None, description="Leave it out to keep the stored input; null is an input.")
+    input: Json = Field(None, description="Omit it to keep the stored input; null is an input.")
 
 
 class CancelAnswer(BaseModel):
-    """What became of jobs that were to be cancelled."""
+    """The result of a cancellation, by job id."""
 
-    cancelled: list[int] = Field(description="They had not begun, and never will.")
-    asked: list[int] = Field(description="They run, and their workers are told to stop them.")
-    over: list[int] = Field(description="They had ended before.")
+    cancelled: list[int] = Field(description="Jobs that had not started; they never will.")
+    asked: list[int] = Field(description="Running jobs; their workers are told to stop them.")
+    over: list[int] = Field(description="Jobs that had already ended.")
 
     @classmethod
     def of(cls, result: CancelResult) -> CancelAnswer:
-        """Take it from the desk."""
+        """Convert the result of the desk."""
         return cls(cancelled=list(result.cancelled), asked=list(result.asked), over=list(result.over))
 
 
 def input_text(body: InputBody | None) -> str | None:
-    """Give the JSON text of an input that was sent; None where none was."""
+    """Return the given input as JSON text; None if none was sent."""
     if body is None or "input" not in body.model_fields_set:
         return None
     return json.dumps(body.input, ensure_ascii=False)
@@ -190,21 +190,21 @@ def input_text(body: InputBody | None) -> str | None:
 IdempotencyKey: TypeAlias = Annotated[
     Annotated[str, Taken("idempotency_key")] | None,
     Header(
-        description="Chosen by the sender. A second request with the same key, within a day, does nothing "
-        "and is answered with the job of the first.",
+        description="Chosen by the client. A second request with the same key within a day does nothing and "
+        "returns the job of the first.",
     ),
 ]
 
 
 class JobAnswer(BaseModel):
-    """The job that a request came to; its id is the run's."""
+    """The job of a request; its run has the same id."""
 
     id: int
-    is_new: bool = Field(description="False: it was there already, for this key or for another reason.")
+    is_new: bool = Field(description="False: it already existed, for this key or for another reason.")
 
 
 class Repeatable:
-    """Runs what makes a job at most once for one key."""
+    """Creates at most one job per idempotency key."""
 
     def __init__(self, parts: Parts, path: str, key: str | None) -> None:
         self._database = parts.database
@@ -212,7 +212,7 @@ class Repeatable:
         self._key = None if key is None else f"{path} {key}"
 
     async def job(self, make: Callable[[ReadingRunner], Awaitable[JobAnswer]]) -> JobAnswer:
-        """Make the job on the database that is handed over, or find the earlier one."""
+        """Create the job with the given function, or return the job of an earlier request."""
         if self._key is None:
             return await make(self._database)
         try:

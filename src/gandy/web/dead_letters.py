@@ -1,4 +1,4 @@
-"""Dead letters by REST and on pages."""
+"""Dead letters: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_AT_ONCE = 1_000
 
 
 class LetterQuery(Paged):
-    """Which letters."""
+    """Filter of letters."""
 
     status: LetterStatus | None = None
     train: Word | None = None
@@ -54,7 +54,7 @@ class AcknowledgeBody(Body):
 
 
 class SeveralBody(Body):
-    """Which letters: these, or all that wait, of one train or manifest where that is said."""
+    """The letters to resolve: these ids, or all unresolved, optionally of one train or manifest."""
 
     ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
     all: bool = False
@@ -62,19 +62,19 @@ class SeveralBody(Body):
     manifest: Word | None = None
 
     def wanted(self) -> LetterFilter:
-        """Give the filter of all that wait."""
+        """Return the filter for `all`."""
         return LetterFilter(train=self.train, manifest=self.manifest)
 
 
 class SeveralAcknowledgeBody(SeveralBody, AcknowledgeBody):
-    """Which letters, and why no further run is needed."""
+    """The letters to resolve, and why no further run is needed."""
 
 
 class ResolutionAnswer(BaseModel):
-    """What became of letters that were to be resolved."""
+    """The result of a resolution, by letter id."""
 
-    resolved: list[int] = Field(description="The letters that are resolved now.")
-    jobs: list[int] = Field(description="The jobs that run again.")
+    resolved: list[int] = Field(description="Letters that this request resolved.")
+    jobs: list[int] = Field(description="Jobs that run again.")
     resolved_before: list[int]
     unknown: list[int]
 
@@ -102,7 +102,7 @@ async def show_letter(parts: Parts, operator: CurrentOperator, letter_id: Letter
 
 @router.changes("/requeue")
 async def requeue_several(parts: Parts, operator: CurrentOperator, body: SeveralBody) -> ResolutionAnswer:
-    """Run the jobs of letters once more; one that was resolved before is left alone."""
+    """Queue the jobs of letters again; letters that are already resolved are not changed."""
     desk = desk_of(parts, operator)
     if body.all:
         return requeue_answer(await desk.requeue_all(body.wanted()))
@@ -128,7 +128,7 @@ async def acknowledge_several(
 async def requeue(
     parts: Parts, operator: CurrentOperator, letter_id: LetterId, body: InputBody | None = None
 ) -> ResolutionAnswer:
-    """Run the job of a letter once more, with its own input or another."""
+    """Queue the job of a letter again, with the original or another input."""
     result = await desk_of(parts, operator).requeue([letter_id], input_json=input_text(body))
     refuse_unknown(result, [letter_id])
     return requeue_answer(result)
@@ -145,18 +145,18 @@ async def acknowledge(
 
 
 def desk_of(parts: WebParts, operator: CurrentOperator) -> DeadLetterDesk:
-    """Give the desk where letters are dealt with."""
+    """Return the desk for dead letters."""
     return DeadLetterDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)
 
 
 def refuse_unknown(result: RequeueResult | AcknowledgeResult, ids: Sequence[int]) -> None:
-    """Refuse ids of which none is a letter of this application; of several, the answer names the others."""
+    """Refuse ids if none is a letter of this application; otherwise the response lists unknown ids."""
     if ids and len(result.unknown) == len(ids):
         raise DeadLetterNotFoundError(ids[0])
 
 
 def requeue_answer(result: RequeueResult) -> ResolutionAnswer:
-    """Tell what became of letters that were to be requeued."""
+    """Convert the result of a requeue."""
     requeued: tuple[Requeued, ...] = result.requeued
     return ResolutionAnswer(
         resolved=[each.letter_id for each in requeued],
@@ -167,7 +167,7 @@ def requeue_answer(result: RequeueResult) -> ResolutionAnswer:
 
 
 def acknowledge_answer(result: AcknowledgeResult) -> ResolutionAnswer:
-    """Tell what became of letters that were to be closed."""
+    """Convert the result of an acknowledgement."""
     return ResolutionAnswer(
         resolved=list(result.acknowledged),
         jobs=[],
@@ -188,7 +188,7 @@ TrainName = Annotated[str, Form(max_length=200)]
 
 
 class LetterPageQuery(PageQuery):
-    """Which letters."""
+    """Filter of letters."""
 
     status: LetterStatus | None = None
     train: Word | None = None
@@ -198,7 +198,7 @@ class LetterPageQuery(PageQuery):
 async def list_letters_page(
     parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[LetterPageQuery, Query()]
 ) -> Response:
-    """List letters, the newest first; those that wait where nothing else is asked for."""
+    """List letters, the newest first; by default the unresolved ones."""
     wanted = LetterFilter(
         status=query.status or "awaiting_intervention",
         train=query.train,
@@ -238,10 +238,10 @@ async def preview(
     here: Here,
     verb: Verb,
     scope: Scope = "selected",
-    ids: Ids = [],  # noqa: B006 the framework makes a new one each time
+    ids: Ids = [],  # noqa: B006 the framework copies it
     train: TrainName = "",
 ) -> Response:
-    """Say how many letters an action would resolve, and ask."""
+    """Show how many letters an action would resolve, and ask for confirmation."""
     wanted = LetterFilter(train=train or None)
     desk = desk_of(parts, operator)
     found = await (desk.count_known(ids) if scope == "selected" else desk.count_awaiting(wanted))
@@ -255,11 +255,11 @@ async def resolve(
     here: Here,
     verb: Verb,
     scope: Scope = "selected",
-    ids: Ids = [],  # noqa: B006 the framework makes a new one each time
+    ids: Ids = [],  # noqa: B006 the framework copies it
     train: TrainName = "",
     note: Note = "",
 ) -> Response:
-    """Requeue or acknowledge what was confirmed."""
+    """Requeue or acknowledge the confirmed letters."""
     desk = desk_of(parts, operator)
     wanted = LetterFilter(train=train or None)
     if verb == "requeue":
@@ -279,13 +279,13 @@ async def requeue_page(
     input_json: Annotated[str | None, Form()] = None,
     is_edited: Annotated[Literal["", "true"], Form()] = "",
 ) -> Response:
-    """Run the job of a letter once more, with its own input or an edited one."""
+    """Queue the job of a letter again, with the original or an edited input."""
     letter = await desk_of(parts, operator).show(letter_id)
     text = input_json
     if text is None and is_edited:
         text = read_form(parts.registry.get(letter.train), await request.form())
     result = await desk_of(parts, operator).requeue([letter_id], input_json=text)
-    said = f"Requeued as {result.requeued[0].entry_id}." if result.requeued else "It was resolved before."
+    said = f"Requeued as {result.requeued[0].entry_id}." if result.requeued else "It is already resolved."
     return here.done(f"/dead-letters/{letter_id}", said)
 
 

@@ -1,4 +1,4 @@
-"""Groups by REST and on pages."""
+"""Groups: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Name = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 
 
 class GroupQuery(Body):
-    """Which groups."""
+    """Filter of groups."""
 
     prefix: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = ""
     after: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = ""
@@ -37,7 +37,7 @@ class GroupQuery(Body):
 
 
 class GroupBody(Body):
-    """What is left out stays as it is."""
+    """New values of a group; omitted values stay unchanged."""
 
     max_active_jobs: Annotated[int, Taken("max_active_jobs")] | None = None
     priority: Annotated[int, Taken("priority")] | None = None
@@ -45,7 +45,7 @@ class GroupBody(Body):
     reason: Annotated[str, Taken("reason")] | None = None
 
     def changes(self) -> GroupChanges:
-        """Give it to the desk."""
+        """Convert it for the desk."""
         return GroupChanges(
             max_active_jobs=self.max_active_jobs,
             priority=self.priority,
@@ -78,7 +78,7 @@ async def show_group(parts: Parts, operator: CurrentOperator, name: Name) -> obj
 
 @router.changes("/{name:path}/set", response_model=shape_of(GroupSummary))
 async def set_group(parts: Parts, operator: CurrentOperator, name: Name, body: GroupBody) -> object:
-    """Set values over the declared ones; they win until they are cleared."""
+    """Override declared values until the overrides are cleared."""
     return await GroupDesk(parts.database, operator, owners=parts.owners).set(name, body.changes())
 
 
@@ -90,14 +90,14 @@ async def reset_group(parts: Parts, operator: CurrentOperator, name: Name) -> ob
 
 @router.changes("/{name:path}/trigger")
 async def trigger_group(parts: Parts, operator: CurrentOperator, name: Name) -> TriggeredAnswer:
-    """Queue every manifest of the group now; where an entry waits, that entry serves."""
+    """Queue every manifest of the group now; an entry that is already queued is reused."""
     triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
     return TriggeredAnswer(jobs=[each.id for each in triggered])
 
 
 @router.changes("/{name:path}/cancel")
 async def cancel_group(parts: Parts, operator: CurrentOperator, name: Name) -> CancelAnswer:
-    """Cancel all that waits and runs in the group now."""
+    """Cancel all queued and running jobs of the group."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     return CancelAnswer.of(await desk.group(name))
 
@@ -108,7 +108,7 @@ _SHOWN = 500
 
 
 class GroupForm(BaseModel):
-    """The fields, as they are typed; empty: as it is."""
+    """The typed fields; an empty field leaves the value unchanged."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -152,10 +152,10 @@ async def set_group_page(
     name: Name,
     form: Annotated[GroupForm, Form()],
 ) -> Response:
-    """Set cap and priority over the declared ones."""
+    """Override the declared cap and priority."""
     changes = GroupChanges(max_active_jobs=form.max_active_jobs, priority=form.priority)
     await GroupDesk(parts.database, operator, owners=parts.owners).set(name, changes)
-    return here.done(_page(name), f"{name} is changed; a deploy does not undo it.")
+    return here.done(_page(name), f"{name} is changed; the change survives a deploy.")
 
 
 @pages.changes("/{name:path}/disable")
@@ -166,15 +166,15 @@ async def disable_group(
     name: Name,
     reason: Annotated[str, Taken("reason", is_typed=True), Form()] = "",
 ) -> Response:
-    """Pull the kill switch."""
+    """Disable the group."""
     changes = GroupChanges(is_enabled=False, reason=reason.strip() or None)
     await GroupDesk(parts.database, operator, owners=parts.owners).set(name, changes)
-    return here.done(_page(name), f"{name} is off: nothing of it starts any more. What runs goes on.")
+    return here.done(_page(name), f"{name} is off: it starts no new runs. Current runs continue.")
 
 
 @pages.changes("/{name:path}/enable")
 async def enable_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
-    """Let the group run again."""
+    """Enable the group."""
     await GroupDesk(parts.database, operator, owners=parts.owners).set(name, GroupChanges(is_enabled=True))
     return here.done(_page(name), f"{name} is on.")
 
@@ -183,19 +183,19 @@ async def enable_group(parts: Parts, operator: CurrentOperator, here: Here, name
 async def reset_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Clear every override."""
     await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
-    return here.done(_page(name), f"{name} is as declared again.")
+    return here.done(_page(name), f"{name} has its declared values again.")
 
 
 @pages.changes("/{name:path}/trigger")
 async def trigger_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
     """Queue every manifest of the group now."""
     triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
-    return here.done(_page(name), f"{len(triggered)} of {name} queued.")
+    return here.done(_page(name), f"{len(triggered)} manifests of {name} queued.")
 
 
 @pages.changes("/{name:path}/cancel")
 async def cancel_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
-    """Cancel all that waits and runs in the group now."""
+    """Cancel all queued and running jobs of the group."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.group(name)
     return here.done(_page(name), f"{len(result.cancelled)} cancelled, {len(result.asked)} asked to stop.")
@@ -206,7 +206,7 @@ def _page(name: str) -> str:
 
 
 def _drawing(graph: DependencyGraph, here: Surroundings) -> str:
-    """Write the graph as the page's script reads it."""
+    """Return the graph as JSON for the page's script."""
     nodes = [
         {
             "name": node.external_id,

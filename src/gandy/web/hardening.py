@@ -1,4 +1,4 @@
-"""Headers that harden every answer, and static files."""
+"""Security headers of every response, body size limit, and static files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from gandy.web.access.gate import Gate
 
 
-LARGEST_BODY: Final = 2 * 1_048_576  # the largest input, escaped, and its frame
+LARGEST_BODY: Final = 2 * 1_048_576  # the largest input, escaped, plus the rest of the body
 _TOO_LARGE: Final = (
     f"the request body is larger than {LARGEST_BODY} bytes; keep the data elsewhere and refer to it"
 )
 
 HEADERS: Final = {
-    # No inline script, no inline style, nothing from elsewhere, no frame around us.
+    # No inline script or style, no other origin, no framing.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -41,7 +41,7 @@ HEADERS: Final = {
 
 
 class Hardening:
-    """Adds the headers; refuses bodies that are too large before and while they arrive."""
+    """Adds the headers; refuses too large bodies by their declared length and while they arrive."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -61,7 +61,7 @@ def _limited(scope: Scope, receive: Receive) -> Receive:
 
     async def limited() -> Message:
         nonlocal arrived
-        if is_announced:  # nothing of it is waited for: who may not send it is told so at once
+        if is_announced:  # refused on the first read, so that authentication still comes first
             raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _TOO_LARGE)
         message = await receive()
         arrived += len(message.get("body", b""))
@@ -88,7 +88,7 @@ _KEPT = "public, max-age=31536000, immutable"
 
 
 class Assets(StaticFiles):
-    """The folder `static` of this package."""
+    """Serves the folder `static` of this package."""
 
     def __init__(self) -> None:
         super().__init__(packages=[("gandy.web", "static")])

@@ -14,7 +14,7 @@ pages = Routes()
 
 @pages.reads("/")
 async def home(parts: Parts, here: Here) -> Response:
-    """Show what goes on."""
+    """Show the overview."""
     now = await Home(parts.database, parts.owner).overview()
     held = await here.held_rules.concerns(parts.contracts)
     return here.page("home.html", now=now, concerns=(*held, *now.concerns))
@@ -22,7 +22,7 @@ async def home(parts: Parts, here: Here) -> Response:
 
 @pages.reads("/charts/throughput")
 async def throughput(parts: Parts) -> dict[str, object]:
-    """Give the points of the chart."""
+    """Return the points of the chart."""
     found = await Home(parts.database, parts.owner).throughput()
     note = (
         f"since {found.since:%H:%M} UTC: more runs ended than are counted here"

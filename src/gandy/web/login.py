@@ -1,4 +1,4 @@
-"""Signing in and out."""
+"""Login and logout."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Code = Annotated[str | None, Query(max_length=LONGEST_TOKEN)]
 
 
 @pages.door("/login")
-async def show_login(request: Request, next: Next = "/", code: Code = None) -> Response:  # noqa: A002 the address says it so
-    """Ask for the token, or take the code of a link."""
+async def show_login(request: Request, next: Next = "/", code: Code = None) -> Response:  # noqa: A002 the name in the URL
+    """Show the login form, or redeem the code of a link."""
     if code is None:
         return _ask(request, next, None)
     gate = _gate(request)
@@ -36,7 +36,7 @@ async def log_in(
     request: Request,
     token: Annotated[str, Form(max_length=LONGEST_TOKEN)] = "",
     name: Annotated[str, Form(max_length=LONGEST_NAME)] = "",
-    next: Annotated[str, Form(max_length=500)] = "/",  # noqa: A002 the form says it so
+    next: Annotated[str, Form(max_length=500)] = "/",  # noqa: A002 the name in the form
 ) -> Response:
     """Open a session for the holder of a token."""
     refuse_foreign(request)
@@ -49,7 +49,7 @@ async def log_in(
 
 @pages.door("/logout", method="POST")
 async def log_out(request: Request) -> Response:
-    """End the session, here and in the browser."""
+    """Delete the session and its cookie."""
     refuse_foreign(request)
     gate = _gate(request)
     session = await gate.find_session(request)
@@ -90,5 +90,5 @@ def _rendering(request: Request) -> Rendering:
 
 
 def _inside(path: str) -> str:
-    """Lead nowhere but to a page of ours."""
+    """Return the path if it is on this site, else the start page (no open redirect)."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) else "/"

@@ -30,7 +30,7 @@ JsonText: TypeAlias = Annotated[str, Field(max_length=_LONGEST_JSON)]
 
 
 class ChangesForm(BaseModel):
-    """The fields, as they are typed; durations read as on the command line."""
+    """The typed fields; durations are read as on the command line."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -64,7 +64,7 @@ class ChangesForm(BaseModel):
         return None if value is None else json.dumps(parsed, ensure_ascii=False)
 
     def changes(self) -> ManifestChanges:
-        """Give it to the desk."""
+        """Convert it for the desk."""
         return ManifestChanges(
             schedule=replaced_schedule(self.cron, self.every, self.timezone),
             input_json=self.input,
@@ -86,7 +86,7 @@ class ChangesForm(BaseModel):
 
 @pages.reads("/{external_id:path}/set")
 async def show_form(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
-    """Ask what to set."""
+    """Show the form."""
     return here.page(
         "manifest_set.html",
         manifest=await desk_of(parts, operator).show(external_id),
@@ -103,8 +103,8 @@ async def set_values(
     external_id: ExternalId,
     form: Annotated[ChangesForm, Form()],
 ) -> Response:
-    """Set what was typed over the declared values."""
+    """Override declared values with the typed ones."""
     await desk_of(parts, operator).set(external_id, form.changes())
     return here.done(
-        f"/manifests/{quote(external_id)}", f"{external_id} is changed; a deploy does not undo it."
+        f"/manifests/{quote(external_id)}", f"{external_id} is changed; the change survives a deploy."
     )

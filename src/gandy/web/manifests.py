@@ -1,4 +1,4 @@
-"""Manifests by REST and on pages."""
+"""Manifests: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
 
 
 class ChangesBody(InputBody):
-    """What is left out stays as it is."""
+    """New values of a manifest; omitted values stay unchanged."""
 
     cron: Annotated[str, Taken("cron")] | None = Field(
         None, description="Five fields, six with seconds, or a word such as @daily."
@@ -70,7 +70,7 @@ class ChangesBody(InputBody):
     retry: Annotated[bool, Taken("retry")] | None = None
     retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = None
     timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
-        None, description="The seconds that a run may take, or `none`."
+        None, description="Maximum duration of a run in seconds, or `none`."
     )
     variance: Annotated[timedelta, Taken("variance")] | None = None
     misfire: MisfirePolicy | None = None
@@ -78,11 +78,11 @@ class ChangesBody(InputBody):
     keep_for: Annotated[timedelta, Taken("keep_for")] | None = None
     keep_last: Annotated[int, Taken("keep_last")] | None = None
     next: Annotated[datetime, Taken("next_at")] | None = Field(
-        None, description="Its next instant, put right by hand: ahead of now, with a time zone."
+        None, description="The next instant, set manually: in the future, with a time zone."
     )
 
     def changes(self) -> ManifestChanges:
-        """Give it to the desk."""
+        """Convert it for the desk."""
         return ManifestChanges(
             schedule=replaced_schedule(self.cron, self.every, self.timezone),
             input_json=input_text(self),
@@ -104,13 +104,13 @@ class ChangesBody(InputBody):
 
 router = Routes("/api/v1/manifests", tag="manifests")
 
-#: An external id may hold slashes.
+#: An external id may contain slashes.
 ExternalId = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 MOST_PREVIEWED = 200
 
 
 class ManifestQuery(Body):
-    """Which manifests."""
+    """Filter of manifests."""
 
     prefix: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = ""
     train: Word | None = None
@@ -118,12 +118,12 @@ class ManifestQuery(Body):
     schedule: ScheduleType | None = None
     is_enabled: bool | None = None
     after: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] = Field(
-        "", description="Only what comes after this id: `next` of the page before."
+        "", description="Only ids after this one: `next` of the previous page."
     )
     limit: int = Field(50, ge=1, le=LARGEST_PAGE)
 
     def wanted(self) -> ManifestFilter:
-        """Give it to the desk."""
+        """Convert it for the desk."""
         return ManifestFilter(
             prefix=self.prefix,
             train=self.train,
@@ -136,7 +136,7 @@ class ManifestQuery(Body):
 
 
 class TriggerBody(InputBody):
-    """When, and with which input."""
+    """The delay and the input of a trigger."""
 
     delay: Annotated[timedelta, Taken("delay")] = Field(
         timedelta(0), description="Seconds from now.", json_schema_extra={"default": 0}
@@ -144,15 +144,15 @@ class TriggerBody(InputBody):
 
 
 class DisableBody(Body):
-    """Why it is switched off."""
+    """Why it is disabled."""
 
     reason: Annotated[str, Taken("reason")] | None = None
 
 
 class DeleteAnswer(BaseModel):
-    """Whether a manifest is gone."""
+    """Whether a manifest is deleted."""
 
-    is_gone: bool = Field(description="False: it still runs, and goes when it has ended.")
+    is_gone: bool = Field(description="False: a run is in progress; it is deleted when that run ends.")
 
 
 @router.reads("", response_model=page_of(ManifestSummary))
@@ -165,7 +165,7 @@ async def list_manifests(
 
 @router.reads("/{external_id:path}/explain", response_model=shape_of(Explanation))
 async def explain(parts: Parts, external_id: ExternalId) -> object:
-    """Say why a manifest did or did not run, and what to do about it."""
+    """Explain why a manifest did or did not run, and what to do."""
     return await explain_manifest(parts.database, external_id, parts.owners)
 
 
@@ -175,7 +175,7 @@ async def preview(
     external_id: ExternalId,
     count: Annotated[int, Query(ge=1, le=MOST_PREVIEWED)] = 10,
 ) -> object:
-    """List the next instants, exclusions and clock changes marked."""
+    """List the next instants; exclusions and daylight saving changes are marked."""
     return page(await preview_manifest(parts.database, external_id, count, owners=parts.owners), HIGHEST_ID)
 
 
@@ -193,7 +193,7 @@ async def trigger(
     external_id: ExternalId,
     body: TriggerBody | None = None,
 ) -> JobAnswer:
-    """Queue a manifest now or later; where an entry waits, that entry serves."""
+    """Queue a manifest now or later; an entry that is already queued is reused."""
     delay = timedelta(0) if body is None else body.delay
 
     async def make(database: ReadingRunner) -> JobAnswer:
@@ -208,7 +208,7 @@ async def trigger(
 async def set_manifest(
     parts: Parts, operator: CurrentOperator, external_id: ExternalId, body: ChangesBody
 ) -> object:
-    """Set values over the declared ones; they win until they are cleared."""
+    """Override declared values until the overrides are cleared."""
     return await desk_of(parts, operator).set(external_id, body.changes())
 
 
@@ -220,7 +220,7 @@ async def reset_manifest(parts: Parts, operator: CurrentOperator, external_id: E
 
 @router.changes("/{external_id:path}/enable", response_model=shape_of(ManifestDetail))
 async def enable_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
-    """Switch a manifest on."""
+    """Enable a manifest."""
     return await desk_of(parts, operator).enable(external_id)
 
 
@@ -228,25 +228,25 @@ async def enable_manifest(parts: Parts, operator: CurrentOperator, external_id: 
 async def disable_manifest(
     parts: Parts, operator: CurrentOperator, external_id: ExternalId, body: DisableBody | None = None
 ) -> object:
-    """Switch a manifest off; no deploy switches it on again."""
+    """Disable a manifest; a deploy does not enable it again."""
     return await desk_of(parts, operator).disable(external_id, None if body is None else body.reason)
 
 
 @router.changes("/{external_id:path}/cancel")
 async def cancel_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> CancelAnswer:
-    """Cancel a manifest's run and the entry that waits; its next occurrence runs as usual."""
+    """Cancel a manifest's run and its queued entry; later occurrences are not affected."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     return CancelAnswer.of(await desk.manifest(external_id))
 
 
 @router.changes("/{external_id:path}/delete")
 async def delete_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> DeleteAnswer:
-    """Remove a manifest that was made at run time or is no longer declared."""
+    """Delete a manifest that was created at run time or is no longer declared."""
     return DeleteAnswer(is_gone=await desk_of(parts, operator).delete(external_id))
 
 
 def desk_of(parts: WebParts, operator: Operator) -> ManifestDesk:
-    """Give the desk where manifests are dealt with."""
+    """Return the desk for manifests."""
     return ManifestDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)
 
 
@@ -258,9 +258,9 @@ _LONGEST_DELAY = LONGEST_SPAN / timedelta(minutes=1)
 
 
 class ManifestPageQuery(PageQuery):
-    """Which manifests."""
+    """Filter of manifests."""
 
-    q: Word | None = None  #: the beginning of an id
+    q: Word | None = None  #: the prefix of an id
     train: Word | None = None
     group: Word | None = None
     state: Annotated[str | None, Query(pattern="^(enabled|disabled)$")] = None
@@ -320,7 +320,7 @@ async def trigger_page(
 ) -> Response:
     """Queue it now or later."""
     triggered = await desk_of(parts, operator).trigger(external_id, delay=timedelta(minutes=minutes))
-    said = "is queued" if triggered.is_new else "waited already"
+    said = "is queued" if triggered.is_new else "was already queued"
     return here.done(_page(external_id), f"{external_id} {said} as {triggered.id}.")
 
 
@@ -332,14 +332,14 @@ async def disable(
     external_id: ExternalId,
     reason: Annotated[str, Taken("reason", is_typed=True), Form()] = "",
 ) -> Response:
-    """Switch it off, and say why."""
+    """Disable it, with a reason."""
     await desk_of(parts, operator).disable(external_id, reason.strip() or None)
-    return here.done(_page(external_id), f"{external_id} is paused. No deploy switches it on again.")
+    return here.done(_page(external_id), f"{external_id} is paused. A deploy does not enable it again.")
 
 
 @pages.changes("/{external_id:path}/enable")
 async def enable(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
-    """Switch it on."""
+    """Enable it."""
     await desk_of(parts, operator).enable(external_id)
     return here.done(_page(external_id), f"{external_id} is enabled.")
 
@@ -348,12 +348,12 @@ async def enable(parts: Parts, operator: CurrentOperator, here: Here, external_i
 async def reset(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
     """Clear every override."""
     await desk_of(parts, operator).reset(external_id)
-    return here.done(_page(external_id), f"{external_id} is as declared again.")
+    return here.done(_page(external_id), f"{external_id} has its declared values again.")
 
 
 @pages.changes("/{external_id:path}/cancel")
 async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
-    """Cancel its run and the entry that waits."""
+    """Cancel its run and its queued entry."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.manifest(external_id)
     touched = len(result.cancelled) + len(result.asked)
@@ -363,7 +363,7 @@ async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_i
 
 
 async def _upcoming(parts: WebParts, external_id: str) -> tuple[PreviewedInstant, ...]:
-    """List what comes; a schedule that cannot be read has nothing to come, and the page says why."""
+    """List the next instants; none for an invalid schedule, whose error the page shows elsewhere."""
     try:
         return await preview_manifest(parts.database, external_id, _PREVIEWED, owners=parts.owners)
     except OverrideError:

@@ -1,4 +1,4 @@
-"""What a request sees of the application."""
+"""The parts of the application that requests use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gandy.web.access.gate import Visitor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebParts:
-    """An application that is open."""
+    """An open application."""
 
     owner: str
     database: Database
@@ -32,11 +32,11 @@ class WebParts:
 
     @property
     def owners(self) -> OneOwner:
-        """The application itself: a request never sees another one's rows."""
+        """The application itself: a request never reads rows of another owner."""
         return OneOwner(self.owner)
 
 
-#: Gives the parts when a request comes; a mounted dashboard is made before its application is open.
+#: Called for each request, because a mounted dashboard is created before its application is open.
 PartsSource: TypeAlias = Callable[[], WebParts]
 
 
@@ -55,13 +55,13 @@ async def _operator(request: Request) -> Operator:
 
 
 def is_api(request: Request) -> bool:
-    """Whether a program asks, rather than a person at a browser."""
+    """Whether the path belongs to the REST interface or the metrics."""
     path = path_of(request)
     return path.startswith("/api/") or path == "/metrics"
 
 
 def path_of(request: Request) -> str:
-    """The path as the routes name it, wherever the whole is mounted."""
+    """Return the path without the mount point."""
     path: str = request.scope["path"]
     return path.removeprefix(request.scope.get("root_path", ""))
 

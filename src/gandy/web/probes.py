@@ -1,4 +1,4 @@
-"""Probes, metrics, and the document that describes the REST interface."""
+"""Probes, metrics, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ router = Routes()
 
 @router.probes("/healthz")
 async def healthz() -> Response:
-    """Say that the process is alive."""
+    """Report that the process is alive."""
     return PlainTextResponse("ok")
 
 
 @router.probes("/readyz")
 async def readyz(parts: Parts) -> Response:
-    """Say whether the database answers and the loops go round; details are for whoever has the log."""
+    """Report whether the database answers and the service loops run, with the problems found."""
     problems = list(parts.telemetry.loops.problems())
     try:
         await Home(parts.database, parts.owner).ping()
@@ -39,7 +39,7 @@ async def readyz(parts: Parts) -> Response:
 
 @router.reads("/metrics")
 async def metrics(parts: Parts) -> Response:
-    """Write every series in the text format of Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     found = parts.telemetry.metrics
     found.measure(_measured(await Home(parts.database, parts.owner).overview()))
     return Response(found.exposition(), media_type=found.content_type)

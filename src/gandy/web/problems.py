@@ -1,4 +1,4 @@
-"""Errors as answers: problem details for programs (RFC 9457), a page for people."""
+"""Error responses: problem details (RFC 9457) for the REST interface, a page for browsers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _KIND: Final = "urn:gandy:problem:"
 
 
 class Problem:
-    """One error as it is told."""
+    """One error response."""
 
     def __init__(
         self, status: int, kind: str, detail: str, *, errors: Sequence[dict[str, object]] = ()
@@ -103,7 +103,7 @@ class Problem:
         self.title = HTTPStatus(status).phrase
 
     def as_json(self, instance: str) -> dict[str, object]:
-        """Write the members of RFC 9457, with the fields that are wrong where there are some."""
+        """Return the members of RFC 9457, and the invalid fields if there are any."""
         told: dict[str, object] = {
             "type": f"{_KIND}{self.kind}",
             "title": self.title,
@@ -115,7 +115,7 @@ class Problem:
 
 
 def install(app: FastAPI, rendering: Rendering) -> None:
-    """Answer every error of this application."""
+    """Register a handler for every kind of error."""
 
     def answer(request: Request, problem: Problem) -> Response:
         if not is_api(request):
@@ -132,18 +132,18 @@ def install(app: FastAPI, rendering: Rendering) -> None:
         return answer(request, of_error(error))
 
     async def validation_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 registered for nothing else
+        assert isinstance(error, RequestValidationError)  # noqa: S101 registered only for this type
         return answer(request, _of_validation(error))
 
     async def http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 registered for nothing else
+        assert isinstance(error, HTTPException)  # noqa: S101 registered only for this type
         return answer(request, _of_http(error))
 
     async def unexpected(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        detail = "the server failed; its log says why"
+        detail = "the server failed; see its log"
         response = answer(request, Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "server-error", detail))
-        response.headers.update(HEADERS)  # this handler stands outside of all others
+        response.headers.update(HEADERS)  # this handler runs outside of the middleware that adds them
         return response
 
     app.add_exception_handler(GandyError, gandy_error)
@@ -153,13 +153,13 @@ def install(app: FastAPI, rendering: Rendering) -> None:
 
 
 def of_error(error: Exception) -> Problem:
-    """Say which answer an error of ours is."""
+    """Return the response to a GandyError."""
     status = next((found for kind, found in _STATUS if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
     return Problem(status, _kebab(type(error).__name__), str(error))
 
 
 def _of_validation(error: RequestValidationError) -> Problem:
-    """Name the fields; never the values, which may be secret."""
+    """Report the fields, never the values, which may be secret."""
     found: Sequence[Any] = error.errors()
     if any(each["type"] == "json_invalid" for each in found):
         return Problem(HTTPStatus.BAD_REQUEST, "malformed-json", "the request body is not valid JSON")

@@ -1,4 +1,4 @@
-"""The queue by REST and on pages."""
+"""The queue: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -36,18 +36,16 @@ router = Routes("/api/v1/queue", tag="queue")
 
 
 class EntryQuery(Paged):
-    """Which entries."""
+    """Filter of entries."""
 
-    status: WantedStatus | None = Field(
-        None, description="A state; `undispatched` stands for queued and waiting."
-    )
+    status: WantedStatus | None = Field(None, description="A state; `undispatched`: queued or waiting.")
     gate: Gate | None = None
     train: Word | None = None
     group: Word | None = None
 
 
 class EnqueueBody(InputBody):
-    """A job to be queued; what is left out is the train's."""
+    """A job to queue; omitted values are the train's."""
 
     train: Word
     group: Annotated[str, Taken("group")] | None = None
@@ -56,20 +54,20 @@ class EnqueueBody(InputBody):
     max_retries: Annotated[int, Taken("max_retries")] | None = None
     retry: Annotated[bool, Taken("retry")] | None = None
     retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = Field(
-        None, description="The seconds of the first pause before a retry."
+        None, description="Delay before the first retry, in seconds."
     )
     timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
-        None, description="The seconds that it may take, or `none`."
+        None, description="Maximum duration of a run in seconds, or `none`."
     )
     unique_for: Annotated[timedelta, Taken("unique_for")] | None = Field(
-        None, description="Seconds in which the same job is not queued again."
+        None, description="Period in seconds in which the same job is queued only once."
     )
     key: Annotated[str, Taken("key")] | None = Field(
-        None, description="What makes two jobs the same, instead of their input."
+        None, description="Idempotency key; by default the input."
     )
 
     def options(self) -> EnqueueOptions:
-        """Give it to the desk."""
+        """Convert it for the desk."""
         return EnqueueOptions(
             group=self.group,
             delay=self.delay,
@@ -116,7 +114,7 @@ async def enqueue(parts: Parts, operator: CurrentOperator, once: OncePerKey, bod
 async def cancel_entry(
     parts: Parts, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 ) -> CancelAnswer:
-    """Cancel an entry, or the run it has become."""
+    """Cancel an entry, or its run if it has started."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
@@ -127,7 +125,7 @@ async def cancel_entry(
 pages = Routes("/queue")
 
 _STATUSES = {
-    "undispatched": "to be done",
+    "undispatched": "queued or waiting",
     "queued": "queued",
     "waiting": "waiting",
     "dispatched": "dispatched",
@@ -138,7 +136,7 @@ _GATES = {"open": "ready", "time": "its time", "manifest": "its manifest", "trai
 
 
 class QueuePageQuery(PageQuery):
-    """Which entries."""
+    """Filter of entries."""
 
     status: WantedStatus | None = None
     gate: Gate | None = None
@@ -150,7 +148,7 @@ class QueuePageQuery(PageQuery):
 async def list_entries_page(
     parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[QueuePageQuery, Query()]
 ) -> Response:
-    """List entries, the newest first; those that wait where nothing else is asked for."""
+    """List entries, the newest first; by default the undispatched ones."""
     wanted = EntryFilter(
         status=query.status or "undispatched",
         gate=query.gate,
@@ -184,13 +182,13 @@ async def cancel_entry_page(
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)
-    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
+    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "had already ended"
     return here.done("/queue", f"{entry_id} {said}.")
 
 
 @pages.reads("/new/{train}")
 async def show_form(parts: Parts, here: Here, train: Annotated[str, Path(max_length=200)]) -> Response:
-    """Ask for the input of a job."""
+    """Show the form for the input of a job."""
     definition = parts.registry.get(train)
     return here.page("enqueue.html", train=definition, form=form_for(definition, {}))
 

@@ -1,4 +1,4 @@
-"""Rendering pages: the menu, words, and files that are served with them."""
+"""Rendering of pages: the menu, the template filters, the cookies, and versioned asset links."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class MenuEntry(NamedTuple):
-    """One entry of the menu; the key goes there after pressing g."""
+    """One entry of the menu; its shortcut is g followed by the key."""
 
     path: str
     name: str
@@ -66,7 +66,7 @@ _DURATIONS: Final = frozenset(
 
 
 def span(value: Timeout | float | None) -> str:
-    """Write a duration in its two largest units."""
+    """Format a duration in its two largest units."""
     if value is None:
         return NOTHING
     if isinstance(value, NoTimeout):
@@ -95,7 +95,7 @@ def _in_two_units(length: timedelta) -> str:
 
 
 def instant(value: datetime | None) -> Markup:
-    """Write an instant in UTC; the page's script says beside it how long ago that is."""
+    """Format an instant in UTC; the page's script adds its age."""
     if value is None:
         return _NOTHING_MARKED
     at = value.astimezone(UTC)
@@ -104,7 +104,7 @@ def instant(value: datetime | None) -> Markup:
 
 
 def pretty(value: object) -> str:
-    """Write JSON on several lines."""
+    """Format JSON on several lines."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=_plain)
 
 
@@ -117,7 +117,7 @@ def _plain(value: object) -> object:
 
 
 def size(value: float | None) -> str:
-    """Write a number of bytes."""
+    """Format a number of bytes."""
     if value is None:
         return NOTHING
     amount = float(value)
@@ -129,7 +129,7 @@ def size(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a number with its thousands apart."""
+    """Format a number with thousands separators."""
     if value is None:
         return NOTHING
     return (
@@ -140,18 +140,18 @@ def number(value: float | None) -> str:
 
 
 def words(value: object) -> str:
-    """Write an identifier of ours as words."""
+    """Format an identifier as words."""
     return str(value).replace("_", " ")
 
 
 def state(value: object) -> Markup:
-    """Write a state as a badge; its word says it, the colour only helps."""
+    """Format a state as a badge; the text alone identifies it, not the colour."""
     text = str(value)
     return Markup('<span class="state state-{}">{}</span>').format(text.replace("_", "-"), words(text))
 
 
 def shown(value: object) -> Markup:
-    """Write whatever a field holds."""
+    """Format a value of any type."""
     match value:
         case None | "":
             return _NOTHING_MARKED
@@ -168,7 +168,7 @@ def shown(value: object) -> Markup:
 
 
 def set_over(overrides: Mapping[str, object]) -> list[tuple[str, object]]:
-    """Name what an operator set, durations as such: they are kept in seconds."""
+    """Return overrides with readable names, and durations converted from seconds."""
     return [
         (
             words(name),
@@ -214,7 +214,7 @@ class Rendering:
     def page(
         self, request: Request, template: str, context: Context, *, status: int = HTTPStatus.OK
     ) -> Response:
-        """Answer with a page; a part of it where only that is to be replaced."""
+        """Return a page, or only its live part for an htmx request."""
         visitor: Visitor | None = getattr(request.state, "visitor", None)
         session = None if visitor is None else visitor.session
         text = self._environment.get_template(template).render(
@@ -236,7 +236,7 @@ class Rendering:
         return response
 
     def done(self, request: Request, path: str, said: str, *, is_error: bool = False) -> Response:
-        """Go to a page and say there what happened."""
+        """Redirect to a page and show a notice there."""
         response = RedirectResponse(self.link(request, path), HTTPStatus.SEE_OTHER)
         text = base64.urlsafe_b64encode(json.dumps([said[:1000], is_error]).encode()).decode()
         response.set_cookie(
@@ -251,7 +251,7 @@ class Rendering:
         return response
 
     def set_session(self, request: Request, response: Response, session: WebSession) -> None:
-        """Hand out the cookie of a session."""
+        """Set the cookie of a session."""
         response.set_cookie(
             cookie_of(request),
             session.text,
@@ -263,12 +263,12 @@ class Rendering:
         )
 
     def end_session(self, request: Request, response: Response) -> None:
-        """Take the cookie back."""
+        """Delete the cookie of a session."""
         response.delete_cookie(cookie_of(request), path=_root(request), httponly=True, samesite="lax")
 
     @staticmethod
     def link(request: Request, path: str) -> str:
-        """Name a page of ours, wherever we are mounted."""
+        """Return the URL of a page, including the mount point."""
         root: str = request.scope.get("root_path", "")
         return f"{root}{path}"
 
@@ -278,7 +278,7 @@ def _root(request: Request) -> str:
 
 
 def _is_secure(request: Request) -> bool:
-    """Whether the visitor came over TLS, to us or to the proxy before us."""
+    """Whether the client used TLS, to this process or to a proxy before it."""
     return request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
 
 
@@ -295,6 +295,6 @@ def _notice(request: Request) -> tuple[str, bool] | None:
 
 @cache
 def _version(name: str) -> str:
-    """Make an address new when the file is."""
+    """Return a digest of a file, so that its URL changes with its content."""
     content = files("gandy.web").joinpath("static", *name.split("/")).read_bytes()
     return hashlib.sha256(content).hexdigest()[:12]

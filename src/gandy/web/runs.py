@@ -1,4 +1,4 @@
-"""Runs by REST and on pages."""
+"""Runs: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RunId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 
 
 class RunQuery(Paged):
-    """Which runs."""
+    """Filter of runs."""
 
     train: Word | None = None
     state: TrainState | None = None
@@ -52,7 +52,7 @@ class RunQuery(Paged):
 
 
 class FailBody(Body):
-    """Why a run is ended by hand."""
+    """Why a run is failed manually."""
 
     reason: Text | None = None
 
@@ -80,13 +80,13 @@ async def show_run(parts: Parts, run_id: RunId) -> object:
 async def show_logs(
     parts: Parts, run_id: RunId, limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
 ) -> object:
-    """Show the lines that a run wrote, in their order."""
+    """Show the log lines of a run, in order."""
     return page(await insights_of(parts).logs(run_id, limit=limit), HIGHEST_ID)
 
 
 @router.changes("/{run_id}/cancel")
 async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
-    """Cancel a run, wherever it stands; asking twice changes nothing more."""
+    """Cancel a run, started or not; a second request changes nothing."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
@@ -98,7 +98,7 @@ async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> 
 async def fail_run(
     parts: Parts, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
 ) -> object:
-    """End a run by hand, whatever holds it; not counted, its next attempt as the job's rules say."""
+    """Fail a run manually; this does not count as a failed attempt, and the job's retry rules apply."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     return await desk.fail(run_id, None if body is None else body.reason)
 
@@ -107,7 +107,7 @@ async def fail_run(
 async def rerun(
     parts: Parts, operator: CurrentOperator, once: OncePerKey, run_id: RunId, body: InputBody | None = None
 ) -> JobAnswer:
-    """Run what is over once more, with its own input or another."""
+    """Queue a finished run again, with its own or another input."""
     text = input_text(body)
 
     async def make(database: ReadingRunner) -> JobAnswer:
@@ -120,16 +120,16 @@ async def rerun(
 
 
 def insights_of(parts: WebParts) -> RunInsights:
-    """Give the desk where runs are read."""
+    """Return the reader of runs."""
     return RunInsights(parts.database, parts.owners, parts.registry)
 
 
-_THINNEST: Final = 0.6  # of a hundred: what took no time is still seen
+_THINNEST: Final = 0.6  # percent: keeps very short junctions visible
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineStep:
-    """One point of a run's life."""
+    """One event in the timeline of a run."""
 
     name: str
     at: datetime | None
@@ -139,7 +139,7 @@ class TimelineStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One junction, placed on a line of a hundred."""
+    """One junction; position and width in percent of the run."""
 
     junction: str
     started: timedelta
@@ -150,14 +150,14 @@ class Bar:
 
 
 def timeline_of(run: RunDetail) -> list[TimelineStep]:
-    """Put what happened to a run in order."""
+    """Return the events of a run in order."""
     steps = [] if run.due_at is None else [TimelineStep("Due", run.due_at)]
     steps.append(TimelineStep("Queued" if run.state == TrainState.PENDING else "Dispatched", run.created_at))
     if run.state != TrainState.PENDING:
         waited = run.start_time - (run.due_at or run.created_at)
         steps.append(TimelineStep("Started", run.start_time, f"after {span(max(waited, timedelta(0)))}"))
     if run.end_time is None:
-        steps.append(TimelineStep("Ends", None, "still going on", ""))
+        steps.append(TimelineStep("Ends", None, "still running", ""))
     else:
         note = f"took {span(run.took)}"
         if run.cancellation_reason:
@@ -167,7 +167,7 @@ def timeline_of(run: RunDetail) -> list[TimelineStep]:
 
 
 def waterfall_of(run: RunDetail) -> list[Bar]:
-    """Place the junctions one below the other, each where it began."""
+    """Return one bar per junction, positioned by its start."""
     whole = max((each.started + each.took for each in run.junctions), default=timedelta(0))
     whole = max(whole, timedelta(microseconds=1))
     return [
@@ -184,7 +184,7 @@ def waterfall_of(run: RunDetail) -> list[Bar]:
 
 
 def record_of(run: RunDetail) -> list[tuple[str, object]]:
-    """List the facts that the page does not show elsewhere."""
+    """Return the values that the page does not show elsewhere."""
     return [
         ("Run", run.id),
         ("Owner", run.owner),
@@ -201,7 +201,7 @@ _LOG_LINES = 1_000
 
 
 class RunPageQuery(PageQuery):
-    """Which runs."""
+    """Filter of runs."""
 
     state: TrainState | None = None
     train: Word | None = None
@@ -254,12 +254,12 @@ async def show_run_page(parts: Parts, here: Here, run_id: PageRunId) -> Response
 
 @pages.changes("/{run_id}/cancel")
 async def cancel_run_page(parts: Parts, operator: CurrentOperator, here: Here, run_id: PageRunId) -> Response:
-    """Cancel a run, wherever it stands."""
+    """Cancel a run, started or not."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
-    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "was over already"
+    said = "is cancelled" if result.cancelled else "is asked to stop" if result.asked else "had already ended"
     return here.done(f"/runs/{run_id}", f"Run {run_id} {said}.")
 
 
@@ -271,7 +271,7 @@ async def fail_run_page(
     run_id: PageRunId,
     reason: Annotated[Text | None, Form()] = None,
 ) -> Response:
-    """End a run by hand, whatever process holds it."""
+    """Fail a run manually, whichever process executes it."""
     desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
     failed = await desk.fail(run_id, reason or None)
     follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
@@ -287,7 +287,7 @@ async def rerun_page(
     run_id: PageRunId,
     input_json: Annotated[str | None, Form()] = None,
 ) -> Response:
-    """Run it once more with the input of the form."""
+    """Queue it again with the input of the form."""
     run = await insights_of(parts).show(run_id)
     text = (
         read_form(parts.registry.get(run.train), await request.form()) if input_json is None else input_json

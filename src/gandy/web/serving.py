@@ -1,4 +1,4 @@
-"""Serving the dashboard: its connections, and the service that does it."""
+"""The web service: an HTTP server with limits on connections and slow clients."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _log = logging.getLogger("gandy.web")
 
 _MOST_CONNECTIONS: Final = 256
 _FEWEST_CONNECTIONS: Final = 16
-_SHARE_OF_DESCRIPTORS: Final = 4  # the rest is for the database, and for what jobs open
+_SHARE_OF_DESCRIPTORS: Final = 4  # the rest is for the database and for jobs
 _TELL_EVERY: Final = 60.0
 
 
 class ConnectionStep(StrEnum):
-    """What a connection is waiting for."""
+    """What a connection waits for."""
 
-    HEAD = "head"  # of a request: the client has to send
-    BODY = "body"  # the same
+    HEAD = "head"  # the client has to send a request
+    BODY = "body"  # the client has to send the rest of the body
     WORK = "work"  # the application has to answer
     ANSWER = "answer"  # the client has to read
 
 
 def most_connections() -> int:
-    """A part of the descriptors that this process may open."""
+    """Return the connection limit, as a share of the file descriptor limit."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
@@ -57,7 +57,7 @@ def most_connections() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many connections there may be, and the seconds of each step."""
+    """The maximum number of connections, and the timeout of each step in seconds."""
 
     connections: int
     head: float = 10.0
@@ -66,7 +66,7 @@ class Limits:
     look_every: float = 1.0
 
     def longest(self, step: ConnectionStep) -> float | None:
-        """The seconds that a step may take; how long the application works is bounded elsewhere."""
+        """Return the timeout of a step; None for WORK, which `Turns` limits."""
         return {
             ConnectionStep.HEAD: self.head,
             ConnectionStep.BODY: self.body,
@@ -75,20 +75,20 @@ class Limits:
 
 
 class ClientConnection(Protocol):
-    """One connection, as far as its place is concerned."""
+    """One connection, as ConnectionLimits uses it."""
 
     @property
     def step(self) -> ConnectionStep:
-        """What it is waiting for."""
+        """What it waits for."""
         ...
 
     @property
     def request(self) -> object:
-        """The request that is under way, to tell it from the next one."""
+        """The current request, to distinguish it from the next one."""
         ...
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close it immediately."""
         ...
 
 
@@ -100,7 +100,7 @@ class _Waiting:
 
 
 class ConnectionLimits:
-    """The places of one server."""
+    """Limits the connections of one server, and closes slow ones."""
 
     def __init__(self, limits: Limits, now: Callable[[], float]) -> None:
         self._limits = limits
@@ -110,26 +110,26 @@ class ConnectionLimits:
         self._told: float | None = None
 
     def enter(self, connection: ClientConnection) -> None:
-        """Give a place to a new connection; where none is left, another one loses its own."""
+        """Add a connection; at the limit, close the one whose client has been idle longest."""
         if len(self._taken) >= self._limits.connections:
             self._make_room()
         if len(self._taken) >= self._limits.connections:
-            self._close(connection)  # the application works on every other one
+            self._close(connection)  # no other connection is idle
             return
         self._taken[connection] = _Waiting(connection.step, connection.request, self._now())
 
     def leave(self, connection: ClientConnection) -> None:
-        """Free the place of a connection that ended."""
+        """Remove a connection that ended."""
         self._taken.pop(connection, None)
 
     async def watch(self) -> None:
-        """Close what takes too long, as long as the server is there."""
+        """Close slow connections periodically until cancelled."""
         while True:
             await asyncio.sleep(self._limits.look_every)
             self.look()
 
     def look(self) -> None:
-        """Close every connection whose client takes too long for the step it is at."""
+        """Close every connection whose client exceeds the timeout of its step."""
         for connection in list(self._taken):
             waiting = self._waiting(connection)
             longest = self._limits.longest(waiting.step)
@@ -143,7 +143,7 @@ class ConnectionLimits:
             self._close(min(idle, key=lambda each: self._taken[each].since))
 
     def _waiting(self, connection: ClientConnection) -> _Waiting:
-        """Since when it is at its step: as seen at the last look, or from now on."""
+        """Return since when it is in its step; a change since the last look counts from now."""
         waiting = self._taken[connection]
         if (waiting.step, waiting.request) != (connection.step, connection.request):
             waiting = self._taken[connection] = _Waiting(connection.step, connection.request, self._now())
@@ -166,7 +166,7 @@ class ConnectionLimits:
 
 
 def protocol_in(places: ConnectionLimits) -> type[H11Protocol]:
-    """The server's protocol, with each connection at its place."""
+    """Return the server's protocol class, with limited connections."""
 
     class Placed(H11Protocol):
         """One connection of the server."""
@@ -183,12 +183,12 @@ def protocol_in(places: ConnectionLimits) -> type[H11Protocol]:
 
         @property
         def request(self) -> object:
-            """The request that is under way."""
+            """The current request."""
             return self.cycle
 
         @property
         def step(self) -> ConnectionStep:
-            """What it is waiting for."""
+            """What it waits for."""
             cycle: Any = self.cycle
             if self.flow.write_paused:
                 return ConnectionStep.ANSWER
@@ -197,17 +197,17 @@ def protocol_in(places: ConnectionLimits) -> type[H11Protocol]:
             return ConnectionStep.BODY if cycle.more_body else ConnectionStep.WORK
 
         def abort(self) -> None:
-            """Close it at once."""
+            """Close it immediately."""
             self.transport.abort()
 
     return Placed
 
 
 class WebService:
-    """Serves an ASGI application until it is told to stop."""
+    """Serves an ASGI application until it is stopped."""
 
     def __init__(self, app: ASGIApp, door: Door, *, database: ReadingRunner | None) -> None:
-        """Without a database there is no dashboard to invite to, only what machines ask for."""
+        """Without a database, serve only probes and metrics."""
         self._settings = door.settings.web
         self._door = door
         self._database = database
@@ -217,7 +217,7 @@ class WebService:
                 app,
                 http=protocol_in(self._places),
                 ws="none",
-                lifespan="off",  # the application is open already
+                lifespan="off",  # the application is already open
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -254,7 +254,7 @@ class WebService:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the process, which has other services to end."""
+    """Does not handle signals: the process has other services to stop."""
 
     @override
     @contextmanager
@@ -263,7 +263,7 @@ class _Server(uvicorn.Server):
 
 
 def _listen(settings: WebSettings) -> socket.socket:
-    """Take the port here: the server itself would end the process where it cannot have it."""
+    """Bind the port here, because uvicorn would exit the process on a failure."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family)

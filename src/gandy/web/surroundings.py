@@ -1,4 +1,4 @@
-"""What surrounds the content of a page, and forms that are made from a type."""
+"""Page responses, queries of listings, and forms generated from a train's input type."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ PAGE_SIZE = 50
 
 
 class Surroundings:
-    """Renders pages in answer to one request."""
+    """Renders the pages of one request."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._rendering: Rendering = request.app.state.rendering
         self.held_rules: HeldRules = request.app.state.held_rules
 
-    def page(self, template: str, **context: Any) -> Response:  # noqa: ANN401 whatever the template shows
-        """Show a page."""
+    def page(self, template: str, **context: Any) -> Response:  # noqa: ANN401 depends on the template
+        """Return a page."""
         return self._rendering.page(self.request, template, context)
 
     def done(self, path: str, said: str) -> Response:
-        """Go to a page and say there what happened."""
+        """Redirect to a page and show a notice there."""
         return self._rendering.done(self.request, path, said)
 
     def link(self, path: str) -> str:
-        """Name a page of ours."""
+        """Return the URL of a page."""
         return self._rendering.link(self.request, path)
 
 
@@ -54,7 +54,7 @@ Here: TypeAlias = Annotated[Surroundings, Depends(_surroundings)]
 
 
 class PageQuery(BaseModel):
-    """What the address of a listing says; an empty field of a form does not filter."""
+    """The query string of a listing; an empty field does not filter."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -67,11 +67,11 @@ class PageQuery(BaseModel):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything but the page is asked for."""
+        """Whether there is a filter."""
         return bool(self.model_dump(exclude_none=True, exclude={"before", "after"}))
 
     def address(self, path: str, **page: object) -> str:
-        """Write the address of the same listing, at another page."""
+        """Return the URL of another page of the same listing."""
         kept = self.model_dump(mode="json", exclude_none=True, exclude={"before", "after"})
         query = urlencode({**kept, **{key: value for key, value in page.items() if value is not None}})
         return f"{path}?{query}" if query else path
@@ -85,7 +85,7 @@ _MOST_FIELDS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One field: its name, how it is asked for, and what it holds now."""
+    """One field of a form."""
 
     name: str
     label: str
@@ -98,7 +98,7 @@ class FormField:
 
 
 def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
-    """Make the fields of an input that is an object of few simple values; None where it is not."""
+    """Return the fields of an input that is an object with few properties; None for any other."""
     given = value if isinstance(value, dict) else {}
     schema = _schema(train, given)
     properties: dict[str, Any] = (schema or {}).get("properties", {})
@@ -112,7 +112,7 @@ def form_for(train: AnyTrain, value: object) -> tuple[FormField, ...] | None:
 
 
 def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
-    """Turn what was sent back into JSON text; whether it fits is for the train's type to say."""
+    """Convert a sent form to JSON text; the train's type validates it later."""
     sent_names = [name.removeprefix(PREFIX) for name in form if name.startswith(PREFIX)]
     fields = form_for(train, dict.fromkeys(sent_names)) or ()
     found: dict[str, object] = {}
@@ -126,7 +126,7 @@ def read_form(train: AnyTrain, form: Mapping[str, object]) -> str:
 
 
 def _schema(train: AnyTrain, names: Collection[str]) -> dict[str, Any] | None:
-    """Describe the input by its aliases, or by its fields' names where it is written so."""
+    """Return the JSON schema by alias, or by field name if the given names are field names."""
     try:
         by_alias = train.input.adapter.json_schema()
         unknown = set(names).difference(by_alias.get("properties", ()))
@@ -139,7 +139,7 @@ def _schema(train: AnyTrain, names: Collection[str]) -> dict[str, Any] | None:
 
 
 def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """Follow a reference, and leave out that a value may be missing."""
+    """Resolve a reference, and unwrap an optional type."""
     if "$ref" in schema:
         return {**whole.get("$defs", {}).get(schema["$ref"].rsplit("/", 1)[-1], {}), **schema}
     choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
@@ -162,7 +162,7 @@ def _field(name: str, schema: dict[str, Any], value: object, *, is_required: boo
 
 
 def _default(schema: dict[str, Any]) -> object:
-    """Give the default; of a secret it is left to the train."""
+    """Return the default; None for a secret, whose default the train fills in."""
     default = schema.get("default")
     return None if default == MASK else default
 

@@ -1,4 +1,4 @@
-"""Tables and contracts by REST and on their page."""
+"""Tables and contracts: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ router = Routes("/api/v1/lifecycle", tag="lifecycle")
 
 
 class SweepBody(Body):
-    """Which contract to sweep."""
+    """The contract to sweep."""
 
     scheduler: Word
     table: Word | None = None
-    is_confirmed: bool = Field(False, description="Agree to remove more than half of a large table.")
+    is_confirmed: bool = Field(False, description="Confirm the deletion of more than half of a large table.")
 
 
 @router.reads("/own", response_model=shape_of(OwnTables))
@@ -49,13 +49,13 @@ async def list_tables(parts: Parts) -> object:
 
 @router.reads("/progress", response_model=page_of(RuleProgress))
 async def progress(parts: Parts, operator: CurrentOperator) -> object:
-    """Say how far each rule has come, and which wait for a person's word."""
+    """Return the progress of each rule, and the rows that need confirmation."""
     return page(await desk_of(parts, operator).progress(), HIGHEST_ID)
 
 
 @router.reads("/plan", response_model=page_of(RulePlan))
 async def plan(parts: Parts, operator: CurrentOperator) -> object:
-    """Say what a sweep would do now; nothing is written."""
+    """Return what a sweep would delete now; writes nothing."""
     return page(await desk_of(parts, operator).plan(), HIGHEST_ID)
 
 
@@ -67,14 +67,14 @@ async def quarantine(parts: Parts, operator: CurrentOperator) -> object:
 
 @router.changes("/sweep", response_model=page_of(Swept))
 async def sweep(parts: Parts, operator: CurrentOperator, body: SweepBody) -> object:
-    """Sweep one contract now; a second one finds nothing left."""
+    """Sweep one contract now; a repeated request finds nothing left to delete."""
     desk = desk_of(parts, operator)
     swept = await desk.sweep(body.scheduler, table=body.table, is_confirmed=body.is_confirmed)
     return page(swept, HIGHEST_ID)
 
 
 def desk_of(parts: WebParts, operator: Operator) -> LifecycleDesk:
-    """Give the desk where contracts are dealt with."""
+    """Return the desk for contracts."""
     return LifecycleDesk(parts.contracts, parts.database, operator, owner=parts.owner)
 
 
@@ -96,7 +96,7 @@ async def show_tables(parts: Parts, operator: CurrentOperator, here: Here) -> Re
 
 @pages.reads("/plan")
 async def show_plan(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
-    """Show what a sweep of the application's tables would do now."""
+    """Show what a sweep of the application's tables would delete now."""
     desk = desk_of(parts, operator)
     return here.page("plan.html", rules=await desk.plan(), set_aside=await desk.quarantine())
 
@@ -107,11 +107,11 @@ async def sweep_page(
     operator: CurrentOperator,
     here: Here,
     scheduler: Scheduler,
-    is_confirmed: Annotated[bool, Form()] = False,  # noqa: FBT002 a box of the form
+    is_confirmed: Annotated[bool, Form()] = False,  # noqa: FBT002 a field of the form
 ) -> Response:
     """Sweep one contract now."""
     swept = await desk_of(parts, operator).sweep(scheduler, is_confirmed=is_confirmed)
     said = f"{scheduler}: {sum(each.deleted for each in swept)} rows deleted."
     held = [rule for each in swept for rule in each.held]
     failures = [failure for each in swept for failure in each.failures]
-    return here.done("/tables/plan", " ".join([said, *(f"Held back: {each}." for each in held), *failures]))
+    return here.done("/tables/plan", " ".join([said, *(f"Unconfirmed: {each}." for each in held), *failures]))

@@ -1,7 +1,7 @@
-"""Requests take turns: the worker of the same process keeps connections to the database for itself.
+"""Limit on concurrent requests, which keeps database connections free for the worker of the same process.
 
-A request has its whole body before its turn comes, and gives the turn back before its answer is read: a slow
-client holds nothing that others need.
+A request takes its turn after its body has arrived and gives it back before the client reads the response, so
+that a slow client occupies no turn.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_BUSY: Final = "too many requests at once; try again in some seconds"
+_BUSY: Final = "too many concurrent requests; try again in a few seconds"
 _SLOW: Final = "the request took longer than {seconds:g} s"
 _RETRY_AFTER: Final = "2"
-_UNLIMITED: Final = ("/healthz", "/static/")  # they ask the database nothing
+_UNLIMITED: Final = ("/healthz", "/static/")  # they need no database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLimits:
-    """How many requests are worked on at once, and how much may wait."""
+    """Limits on concurrent and waiting requests."""
 
     at_once: int
     waiting: int = 128
     wait: float = 5.0  # seconds until a turn comes
     work: float = 30.0  # seconds of a turn
-    held: int = 16 * 1_048_576  # bytes of the bodies of all that wait
+    held: int = 16 * 1_048_576  # bytes of the bodies of all waiting requests
 
 
 class NoTurnError(Exception):
-    """No turn comes in time."""
+    """No turn became free in time."""
 
 
 class Turns:
-    """Lets requests in as turns come free; what cannot wait any more is told to come again."""
+    """Limits concurrent requests by a semaphore; a request that waits too long gets 503 with Retry-After."""
 
     def __init__(self, app: ASGIApp, limits: Callable[[], TurnLimits]) -> None:
         self._app = app
-        self._known = limits  # once the application is open
+        self._known = limits  # callable only once the application is open
         self._waiting = 0
         self._held = 0
 
@@ -68,7 +68,7 @@ class Turns:
             await _refusal(path, _BUSY)(scope, receive, send)
 
     def _is_open(self) -> bool:
-        """Before that, every answer is an error that needs no database."""
+        """Whether the application is open; before that, every response is an error that needs no database."""
         try:
             return self._free is not None
         except AppNotOpenError:
@@ -112,7 +112,7 @@ class Turns:
 
     @asynccontextmanager
     async def _body(self, receive: Receive) -> AsyncIterator[Receive]:
-        """The request's messages up to the end of its body, to be received again."""
+        """Buffer the request's messages up to the end of its body, and replay them."""
         body = _Body(receive)
         before = 0
         try:
@@ -128,7 +128,7 @@ class Turns:
 
 
 class _Body:
-    """Messages of a request, received again in their order."""
+    """Buffered messages of a request, replayed in order."""
 
     def __init__(self, receive: Receive) -> None:
         self.is_whole = False
@@ -138,7 +138,7 @@ class _Body:
         self._refusal: HTTPException | None = None
 
     async def receive_more(self) -> None:
-        """Take one message in; a body that is refused is refused again to the application, which says so."""
+        """Buffer one message; a refusal of the body is raised later to the application, which reports it."""
         try:
             message = await self._receive()
         except HTTPException as refusal:
@@ -157,20 +157,20 @@ class _Body:
 
 
 class _Turn:
-    """One turn, given back once."""
+    """One turn; giving it back twice has no effect."""
 
     def __init__(self, free: asyncio.Semaphore) -> None:
         self._free: asyncio.Semaphore | None = free
 
     def give_back(self) -> None:
-        """Let the next request in."""
+        """Release the semaphore for the next request."""
         if self._free is not None:
             self._free.release()
             self._free = None
 
 
 class _Answer:
-    """Sends the answer; its last part needs no turn any more."""
+    """Sends the response; gives the turn back before the last part, which a slow client may delay."""
 
     def __init__(self, send: Send, turn: _Turn) -> None:
         self.has_begun = False

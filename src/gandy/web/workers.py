@@ -1,4 +1,4 @@
-"""Workers and trains by REST, and workers on their page."""
+"""Workers, trains and the audit trail: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ router = Routes("/api/v1/workers", tag="workers")
 async def list_workers(
     parts: Parts, operator: CurrentOperator, is_alive: Annotated[bool | None, Query()] = None
 ) -> object:
-    """List workers, those heard of last first."""
+    """List workers, the most recent heartbeat first."""
     desk = WorkerDesk(parts.database, operator, owners=parts.owners)
     return page(await desk.list(is_alive=is_alive), HIGHEST_ID)
 
@@ -30,7 +30,7 @@ async def list_workers(
 async def drain_worker(
     parts: Parts, operator: CurrentOperator, worker_id: Annotated[str, Path(max_length=100)]
 ) -> None:
-    """Let a worker finish what it has and claim no more."""
+    """Let a worker finish its runs and claim no more."""
     await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)
 
 
@@ -50,7 +50,7 @@ _SHOWN = 200
 
 @pages.reads("/workers")
 async def show_workers(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
-    """List workers, those heard of last first."""
+    """List workers, the most recent heartbeat first."""
     desk = WorkerDesk(parts.database, operator, owners=parts.owners)
     return here.page("workers.html", workers=await desk.list(limit=_SHOWN))
 
@@ -59,9 +59,9 @@ async def show_workers(parts: Parts, operator: CurrentOperator, here: Here) -> R
 async def drain(
     parts: Parts, operator: CurrentOperator, here: Here, worker_id: Annotated[str, Path(max_length=100)]
 ) -> Response:
-    """Let a worker finish what it has and claim no more."""
+    """Let a worker finish its runs and claim no more."""
     await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)
-    return here.done("/workers", f"{worker_id[:8]} ends what it has and takes no more.")
+    return here.done("/workers", f"{worker_id[:8]} finishes its runs and claims no more.")
 
 
 @pages.reads("/trains")
@@ -72,7 +72,7 @@ async def show_trains(parts: Parts, here: Here) -> Response:
 
 @pages.reads("/audit")
 async def show_audit(parts: Parts, here: Here, query: Annotated[PageQuery, Query()]) -> Response:
-    """Show who did what."""
+    """Show the audit trail."""
     entries = await read_trail(parts.database, parts.owners, before=query.before, limit=PAGE_SIZE)
     path = here.link("/audit")
     return here.page(

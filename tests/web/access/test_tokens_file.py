@@ -117,7 +117,7 @@ async def test_a_file_that_goes_bad_opens_nothing_until_it_is_mended(
 
     for headers in (bearer(ADA), cookie(session), {}):
         assert (await call("GET", "/api/v1/runs", headers)).status == 503
-    assert ("mended" in caplog.text) is (what != "empty")
+    assert ("fixed" in caplog.text) is (what != "empty")
     mend(file)
     assert (await call("GET", "/api/v1/runs", cookie(session))).status == 200
 
@@ -134,17 +134,17 @@ HASH = digest("some-token-of-a-person")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("ada operator", "line 1, has not three fields"),
-        (f"# people\n\nada operator {HASH} more\n", "line 3, has not three fields"),
+        ("ada operator", "line 1, needs three fields"),
+        (f"# people\n\nada operator {HASH} more\n", "line 3, needs three fields"),
         (f"ada admin {HASH}", "line 1, has a role"),
         (f"ada operator {HASH[:-1]}", "line 1, has no SHA-256"),
         (f"ada operator {HASH[:-1]}g", "line 1, has no SHA-256"),
-        (f"ada operator {digest('')}", "line 1, has the SHA-256 of nothing"),
+        (f"ada operator {digest('')}", "line 1, has the SHA-256 of an empty text"),
         (f", operator, {HASH}", "line 1, needs a printable name"),
         (f"{'a' * 81} operator {HASH}", "line 1, needs a printable name"),
         (f"a\u202eda, operator, {HASH}", "line 1, needs a printable name"),
-        (f"ada operator {HASH}\nada read-only {digest('x')}", "line 2, has the name of line 1"),
-        (f"ada operator {HASH}\nbob read-only {HASH}", "line 2, has the token of line 1"),
+        (f"ada operator {HASH}\nada read-only {digest('x')}", "line 2, repeats the name of line 1"),
+        (f"ada operator {HASH}\nbob read-only {HASH}", "line 2, repeats the token of line 1"),
         (f"ada read-only {digest(OPERATOR)}", "line 1, is a token of the settings"),
         ("\udcff", "is not text in UTF-8"),
     ],

@@ -1,4 +1,4 @@
-"""How a process of ours is entered: by the tokens of the settings, or by one made for this machine."""
+"""Access to the dashboard of a process: tokens of the settings, or a token generated for this machine."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _log = logging.getLogger("gandy.web")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """The way in to one application in this process."""
+    """The access to one application in this process."""
 
     owner: str
     settings: Settings
-    kept: str | None  #: the token that was made, where none is set
+    kept: str | None  #: the generated token, if none is set
 
     @property
     def tokens(self) -> Tokens:
-        """What opens it."""
+        """The valid tokens."""
         return Tokens(self.settings.web, kept=self.kept)
 
     async def invite(self, database: ReadingRunner, address: str) -> str:
-        """Give the address, with a code that signs in once where the token was made here."""
+        """Return the address, with a one-time login code if the token was generated."""
         token = self.tokens.strongest
         if self.kept is None or token is None:
             return f"{address}/"
         try:
             code = await Keyring(database, self.owner).make_code(token)
         except GandyError as error:
-            _log.warning("no code that signs in could be made: %s; `gandy open` makes one", error)
+            _log.warning("cannot create a login code: %s; `gandy open` creates one", error)
             return f"{address}/"
         return f"{address}/login?code={code}"
 
     def place(self, host: str, port: int) -> ServedPlace:
-        """Say where this process listens, and which token leads in."""
+        """Return where this process listens, and which token it accepts."""
         token = self.tokens.strongest
         return ServedPlace(os.getpid(), host, port, self.owner, None if token is None else token.key)
 
     @contextmanager
     def announced(self, place: ServedPlace) -> Iterator[None]:
-        """Let `gandy open` find this process; one that cannot say where it is serves all the same."""
+        """Let `gandy open` find this process; if that fails, log it and serve anyway."""
         with ExitStack() as stack:
             try:
                 folder = stack.enter_context(StateFolder())
@@ -67,7 +67,7 @@ class Door:
 
 
 def open_door(owner: str, settings: Settings) -> Door:
-    """Check the tokens; without any, make one for this machine, and refuse any other host."""
+    """Check the tokens; if none is set, generate one, and refuse a host that is not loopback."""
     tokens = Tokens(settings.web)
     tokens.check()
     if tokens.are_set:
@@ -83,8 +83,8 @@ def _made(url: str, owner: str) -> str:
             return keep_token(folder, stem_of(url, owner))
     except OSError as error:
         _log.warning(
-            "the token of the dashboard cannot be kept (%s) and ends with this process; "
-            "set GANDY_WEB_TOKEN, or XDG_STATE_HOME to a folder that can be written",
+            "the token of the dashboard cannot be stored (%s) and is valid only for this process; "
+            "set GANDY_WEB_TOKEN, or XDG_STATE_HOME to a writable folder",
             error,
         )
         return secrets.token_urlsafe(32)

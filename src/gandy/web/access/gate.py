@@ -1,4 +1,4 @@
-"""The gate before every route: who comes, from where, and how often wrongly."""
+"""Authentication, authorisation and CSRF protection of every route, and throttling of wrong credentials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Who asks; a session is there where a browser asks, none where a token was sent."""
+    """The authenticated client; it has a session if it is a browser, none if it sent a token."""
 
     role: Role
     name: str
@@ -52,15 +52,15 @@ class Visitor:
 
     @property
     def may_change(self) -> bool:
-        """Whether more than looking is allowed."""
+        """Whether it may change anything."""
         return self.role is Role.OPERATOR
 
     def at(self, face: Face) -> Operator:
-        """Stand at the desk."""
+        """Return the operator for the audit trail."""
         return Operator(self.name, face)
 
 
-#: Headers that proxies and content networks add: the address, host or scheme that they were asked by.
+#: Headers that proxies and content delivery networks add: the client's address, host or scheme.
 _OF_PROXIES: Final = re.compile(
     r"via|(x-)?forwarded|x-forwarded-.+|x-original-.+|x-envoy-.+|cf-.+|cdn-loop"
     r"|(.+-)?(client|real|connecting|user|remote|source)-?(ip|addr|address)(v6)?"
@@ -71,7 +71,7 @@ FORM_HEADER: Final = "x-form-token"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address can only mean this machine."""
+    """Whether a host name or address is loopback."""
     if host == "localhost":
         return True
     try:
@@ -81,7 +81,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_from_this_machine(request: HTTPConnection) -> bool:
-    """Whether nobody else can have asked: no proxy between, and no foreign name that leads here."""
+    """Whether the request is local: loopback address, no proxy, and no foreign host name (DNS rebinding)."""
     if request.client is None or not is_loopback(request.client.host):
         return False
     if any(_OF_PROXIES.fullmatch(name.lower()) for name in request.headers):
@@ -90,7 +90,7 @@ def is_from_this_machine(request: HTTPConnection) -> bool:
 
 
 def refuse_foreign(request: HTTPConnection) -> None:
-    """Refuse what another site makes a browser send."""
+    """Refuse cross-site requests of a browser (CSRF)."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _OWN_SITE:
         raise ForeignOriginError(request.headers.get("origin", site))
@@ -109,13 +109,13 @@ LATENESS: Final = "gandy.lateness"
 
 @dataclass(slots=True)
 class Lateness:
-    """How late one request is answered; the gate says it."""
+    """The delay of one response, set by the gate."""
 
     seconds: float = 0.0
 
 
 class Late:
-    """Keeps a whole answer back for as long as the gate says; it stands before whatever hands out turns."""
+    """Delays a whole response as the gate decides; outside of `Turns`, so that the delay occupies no turn."""
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app = app
@@ -144,7 +144,7 @@ _log = logging.getLogger("gandy.web")
 MOST_ADDRESSES: Final = 1_000
 MOST_WAITING: Final = 50
 FORGOTTEN_AFTER: Final = 300.0
-FREE: Final = 3  #: mistakes that cost nothing
+FREE: Final = 3  #: mistakes without a delay
 _SHORTEST: Final = 0.25
 _LONGEST: Final = 8.0
 
@@ -156,9 +156,9 @@ class _Guesses:
 
 
 class Slowing:
-    """Counts wrong credentials by address, a bounded number of them, and says how late each is answered.
+    """Counts wrong credentials by address, with a bounded table, and returns the delay of each refusal.
 
-    Whether a credential is right is known before: a right one never comes here.
+    Only refusals are counted: a valid credential is never delayed.
     """
 
     def __init__(
@@ -173,14 +173,14 @@ class Slowing:
         self._waiting = 0
 
     def refuse(self, address: str | None, what: str) -> float:
-        """Count one more from this address, and say after how many seconds it is answered."""
+        """Count a wrong credential of this address, and return the delay in seconds."""
         count = self._count(_network(address))
-        if count & (count - 1) == 0:  # 1, 2, 4, 8: a flood of guesses is no flood of lines
+        if count & (count - 1) == 0:  # 1, 2, 4, 8: bounds the log lines of a flood
             _log.warning("a wrong %s came from %s, %d in all", what, address or "an unknown address", count)
         return 0.0 if count <= FREE else min(_SHORTEST * 2 ** min(count - FREE - 1, 30), _LONGEST)
 
     async def wait(self, seconds: float) -> None:
-        """Let a refusal wait, unless too many wait already."""
+        """Delay a refusal, unless too many are delayed already."""
         if seconds <= 0 or self._waiting >= MOST_WAITING:
             return
         self._waiting += 1
@@ -200,15 +200,15 @@ class Slowing:
 
 
 def _network(address: str | None) -> str:
-    """Take the addresses that one sender can choose from as one."""
+    """Return the address, or its /64 network for IPv6, within which a client can choose addresses."""
     try:
         found = ipaddress.ip_address((address or "").partition("%")[0])
     except ValueError:
         return ""
-    return str(found if found.version == 4 else ipaddress.ip_network((found, 64), strict=False))  # noqa: PLR2004 its number
+    return str(found if found.version == 4 else ipaddress.ip_network((found, 64), strict=False))  # noqa: PLR2004 the IP version
 
 
-#: Why a request was refused, as the metric says it.
+#: Label of the metric for each refusal.
 REASONS: Final[Mapping[type[GandyError], str]] = {
     TokenMissingError: "token_missing",
     TokenWrongError: "token_wrong",
@@ -220,21 +220,21 @@ REASONS: Final[Mapping[type[GandyError], str]] = {
     WebClosedError: "not_local",
     WebTokenUnsetError: "no_token_set",
 }
-#: What is guessed, in words, where a refusal may be a guess.
+#: Name of the credential in the log, for refusals that may be guesses.
 _GUESSES: Final[Mapping[type[GandyError], str]] = {TokenWrongError: "token", CodeSpentError: "code"}
 
 
 class Access(Enum):
-    """What a route does, and so who may call it."""
+    """The access class of a route."""
 
-    PROBE = "probe"  #: answered always, and says nothing but its verdict
-    DOOR = "door"  #: answered where a token is set: it leads in or out
+    PROBE = "probe"  #: open to everyone
+    DOOR = "door"  #: login and logout; open if a token is set
     READS = "reads"
     CHANGES = "changes"
 
 
 class Gate:
-    """Lets in or refuses; every route passes here before anything of the request is read."""
+    """Authenticates requests; every route passes here before the request body is read."""
 
     def __init__(
         self, settings: Callable[[], WebSettings], parts: PartsSource, *, kept: str | None = None
@@ -249,7 +249,7 @@ class Gate:
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of the settings as they are now: a mounted dashboard is made before they are final."""
+        """The tokens of the current settings: a mounted dashboard is created before they are final."""
         settings = self._settings()
         if settings is not self._read_from:
             self._tokens = Tokens(settings, kept=self._kept)
@@ -258,12 +258,12 @@ class Gate:
 
     @property
     def keyring(self) -> Keyring:
-        """The keys of the application, which has to be open."""
+        """The keys of the application, which must be open."""
         parts = self._parts()
         return Keyring(parts.database, parts.owner)
 
     async def admit(self, request: Request, access: Access) -> Visitor | None:
-        """Give the visitor, or raise what is wrong; None only where a visitor need not be known."""
+        """Return the visitor or raise; None only for routes without authentication."""
         if access is Access.PROBE:
             return None
         self.refuse_closed(request)
@@ -283,7 +283,7 @@ class Gate:
                 assert_never(access)
 
     def refuse_closed(self, request: Request) -> None:
-        """Refuse all while no token is set, and other machines where the token was made for this one."""
+        """Refuse every request if no token is set, and remote requests if the token was generated."""
         tokens = self.tokens
         if not tokens.are_set:
             raise WebTokenUnsetError
@@ -291,7 +291,7 @@ class Gate:
             raise WebClosedError
 
     async def identify(self, request: Request) -> Visitor:
-        """Find out who asks."""
+        """Authenticate a request by its bearer token or its session."""
         sent = request.headers.getlist("authorization")
         if len(sent) > 1:
             raise SeveralTokensError
@@ -304,18 +304,18 @@ class Gate:
         return Visitor(role=session.role, name=session.name, session=session)
 
     async def find_session(self, request: Request) -> WebSession | None:
-        """Find the session of a request's cookie."""
+        """Return the session of a request's cookie."""
         return await self.keyring.find_session(request.cookies.get(cookie_of(request)), self.tokens)
 
     def name_of(self, token: Token, said: str) -> str:
-        """Name who logs in: a token of one's own says it; another one only where no person has one."""
+        """Return the user name: of a personal token, else as typed, marked if personal tokens exist."""
         name = "".join(character for character in said if character.isprintable()).strip()
         if token.is_personal or not name:
             return token.name
         return f"{name} ({token.name})" if self.tokens.are_personal else name
 
     def note(self, request: Request, error: GandyError) -> None:
-        """Count a refusal, and let the sender of a wrong credential wait for its answer."""
+        """Count a refusal, and delay the response to a wrong credential."""
         if type(error) in REASONS:
             self._count(REASONS[type(error)])
         if type(error) in _GUESSES:
@@ -326,7 +326,7 @@ class Gate:
     def _count(self, reason: str) -> None:
         try:
             events = self._parts().events
-        except GandyError:  # not open: there is nothing that counts
+        except GandyError:  # not open: no metrics yet
             return
         events.emit(RequestRefused(reason=reason))
 
@@ -338,7 +338,7 @@ class Gate:
 
     @staticmethod
     async def _check_form(request: Request, session: WebSession) -> None:
-        """Refuse a form that is not of a page that this session was shown."""
+        """Check the CSRF token of a form."""
         refuse_foreign(request)
         shown = request.headers.get(FORM_HEADER)
         if shown is None and _is_form(request):

@@ -1,4 +1,4 @@
-"""Keys of visitors, and where a host keeps what opens its dashboard."""
+"""Sessions and login codes, and the state folder with the generated token of a host."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ _TEXT: Final = re.compile(r"(?P<id>[A-Za-z0-9_-]{16})\.(?P<signature>[A-Za-z0-9_
 
 @dataclass(frozen=True, slots=True)
 class WebSession:
-    """Who has logged in; `text` is the cookie."""
+    """A login session; `text` is the cookie."""
 
     id: str
     token: Token
     name: str
     text: str
-    form_token: str  #: what every form of this session carries
+    form_token: str  #: the CSRF token of its forms
 
     @property
     def role(self) -> Role:
-        """What its token allows now."""
+        """The current role of its token."""
         return self.token.role
 
 
 class Keyring:
-    """Makes the keys of one application and tries them."""
+    """Creates and verifies the sessions and login codes of one application."""
 
     def __init__(self, database: ReadingRunner, owner: str) -> None:
         self._database = database
         self._owner = owner
 
     async def open_session(self, token: Token, name: str) -> WebSession:
-        """Begin a session."""
+        """Create a session."""
         return _session(await self._make("session", token, name, SESSION_FOR), token)
 
     async def find_session(self, text: str | None, tokens: Tokens) -> WebSession | None:
-        """Give the session of a cookie that is ours, not past its time, and whose token is still valid."""
+        """Return the session of a cookie with a valid signature, not expired, whose token is still valid."""
         parts = _TEXT.fullmatch(text or "")
         if parts is None:
             return None
@@ -79,15 +79,15 @@ class Keyring:
         return None if key is None or token is None else _session(key, token)
 
     async def end_session(self, session: WebSession) -> None:
-        """End a session for good."""
+        """Delete a session."""
         await self._database.run(take_web_key(self._owner, "session", session.id))
 
     async def make_code(self, token: Token) -> str:
-        """Make a code that signs in once, with what this token allows."""
+        """Create a one-time login code with the role of this token."""
         return _text("code", await self._make("code", token, token.name, CODE_FOR), token)
 
     async def redeem(self, text: str, tokens: Tokens) -> WebSession | None:
-        """Use a code up and begin its session; None where it is used up, too old or no code of ours."""
+        """Consume a code and create its session; None if it is used, expired or invalid."""
         parts = _TEXT.fullmatch(text)
         if parts is None:
             return None
@@ -107,7 +107,7 @@ class Keyring:
 
 
 def cookie_of(request: HTTPConnection) -> str:
-    """Name the cookie: by the port, since browsers send a host's cookies to all of its ports."""
+    """Return the name of the cookie, with the port: browsers send a host's cookies to all its ports."""
     _, _, port = request.headers.get("host", "").rpartition(":")
     return f"{_COOKIE}_{port}" if port.isascii() and port.isdigit() else _COOKIE
 
@@ -121,7 +121,7 @@ def _text(kind: KeyKind, key: WebKey, token: Token) -> str:
 
 
 def _fitting(kind: KeyKind, key: WebKey | None, tokens: Tokens, signature: str) -> Token | None:
-    """Give the token that a key was made with, if it is valid and the signature is by both."""
+    """Return the token of a key if it is still valid and the signature fits both."""
     token = None if key is None else tokens.named(key.token)
     if key is None or token is None:
         return None
@@ -135,7 +135,7 @@ def _sign(purpose: str, key: WebKey, token: Token) -> str:
     return base64.urlsafe_b64encode(found[:24]).decode()
 
 
-#: A token that was not used for this long is forgotten: databases come and go.
+#: Generated tokens unused for this long are deleted, because databases are abandoned.
 UNUSED_SECONDS: Final = 90 * 86_400
 _KEPT: Final = ".token"
 _PLACE: Final = ".up"
@@ -143,73 +143,73 @@ _PLACE: Final = ".up"
 
 @dataclass(frozen=True, slots=True)
 class ServedPlace:
-    """Where a running process serves the dashboard of an application."""
+    """Address of a running process that serves the dashboard of an application."""
 
     pid: int
     host: str
     port: int
     owner: str
-    token: str | None  #: which token leads in, by the name that sessions know it by
+    token: str | None  #: the key of the token that it accepts
 
     @property
     def address(self) -> str:
-        """The URL of the dashboard, from this machine."""
+        """The URL of the dashboard on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 nothing listens here
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
 def keep_token(folder: StateFolder, stem: str) -> str:
-    """Give the token that is kept under this name; the first time, make it."""
+    """Return the stored token of this name; generate it the first time."""
     name = f"{stem}{_KEPT}"
     if folder.read(name) is None:
         _forget_unused(folder)
         folder.write_new(name, f"{secrets.token_urlsafe(32)}\n")
     token = read_token(folder, stem)
     if token is None:
-        raise KeptFileError(folder.path / name, "was taken away: start again")
+        raise KeptFileError(folder.path / name, "was removed: start again")
     folder.touch(name)
     return token
 
 
 def read_token(folder: StateFolder, stem: str) -> str | None:
-    """Read the token that is kept under this name; None where there is none."""
+    """Read the stored token of this name; None if there is none."""
     name = f"{stem}{_KEPT}"
     content = folder.read(name)
     if content is None:
         return None
     token = content.removesuffix("\n")
     if not is_token(token):
-        raise KeptFileError(folder.path / name, "holds no token: remove it, and the next start makes another")
+        raise KeptFileError(folder.path / name, "has no token: remove it, and the next start generates one")
     return token
 
 
 @contextmanager
 def announced(folder: StateFolder, stem: str, place: ServedPlace) -> Iterator[None]:
-    """Say where the dashboard listens for as long as the block runs."""
-    running_places(folder, stem)  # which removes what a killed process left
+    """Publish the dashboard's address while the block runs."""
+    running_places(folder, stem)  # removes the files of killed processes
     with folder.locked(f"{stem}.{place.pid}-{secrets.token_hex(4)}{_PLACE}", json.dumps(asdict(place))):
         yield
 
 
 def running_places(folder: StateFolder, beginning: str) -> list[ServedPlace]:
-    """List the processes that say so and live; what a dead one left is removed."""
+    """List the live processes that serve a dashboard; remove files of dead ones, which hold no lock."""
     found = []
     for name in folder.names(_PLACE, beginning=beginning):
         if not folder.is_locked(name):
             folder.remove(name)
             continue
-        with suppress(ValueError, TypeError):  # of another version, which writes it otherwise
+        with suppress(ValueError, TypeError):  # written by another version
             found.append(ServedPlace(**json.loads(folder.read(name) or "{}")))
     return found
 
 
 def stem_of(url: str, owner: str) -> str:
-    """Name the files of an application on a database: a digest for each."""
+    """Return the file name stem of an application on a database, made of two digests."""
     return f"{database_stem(url)}{_digest(owner)}"
 
 
 def database_stem(url: str) -> str:
-    """Begin the names of the files of all applications on a database; passwords and users play no part."""
+    """Return the file name prefix of a database; it does not depend on user and password."""
     return f"{_digest(identity_of(url))}-"
 
 
@@ -229,7 +229,7 @@ _MOST_BYTES: Final = 4_096
 
 
 class StateFolder:
-    """The folder itself; raises OSError where there can be none, KeptFileError where it is not safe."""
+    """The state folder; raises OSError if it cannot be created, KeptFileError if others can access it."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or _state_home() / "gandy"
@@ -239,7 +239,7 @@ class StateFolder:
         self._descriptor = self._open("", os.O_RDONLY | os.O_DIRECTORY)
 
     def close(self) -> None:
-        """Let the folder go."""
+        """Close the descriptor."""
         os.close(self._descriptor)
 
     def __enter__(self) -> Self:
@@ -249,12 +249,12 @@ class StateFolder:
         self.close()
 
     def names(self, ending: str, *, beginning: str = "") -> list[str]:
-        """List the files whose name begins and ends so."""
-        found = os.listdir(self._descriptor)  # noqa: PTH208 the folder that was looked at, not its name
+        """List the files with this prefix and suffix."""
+        found = os.listdir(self._descriptor)  # noqa: PTH208 the checked folder, not its path
         return sorted(name for name in found if name.startswith(beginning) and name.endswith(ending))
 
     def read(self, name: str) -> str | None:
-        """Read a file that only this user could have written; None where there is none."""
+        """Read a file that only this user can have written; None if it does not exist."""
         try:
             descriptor = self._open(name, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -263,7 +263,7 @@ class StateFolder:
             return file.read(_MOST_BYTES).decode(errors="replace")
 
     def write_new(self, name: str, content: str) -> None:
-        """Write a file whole, or leave the one that is there."""
+        """Create a file atomically; keep an existing file."""
         descriptor, made = self._make(name)
         try:
             with os.fdopen(descriptor, "w") as file:
@@ -275,7 +275,7 @@ class StateFolder:
 
     @contextmanager
     def locked(self, name: str, content: str) -> Iterator[None]:
-        """Keep a file while the block runs, under a lock that ends with the process at the latest."""
+        """Keep a file while the block runs, under a lock that the kernel releases if the process dies."""
         descriptor, made = self._make(name)
         with os.fdopen(descriptor, "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -288,7 +288,7 @@ class StateFolder:
                 self.remove(name)
 
     def is_locked(self, name: str) -> bool:
-        """Whether the process that made this file still holds it."""
+        """Whether the process that created this file still runs."""
         try:
             descriptor = self._open(name, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -301,15 +301,15 @@ class StateFolder:
         return False
 
     def touch(self, name: str) -> None:
-        """Note that a file is in use."""
+        """Update the modification time of a file."""
         os.utime(name, dir_fd=self._descriptor, follow_symlinks=False)
 
     def age(self, name: str) -> float:
-        """Say for how many seconds a file was not in use."""
+        """Return the seconds since a file was last used."""
         return time.time() - os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mtime
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._descriptor)
 
@@ -317,18 +317,18 @@ class StateFolder:
         made = f".{name}.{secrets.token_hex(8)}"
         flags = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY
         descriptor = os.open(made, flags, 0o600, dir_fd=self._descriptor)
-        os.fchmod(descriptor, 0o600)  # whatever the umask takes away
+        os.fchmod(descriptor, 0o600)  # independently of the umask
         return descriptor, made
 
     def _open(self, name: str, flags: int) -> int:
-        """Open a file or the folder itself, and refuse what another user could have put there or may read."""
+        """Open a file or the folder itself; refuse links and anything that other users own or can access."""
         path = self.path / name
         inside = {"dir_fd": self._descriptor} if name else {}
         try:
             descriptor = os.open(name or path, flags | os.O_NOFOLLOW, **inside)
         except OSError as error:
             if error.errno in {errno.ELOOP, errno.ENOTDIR}:
-                raise KeptFileError(path, "is a link or no folder: move it away") from error
+                raise KeptFileError(path, "is a link or not a folder: move it away") from error
             raise
         found = os.fstat(descriptor)
         problem = _problem(found)
@@ -352,7 +352,7 @@ def _problem(found: os.stat_result) -> str | None:
     if found.st_uid != os.geteuid():
         return "belongs to another user: move it away"
     if found.st_mode & _OTHERS:
-        return f"may be read by others: remove it, or chmod {'700' if stat.S_ISDIR(found.st_mode) else '600'}"
-    if not stat.S_ISDIR(found.st_mode) and (not stat.S_ISREG(found.st_mode) or found.st_nlink > 2):  # noqa: PLR2004 while it is made
-        return "is no file of our own: move it away"
+        return f"others can access it: remove it, or chmod {'700' if stat.S_ISDIR(found.st_mode) else '600'}"
+    if not stat.S_ISDIR(found.st_mode) and (not stat.S_ISREG(found.st_mode) or found.st_nlink > 2):  # noqa: PLR2004 two links while it is created
+        return "is not a regular file, or has other links: move it away"
     return None

@@ -1,4 +1,4 @@
-"""Routes that say whether they read or change, and refusals."""
+"""Routes with a declared access class, and the schema of refusals."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gandy.web.access.gate import Access, Gate
 
 
 class FieldProblem(BaseModel):
-    """One field of a request that is wrong."""
+    """One invalid field of a request."""
 
     where: str
     problem: str
 
 
 class ProblemDetails(BaseModel):
-    """Why a request was refused, and what to do."""
+    """Why a request was refused."""
 
     model_config = ConfigDict(title="ProblemDetails")
 
-    type: str = Field(description="A name for the kind of problem; it does not change.")
+    type: str = Field(description="A stable name of the kind of problem.")
     title: str
     status: int
     detail: str
@@ -41,8 +41,8 @@ def _described(description: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/problem+json": {"schema": schema}}}
 
 
-REFUSED: Final = _described("Refused; the detail says why.")
-UNREACHABLE: Final = _described("The database does not answer now.")
+REFUSED: Final = _described("Refused; see the detail.")
+UNREACHABLE: Final = _described("The database does not answer.")
 
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -50,7 +50,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class GuardedRoute(APIRoute):
-    """Passes the gate before the request's body is read."""
+    """A route that authenticates before the request body is read."""
 
     access: ClassVar[Access]
 
@@ -71,31 +71,31 @@ class GuardedRoute(APIRoute):
 
 
 class ProbeRoute(GuardedRoute):
-    """Answers always."""
+    """A route open to everyone."""
 
     access = Access.PROBE
 
 
 class DoorRoute(GuardedRoute):
-    """Answers who has no token yet, where one is set."""
+    """A route for clients that are not logged in; closed if no token is set."""
 
     access = Access.DOOR
 
 
 class ReadingRoute(GuardedRoute):
-    """Answers whoever may look."""
+    """A route for clients that may read."""
 
     access = Access.READS
 
 
 class ChangingRoute(GuardedRoute):
-    """Answers whoever may change something."""
+    """A route for clients that may change something."""
 
     access = Access.CHANGES
 
 
 class _UndeclaredRoute(APIRoute):
-    """What the framework's own decorators make here."""
+    """Refuses routes without a declared access class, which the framework's own decorators create."""
 
     def __init__(self, path: str, *_arguments: object, **_options: object) -> None:
         raise UndeclaredRouteError(path)
@@ -105,7 +105,7 @@ class Routes(APIRouter):
     """Collects the routes of one module."""
 
     def __init__(self, prefix: str = "", *, tag: str | None = None) -> None:
-        """A tag puts the routes into the OpenAPI document under that name; pages have none."""
+        """Take the tag of the routes in the OpenAPI document; pages have none and are not in it."""
         super().__init__(
             prefix=prefix,
             tags=None if tag is None else [tag],
@@ -115,7 +115,7 @@ class Routes(APIRouter):
         )
 
     def probes(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the framework's own
-        """Declare what is answered always and tells nothing but its verdict."""
+        """Declare a route open to everyone."""
         return self._declare(path, "GET", ProbeRoute, options)
 
     def door(
@@ -125,15 +125,15 @@ class Routes(APIRouter):
         method: str = "GET",
         **options: Any,  # noqa: ANN401 the same
     ) -> Callable[[Endpoint], Endpoint]:
-        """Declare what leads in or out."""
+        """Declare a route for login or logout."""
         return self._declare(path, method, DoorRoute, options)
 
     def reads(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
-        """Declare what changes nothing."""
+        """Declare a route that changes nothing."""
         return self._declare(path, "GET", ReadingRoute, options)
 
     def changes(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
-        """Declare what changes something."""
+        """Declare a route that changes something."""
         return self._declare(path, "POST", ChangingRoute, options)
 
     def _declare(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("gandy.web")
 
-#: The words for roles, and what the gate calls them.
+#: Roles as written in the file, and their internal names.
 ROLES: Final = {"operator": "operator", "read-only": "reader", "reader": "reader"}
 LONGEST_NAME: Final = 80
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -31,8 +31,8 @@ _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _MOST_BYTES: Final = 1_048_576
 _FIELDS: Final = 3
 _MEND: Final = (
-    "give the file, its folder and its link to the user who runs this (chown), and let no others write "
-    "(chmod go-w)"
+    "the file, its folder and its link must belong to the user of this process (chown) and must not be "
+    "writable by others (chmod go-w)"
 )
 
 
@@ -47,7 +47,7 @@ class TokenLine:
 
 
 class TokensFile:
-    """Reads the file again whenever it has changed; what cannot be read grants nothing."""
+    """Reads the file again whenever it has changed; an unreadable file grants no access."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,22 +55,22 @@ class TokensFile:
         self._lines: tuple[TokenLine, ...] = ()
 
     def check(self) -> None:
-        """Raise for a file that cannot be used."""
+        """Raise if the file is unusable."""
         self._seen, self._lines = self._look(), _read(self._path)
 
     def refuse(self, line: int, problem: str) -> NoReturn:
-        """Raise for a line that cannot be used."""
+        """Raise for an unusable line."""
         raise TokensFileError(self._path, problem, line=line)
 
     def lines(self) -> tuple[TokenLine, ...]:
-        """Give the lines as they are now; a file that has become bad is logged once, and grants nothing."""
+        """Return the current lines; a file that became invalid is logged once and grants no access."""
         seen = self._look()
         if seen != self._seen:
             self._seen = seen
             try:
                 self._lines = _read(self._path)
             except TokensFileError as error:
-                _log.error("%s; none of its tokens is valid until it is mended", error)
+                _log.error("%s; none of its tokens is valid until this is fixed", error)
                 self._lines = ()
         return self._lines
 
@@ -109,7 +109,7 @@ def _parse(path: Path, text: str) -> Iterator[TokenLine]:
 def _line(path: Path, number: int, content: str) -> TokenLine:
     fields = [field.strip() for field in content.split(",")] if "," in content else content.split()
     if len(fields) != _FIELDS:
-        raise TokensFileError(path, "has not three fields: name, role, SHA-256 of the token", line=number)
+        raise TokensFileError(path, "needs three fields: name, role, SHA-256 of the token", line=number)
     name, role, digest = fields
     if not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
         raise TokensFileError(path, f"needs a printable name of 1 to {LONGEST_NAME} characters", line=number)
@@ -118,7 +118,7 @@ def _line(path: Path, number: int, content: str) -> TokenLine:
     if not _DIGEST.fullmatch(digest.lower()):
         raise TokensFileError(path, "has no SHA-256 of 64 hexadecimal digits", line=number)
     if digest.lower() == _EMPTY:
-        raise TokensFileError(path, "has the SHA-256 of nothing: it matches no token", line=number)
+        raise TokensFileError(path, "has the SHA-256 of an empty text: it matches no token", line=number)
     return TokenLine(number, name, ROLES[role.lower()], bytes.fromhex(digest))
 
 
@@ -127,9 +127,9 @@ def _distinct(path: Path, lines: tuple[TokenLine, ...]) -> tuple[TokenLine, ...]
     digests: dict[bytes, int] = {}
     for line in lines:
         if line.name in names:
-            raise TokensFileError(path, f"has the name of line {names[line.name]}", line=line.number)
+            raise TokensFileError(path, f"repeats the name of line {names[line.name]}", line=line.number)
         if line.digest in digests:
-            raise TokensFileError(path, f"has the token of line {digests[line.digest]}", line=line.number)
+            raise TokensFileError(path, f"repeats the token of line {digests[line.digest]}", line=line.number)
         names[line.name] = digests[line.digest] = line.number
     return lines
 
@@ -138,7 +138,7 @@ LOCAL_NAME: Final = "local"
 
 
 class Role(StrEnum):
-    """What a token allows."""
+    """The permissions of a token."""
 
     READER = "reader"
     OPERATOR = "operator"
@@ -146,19 +146,19 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token, known by its digest alone."""
+    """One token; only its digest is kept."""
 
-    key: str  #: what sessions remember it by
+    key: str  #: its name in stored sessions
     role: Role
     digest: bytes
     name: str  #: for the audit trail
-    is_personal: bool = False  #: its name stands, whatever the login form says
+    is_personal: bool = False  #: its name overrides the name in the login form
 
 
 class Tokens:
-    """Every token that is valid now: of the settings, made for this machine, of the file."""
+    """All valid tokens: of the settings, generated for this machine, and of the file."""
 
-    KEPT: ClassVar = "kept"  #: what sessions remember the token by that was made for this machine
+    KEPT: ClassVar = "kept"  #: the key of the generated token
 
     def __init__(self, settings: WebSettings, *, kept: str | None = None) -> None:
         self.is_local: Final = kept is not None
@@ -167,36 +167,36 @@ class Tokens:
 
     @property
     def are_set(self) -> bool:
-        """Whether there is any."""
+        """Whether there is at least one token."""
         return bool(self.current())
 
     @property
     def are_personal(self) -> bool:
-        """Whether people have tokens of their own."""
+        """Whether users have personal tokens."""
         return self._file is not None
 
     @property
     def strongest(self) -> Token | None:
-        """The token of the settings, or the one made here, that allows most."""
+        """The token with the most permissions, of the settings or generated."""
         return self._fixed[0] if self._fixed else None
 
     def check(self) -> None:
-        """Raise for a tokens file that cannot be used."""
+        """Raise if the tokens file is unusable."""
         if self._file is None:
             return
         self._file.check()
         known = {token.digest for token in self._fixed}
         for line in self._file.lines():
             if line.digest in known:
-                self._file.refuse(line.number, "is a token of the settings: give each person another one")
+                self._file.refuse(line.number, "is a token of the settings: give each user a different one")
 
     def current(self) -> tuple[Token, ...]:
-        """Give all of them."""
+        """Return all valid tokens."""
         return (*self._fixed, *self._of_file())
 
     def find(self, text: str) -> Token | None:
-        """Find the token that this is; how long that takes does not tell how near it came."""
-        if len(text) < SHORTEST_TOKEN:  # of a file only digests are known: here its length is seen first
+        """Return the token with this text, compared in constant time."""
+        if len(text) < SHORTEST_TOKEN:  # the file has only digests: the length can be checked only here
             return None
         shown = digest_of(text)
         found: Token | None = None
@@ -206,11 +206,11 @@ class Tokens:
         return found
 
     def named(self, key: str) -> Token | None:
-        """Find a token by what sessions remember it by."""
+        """Return the token with this key."""
         return next((token for token in self.current() if token.key == key), None)
 
     def _of_file(self) -> tuple[Token, ...]:
-        """Take what the file grants; a token that the settings have too keeps what those say."""
+        """Return the tokens of the file; if the settings have the same token, theirs is found first."""
         if self._file is None:
             return ()
         return tuple(
@@ -220,7 +220,7 @@ class Tokens:
 
 
 def digest_of(text: str) -> bytes:
-    """Give what a token is compared by."""
+    """Return the digest by which tokens are compared."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
