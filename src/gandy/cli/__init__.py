@@ -1,3 +1,3 @@
-"""FACE: the command line, one file for each group of commands."""
+"""The command line, one file for each group of commands."""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""What a person may ask for: the one door for every face."""
+"""The operations of operators, shared by the command line and the web interface."""
 
 from __future__ import annotations

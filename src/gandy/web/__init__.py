@@ -1,3 +1,3 @@
-"""The dashboard, the REST interface, health and metrics: faces of the desk."""
+"""The dashboard, the REST interface, probes and metrics, on top of the desk."""
 
 from __future__ import annotations

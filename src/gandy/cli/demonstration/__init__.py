@@ -1,3 +1,3 @@
-"""What `gandy demo` runs."""
+"""The application of `gandy demo`."""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Who asks, and whether they may."""
+"""Authentication and authorisation of requests."""
 
 from __future__ import annotations
