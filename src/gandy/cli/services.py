@@ -90,7 +90,7 @@ async def _serve(
 
 
 @click.command(epilog=example("gandy --app billing:app work --until-idle"))
-@click.option("--until-idle", is_flag=True, help="Stop when the queue is empty; exit 1 if a job was parked.")
+@click.option("--until-idle", is_flag=True, help="Stop when no due work is left; exit 1 if a job was parked.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="Maximum number of concurrent runs.")
 @click.pass_context
 @pass_call

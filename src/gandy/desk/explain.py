@@ -116,7 +116,7 @@ def _reasons(picture: ManifestPicture) -> Iterator[tuple[str, str | None]]:
 
 def _switches(row: Row) -> Iterator[tuple[str, str | None]]:
     if row.orphaned_at is not None:
-        yield "the application no longer declares it", "declare it again; otherwise it is deleted after a day"
+        yield "the application no longer declares it", "declare it again; otherwise it will be deleted"
     if not row.is_enabled:
         why = f": {row.disabled_reason}" if row.disabled_reason else ""
         yield f"it is disabled{why}", f"gandy manifests enable {row.external_id}"
