@@ -9,6 +9,8 @@ from gandy import Gandy, every
 from gandy.testing import Harness
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gandy.train.hooks import HookEvent
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -105,3 +107,13 @@ async def test_a_manifest_that_is_parked_calls_the_hook_for_alerts_once() -> Non
         await harness.tick("manifest-manager")
         assert [manifest for manifest, _ in alerts] == ["nightly"]
         assert "broken" in str(alerts[0][1])
+
+
+async def test_the_application_has_its_own_database_again_afterwards(tmp_path: Path) -> None:
+    usual = f"sqlite:///{tmp_path / 'own.db'}"
+    app = Gandy("shop", usual)
+
+    async with Harness(app, now=NOW):
+        assert app.loaded_settings.settings.database.url != usual
+
+    assert app.loaded_settings.settings.database.url == usual

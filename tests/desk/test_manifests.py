@@ -162,7 +162,7 @@ async def test_explain_names_what_holds_a_manifest_back_and_what_to_do(world: Wo
     told = await explain_manifest(world.database, "report", owners=OWNERS)
 
     assert any("disabled: broken" in reason for reason in told.holding_back)
-    assert any("waits for a person" in reason for reason in told.holding_back)
+    assert any("open dead letter" in reason for reason in told.holding_back)
     assert any("gandy manifests enable report" in advice for advice in told.what_to_do)
     assert any("gandy dead-letters requeue" in advice for advice in told.what_to_do)
     assert told.verdicts[0].verdict == "dispatched"
@@ -220,6 +220,8 @@ async def test_a_group_is_switched_off_and_on_for_all_its_manifests(world: World
     assert (await world.cycle()).queued == 1
     await world.seed(*declared, groups=(GroupDeclaration(name="etl", priority=4),))
     assert not (await groups.show("etl")).is_enabled, "a deploy does not undo it"
+    (audited,) = world.rows("SELECT detail FROM audit")
+    assert "maintenance" in str(audited["detail"])
 
     await groups.set("etl", GroupChanges(is_enabled=True))
 

@@ -10,7 +10,8 @@ import pytest
 from gandy.clock import ManualClock
 from gandy.desk.lifecycle import LifecycleDesk
 from gandy.desk.tables import survey_tables
-from gandy.lifecycle import Attendance, Contract, Table, audit, older_than, run_contracts
+from gandy.lifecycle import Attendance, Contract, Table, audit, expires, older_than, run_contracts
+from gandy.lifecycle.advisor.indexes import LARGE
 from gandy.model.owners import Operator
 from gandy.settings import Settings
 from gandy.store.queueing import EnqueueRequest, enqueue
@@ -74,3 +75,24 @@ async def test_a_rule_says_what_arrives_against_what_it_removes(world: World, sq
     assert second.removed_per_hour == pytest.approx(300)
     assert second.is_falling_behind
     assert second.table_rows == 640
+
+
+async def test_a_confirmation_of_one_rule_confirms_no_other(world: World, sqlite_url: str) -> None:
+    ground = Ground(sqlite_url)
+    ground.run("CREATE TABLE event (id {key}, at {instant}, ends {instant})")
+    ground.run("CREATE INDEX by_age ON event (at)", "CREATE INDEX by_end ON event (ends)")
+    old, later = ago(days=9), ago(days=-30_000)  # the desk goes by the real clock
+    rows = 3 * LARGE + 3
+    ground.fill("event", [(n, old, old if n > LARGE else later) for n in range(2 * LARGE + 2)])
+    ground.fill("event", [(n, later, old) for n in range(2 * LARGE + 2, rows)])
+    table = Table("event", [older_than("at", keep_for="1h"), expires("ends")])
+    contract = Contract("app", [table], database=sqlite_url)
+    desk = LifecycleDesk([contract], world.database, ADA, owner=OWNER)
+    held = [plan.rule for plan in await desk.plan() if plan.needs_confirmation]
+
+    (swept,) = await desk.sweep("app", table="event", rule=held[0], is_confirmed=True)
+
+    assert len(held) == 2
+    assert len(swept.held) == 1
+    assert held[1] in swept.held[0]
+    assert len(ground.ids("event")) == LARGE + 1

@@ -55,7 +55,7 @@ async def test_a_loop_that_fails_makes_the_process_not_ready(client: httpx.Async
     mended = await client.get("/readyz")
 
     assert failing.status_code == 503
-    assert failing.json()["problems"] == ["dispatcher failed: no such table"]
+    assert failing.json()["problems"] == ["the last cycle of dispatcher failed"]
     assert mended.status_code == 200
 
 

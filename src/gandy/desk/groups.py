@@ -116,7 +116,8 @@ class GroupDesk:
         def operation() -> Operation[None]:
             owner = yield from owner_of_group(self._owners, name)
             yield from override_group(owner, name, values, reason=reason)
-            deed = Deed(owner=owner, action=action, subject=name, detail=dict(values or {}))
+            detail = {**(values or {}), **({"reason": reason} if reason else {})}
+            deed = Deed(owner=owner, action=action, subject=name, detail=detail)
             yield from record_deed(self._operator, deed)
 
         await self._database.run(operation())

@@ -171,9 +171,12 @@ class LifecycleDesk:
         return tuple(_set_aside(row) for row in found if row.scheduler in own)
 
     async def sweep(
-        self, scheduler: str, *, table: str | None = None, is_confirmed: bool = False
+        self, scheduler: str, *, table: str | None = None, rule: str | None = None, is_confirmed: bool = False
     ) -> tuple[Swept, ...]:
-        """Sweep one contract now; delete rows that need confirmation only if it is given."""
+        """Sweep one contract now; delete rows that need confirmation only if it is given.
+
+        With a rule, the confirmation is for that rule alone.
+        """
         from gandy.lifecycle.entry import sweep  # noqa: PLC0415 an extra
         from gandy.lifecycle.supervisor.tick import Attendance  # noqa: PLC0415 an extra
 
@@ -181,13 +184,18 @@ class LifecycleDesk:
         if not wanted:
             raise ContractNotFoundError(scheduler)
 
-        def confirm(_held: Held) -> bool:
-            return is_confirmed
+        def confirm(held: Held) -> bool:
+            return is_confirmed and rule in {None, held.rule}
 
         attendance = replace(Attendance(), confirm=confirm, beside=self._contracts)
         reports = await asyncio.to_thread(sweep, wanted, table=table, attendance=attendance)
         swept = tuple(_swept(report) for report in reports)
-        detail = {"deleted": sum(each.deleted for each in swept), "table": table, "confirmed": is_confirmed}
+        detail = {
+            "deleted": sum(each.deleted for each in swept),
+            "table": table,
+            "rule": rule,
+            "confirmed": is_confirmed,
+        }
         deed = Deed(owner=self._owner, action="sweep", subject=scheduler, detail=detail)
         await self._database.run(record_deed(self._operator, deed))
         return swept

@@ -28,14 +28,17 @@ class LoopWatch:
     def __init__(self, events: EventBus, *, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._ended: dict[str, float] = {}
-        self._errors: dict[str, str] = {}
-        self._gone: dict[tuple[str, str], str] = {}
+        self._failed: set[str] = set()
+        self._gone: set[tuple[str, str]] = set()
         events.subscribe(CycleEnded, self._cycle_ended)
         events.subscribe(LoopEnded, self._loop_ended)
         events.subscribe(LoopRestarted, self._loop_restarted)
 
     def problems(self) -> tuple[str, ...]:
-        """List the loops that fail, ended or are stuck; a loop without a first cycle is not stuck."""
+        """List the loops that fail, ended or are stuck; a loop without a first cycle is not stuck.
+
+        Probes need no token, so causes stay in the log: a database's message may contain anything.
+        """
         silent = self._now() - SILENT_AFTER.total_seconds()
         stuck = [
             f"{service} has not completed a cycle lately"
@@ -43,24 +46,24 @@ class LoopWatch:
             if at < silent
         ]
         gone = [
-            f"{service} is not running: {loop} ended with {cause}"
-            for (service, loop), cause in self._gone.items()
+            f"{service} is not running: its loop {loop!r} ended and starts again"
+            for service, loop in self._gone
         ]
-        failed = [f"{service} failed: {error}" for service, error in self._errors.items()]
+        failed = [f"the last cycle of {service} failed" for service in self._failed]
         return (*gone, *stuck, *failed)
 
     def _loop_ended(self, event: LoopEnded) -> None:
-        self._gone[event.service, event.loop] = event.cause
+        self._gone.add((event.service, event.loop))
 
     def _loop_restarted(self, event: LoopRestarted) -> None:
-        self._gone.pop((event.service, event.loop), None)
+        self._gone.discard((event.service, event.loop))
 
     def _cycle_ended(self, event: CycleEnded) -> None:
         self._ended[event.service] = self._now()
         if event.verdict == "failed":
-            self._errors[event.service] = event.error or "no reason given"
+            self._failed.add(event.service)
         else:
-            self._errors.pop(event.service, None)
+            self._failed.discard(event.service)
 
 
 _OBSERVED: WeakKeyDictionary[EventBus, Telemetry] = WeakKeyDictionary()

@@ -27,7 +27,7 @@ class Harness:
             await harness.tick("manifest-manager")
             await harness.run_until_idle()
 
-    The harness overrides the application's database URL.
+    While it is open, the harness overrides the application's database URL.
     """
 
     def __init__(self, app: Gandy, *, now: datetime) -> None:
@@ -37,7 +37,9 @@ class Harness:
 
     async def __aenter__(self) -> Self:
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="gandy-harness-"))
+        usual = self.app.loaded_settings.settings.database.url
         self.app.configure({"database": {"url": f"sqlite:///{Path(folder) / 'gandy.db'}"}})
+        self._stack.callback(self.app.configure, {"database": {"url": usual}})
         self.app.use_clock(self.clock)
         self._stack.callback(self.app.use_clock, None)
         await self._stack.enter_async_context(self.app)

@@ -28,7 +28,7 @@ async def healthz() -> Response:
 
 @router.probes("/readyz")
 async def readyz(parts: Parts) -> Response:
-    """Report whether the database answers and the service loops run, with the problems found."""
+    """Report whether the database answers and the service loops run; causes are in the log."""
     problems = list(parts.telemetry.loops.problems())
     try:
         await Home(parts.database, parts.owner).ping()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Form, Path
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from gandy.desk.lifecycle import (
@@ -32,6 +32,9 @@ class SweepBody(Body):
 
     scheduler: Word
     table: Word | None = None
+    rule: Word | None = Field(
+        None, description="The rule that the confirmation is for, as the plan names it."
+    )
     is_confirmed: bool = Field(False, description="Confirm the deletion of more than half of a large table.")
 
 
@@ -69,7 +72,7 @@ async def quarantine(parts: Parts, operator: CurrentOperator) -> object:
 async def sweep(parts: Parts, operator: CurrentOperator, body: SweepBody) -> object:
     """Sweep one contract now; a repeated request finds nothing left to delete."""
     desk = desk_of(parts, operator)
-    swept = await desk.sweep(body.scheduler, table=body.table, is_confirmed=body.is_confirmed)
+    swept = await desk.sweep(body.scheduler, table=body.table, rule=body.rule, is_confirmed=body.is_confirmed)
     return page(swept, HIGHEST_ID)
 
 
@@ -101,16 +104,28 @@ async def show_plan(parts: Parts, operator: CurrentOperator, here: Here) -> Resp
     return here.page("plan.html", rules=await desk.plan(), set_aside=await desk.quarantine())
 
 
+class Confirmed(BaseModel):
+    """The rule of the plan that an operator confirms."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    table: Word | None = None
+    rule: Word | None = None
+    is_confirmed: bool = False
+
+
 @pages.changes("/{scheduler}/sweep")
 async def sweep_page(
     parts: Parts,
     operator: CurrentOperator,
     here: Here,
     scheduler: Scheduler,
-    is_confirmed: Annotated[bool, Form()] = False,  # noqa: FBT002 a field of the form
+    confirmed: Annotated[Confirmed, Form()],
 ) -> Response:
     """Sweep one contract now."""
-    swept = await desk_of(parts, operator).sweep(scheduler, is_confirmed=is_confirmed)
+    swept = await desk_of(parts, operator).sweep(
+        scheduler, table=confirmed.table, rule=confirmed.rule, is_confirmed=confirmed.is_confirmed
+    )
     said = f"{scheduler}: {sum(each.deleted for each in swept)} rows deleted."
     held = [rule for each in swept for rule in each.held]
     failures = [failure for each in swept for failure in each.failures]
