@@ -1,6 +1,6 @@
-"""The maintenance contract for any table of any application; stands alone.
+"""Maintenance contracts for any table of any application; independent of the scheduler.
 
-SQLAlchemy is imported only by what talks to a database, so that declaring a contract costs nothing.
+Only modules that use a database import SQLAlchemy, so that declaring a contract is cheap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ways into the lifecycle from Python."""
+"""The functions of the lifecycle for Python callers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def check(
     clock: Clock | None = None,
     beside: Iterable[Contract] = (),
 ) -> list[RuleFinding]:
-    """Everything that is wrong, refused or doubtful about the contracts on their database.
+    """Check the contracts against their database; return all findings.
 
-    The holds of all contracts of a database count: `beside` are those that are not to be checked.
+    The holds of all contracts of a database apply: `beside` are contracts that are not checked themselves.
     """
     findings: list[RuleFinding] = []
     wanted, others = gathered(contracts, target), list(beside)
@@ -53,7 +53,7 @@ def check(
 
 
 def _state_findings(session: TargetSession, contract: Contract) -> Iterator[RuleFinding]:
-    """A sweep needs its state; where it may not write it, nothing can be swept."""
+    """Report if the state cannot be written: without it, nothing can be swept."""
     obstacle = sweep_obstacle(session)
     if obstacle is not None:
         yield RuleFinding(
@@ -79,7 +79,7 @@ def sweep(
 
 
 def quarantine(target: str, *, table: str | None = None) -> list[QuarantinedRow]:
-    """The rows that could not be deleted."""
+    """List the rows that could not be deleted."""
     with open_state(target) as session:
         must_allow(session, [QUARANTINE], ("SELECT",))
         with session.reading() as connection:
@@ -87,7 +87,7 @@ def quarantine(target: str, *, table: str | None = None) -> list[QuarantinedRow]
 
 
 def release(target: str, *, table: str | None = None) -> int:
-    """Let the next sweep try quarantined rows again; how many they were."""
+    """Release quarantined rows for the next sweep; return their number."""
     with open_state(target) as session:
         must_allow(session, [QUARANTINE], ("SELECT", "DELETE"))
         with session.writing() as connection:
@@ -95,9 +95,9 @@ def release(target: str, *, table: str | None = None) -> int:
 
 
 def forget(target: str, scheduler: str) -> dict[str, int]:
-    """Drop all that the database remembers of a contract that is gone; how much that was, by kind.
+    """Delete the stored state of a removed contract; return the number of rows by kind.
 
-    Its holds count no more. What a living contract needs is recorded again by its next sweep.
+    Its holds no longer apply. If the contract still exists, its next sweep records its state again.
     """
     with open_state(target) as session:
         must_allow(session, (HOLD, RULE, QUARANTINE, LEASE), ("SELECT", "DELETE"))
@@ -115,7 +115,7 @@ DEFAULT_LIMIT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletedRows:
-    """What one run deleted; children are counted apart, so that they do not count against the limit."""
+    """Rows that one run deleted; children are counted separately and not against the limit."""
 
     deleted: int
     limit: int
@@ -124,14 +124,14 @@ class DeletedRows:
 
     @property
     def has_more(self) -> bool:
-        """Whether to queue the next run: the limit was reached, so more rows may be left."""
+        """Whether to queue another run: the limit was reached, so more rows may be left."""
         return self.deleted == self.limit
 
 
 def delete_old_rows(
     table: Table, target: str, *, limit: int = DEFAULT_LIMIT, attendance: Attendance | None = None
 ) -> DeletedRows:
-    """Delete at most `limit` rows that the table's rules call dead; a second start does nothing."""
+    """Delete at most `limit` dead rows by the table's rules; a concurrent second start does nothing."""
     contract = Contract(f"delete_old_rows.{table.label}", [table], budget=Budget(rows=limit))
     by = replace(attendance or Attendance(), is_limited=True, is_strict=True)
     [report] = run_contracts([contract], target, attendance=by)

@@ -1,4 +1,4 @@
-"""Is every rule served by an index? If not, which one would serve it."""
+"""Check that an index serves every rule, and suggest one where it is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _USUAL_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class IndexAdvisor:
-    """Looks at how the database would find the rows of each rule."""
+    """Checks which access path the database would use for the rows of each rule."""
 
     connection: Connection
     dialect: Dialect
@@ -39,7 +39,7 @@ class IndexAdvisor:
     now: datetime
 
     def advise(self, resolved: Resolved) -> None:
-        """Add what is missing to the rule's findings."""
+        """Add missing indexes to the rule's findings."""
         for walk in resolved.walks:
             if isinstance(walk, AgeWalk):
                 self._advise_age(resolved, walk)
@@ -62,7 +62,7 @@ class IndexAdvisor:
         return self.dialect.access(self.connection, self._first_batch(walk), walk.table).index
 
     def row_count(self, table: TableFacts) -> int:
-        """About how many rows, counting to just above what is large where nothing estimates."""
+        """Return the estimated row count; without an estimate, count to just above `LARGE`."""
         estimate = self.dialect.estimated_rows(self.connection, table)
         if estimate is not None:
             return estimate
@@ -78,7 +78,7 @@ class IndexAdvisor:
                 self._missing(resolved, log, (walk.rule.log_at,))
 
     def asks_nothing(self, resolved: Resolved) -> bool:
-        """Whether all that there is to advise on a rule is known: its savepoint can be spared."""
+        """Whether all results for the rule are cached, so that it needs no savepoint."""
         return resolved.watch is None and all(self._is_known(walk) for walk in resolved.walks)
 
     def _is_known(self, walk: Walk) -> bool:
@@ -91,7 +91,7 @@ class IndexAdvisor:
         )
 
     def _is_served(self, walk: AgeWalk) -> bool:
-        """Asked again once a column or an index of the table changes, or what the rule selects by."""
+        """Cache a positive result until the table's columns or indexes, or the rule's conditions, change."""
         learned, question = learned_about(self.connection), self._question(walk)
         if learned.recall(question):
             return True
@@ -118,7 +118,7 @@ class IndexAdvisor:
                 self._missing(resolved, table, columns)
 
     def _beside(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
-        """Other tables that a batch looks at, and the columns that it looks them up by."""
+        """Yield the other tables that a batch reads, with the columns of the lookup."""
         yield from self._waited(walk)
         yield from _descendants(walk.children)
 
@@ -151,19 +151,19 @@ class IndexAdvisor:
 
 
 def _is_led_to(walk: AgeWalk, index: str | None) -> bool:
-    """A plan alone may call it an index condition to filter a whole index by a later column."""
+    """Check the columns too: a plan also reports an index condition for a filter over a whole index."""
     columns = walk.table.index_columns(index)
     return columns is None or _leads_to(columns, walk.instant, pinned=walk.equals)
 
 
 def _is_for_all_rows(table: TableFacts, index: str | None) -> bool:
-    """Whether an index of the table itself serves every value; a partial one may not at the next cutoff."""
+    """Whether it is a full index of the table itself; a partial index may not cover the next cutoff."""
     listed = any(each.name == index and not each.is_partial for each in table.indexes)
     return listed and not table.is_partitioned and not table.inheritors
 
 
 def _with_key(table: TableFacts, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The key behind the instant: the rows of one instant then have an order too."""
+    """Append the key to the columns, so that rows with the same instant have an order."""
     key = (column.name for column in table.key if column.name in table.columns)
     return tuple(dict.fromkeys((*columns, *key)))
 
@@ -178,7 +178,7 @@ def _leads_to(columns: tuple[str, ...], instant: str, *, pinned: tuple[str, ...]
 
 
 def _cap_index(walk: CapWalk) -> str | None:
-    """An index that holds each key's rows together, in order."""
+    """Return an index that stores the rows of each `per` key together, in order."""
     rule: Cap = walk.rule
     wanted = len(rule.per)
     leads = [("the primary key", walk.table.primary_key)]

@@ -1,4 +1,4 @@
-"""Looking at a contract's tables before they are swept: order, findings and advice."""
+"""Check a contract's tables before they are swept: order, findings and advice."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 def sweep_order(tables: Sequence[Table], default_schema: str | None) -> list[Table]:
-    """The declared order, but for tables that must come first; a circle keeps its declared order.
+    """Return the tables in declared order, but dependencies first; a cycle keeps its declared order.
 
-    A table that is declared without a schema is in the default one.
+    A table that is declared without a schema is in the default schema.
     """
     ordered: list[Table] = []
     visited: set[str] = set()
@@ -78,17 +78,17 @@ class Survey:
     contract: Contract
     schema: SchemaFacts
     rules: tuple[Resolved, ...]
-    contracts: tuple[Contract, ...]  #: all of the database: their holds count
-    recorded: frozenset[Hold] = frozenset()  #: what contracts have recorded there, this one too
+    contracts: tuple[Contract, ...]  #: all contracts of the database: their holds apply
+    recorded: frozenset[Hold] = frozenset()  #: holds that contracts recorded there, including this one
 
     @property
     def findings(self) -> tuple[RuleFinding, ...]:
-        """All that was found, rule by rule."""
+        """All findings, rule by rule."""
         return tuple(finding for rule in self.rules for finding in rule.findings)
 
     @property
     def wrong(self) -> tuple[RuleFinding, ...]:
-        """What shows that the contract is not meant for this database as it is."""
+        """Findings that show that the contract does not fit this database."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.WRONG)
 
 
@@ -100,9 +100,9 @@ def survey(
     contracts: Sequence[Contract] = (),
     is_thorough: bool = False,
 ) -> Survey:
-    """Read the catalogue and judge every rule; nothing is written. `contracts` are all of the database.
+    """Read the catalogue and judge every rule; write nothing. `contracts` are all of the database.
 
-    The holds that other contracts have recorded there count too. A thorough one reads more of the data than
+    Holds that other contracts recorded there apply too. A thorough survey reads more of the data than
     a sweep has the time for.
     """
     with session.reading() as connection:
@@ -114,7 +114,7 @@ def survey(
         schema = replace(schema, absent=absent_tables(connection, schema, everyone))
         rules = resolve(contract, connection, dialect=session.dialect, schema=schema, contracts=everyone)
         advisor = IndexAdvisor(connection, session.dialect, schema, now)
-        # What cannot be compared is this contract's fault, unless it may be the hold of another one.
+        # A failed comparison is this contract's fault, unless a hold of another contract may cause it.
         blamed = Severity.REFUSED if _hold_rows(everyone[1:]) else Severity.WRONG
         for rule in rules:
             _judge(connection, advisor, rule, blamed=blamed, is_thorough=is_thorough)
@@ -125,14 +125,14 @@ def survey(
 def of_one_database(
     contract: Contract, contracts: Iterable[Contract], target: str | None
 ) -> tuple[Contract, ...]:
-    """The contract and those of the others that are for its database: their holds count too."""
+    """Return the contract and the other contracts of its database, whose holds apply too."""
     place = _place(contract, target)
     others = (other for other in contracts if other is not contract and _place(other, target) == place)
     return (contract, *others)
 
 
 def _place(contract: Contract, target: str | None) -> tuple[object, ...] | None:
-    """Which database a contract is for, however its address is spelled; None where none is named."""
+    """Return the normalised address of a contract's database; None if it names none."""
     try:
         given = contract.target(target)
         url = read_url(given)
@@ -147,7 +147,7 @@ def _place(contract: Contract, target: str | None) -> tuple[object, ...] | None:
 
 
 def _judge_throttle(connection: Connection, dialect: Dialect, rule: Resolved) -> None:
-    """A throttle that sees nothing would never hold."""
+    """Refuse a throttle on replication lag that the role cannot see: it would never hold."""
     if rule.declared.throttle.replication_lag is None or not rule.walks:
         return
     lag = dialect.replication_lag(connection)
@@ -164,7 +164,7 @@ def _hold_rows(contracts: Iterable[Contract]) -> bool:
 def _judge(
     connection: Connection, advisor: IndexAdvisor, rule: Resolved, *, blamed: Severity, is_thorough: bool
 ) -> None:
-    """The database itself refuses what cannot be compared: that is a finding too."""
+    """Judge one rule; a comparison that the database refuses is a finding too."""
     if rule.is_refused:
         return
     try:

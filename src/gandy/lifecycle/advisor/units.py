@@ -1,4 +1,4 @@
-"""Does a column of numbers hold what its unit says? A wrong unit deletes everything or nothing."""
+"""Check columns of numbers against their unit: a wrong unit deletes everything or nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOOKED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Instants:
-    """A column that a rule reads instants from; `pinned` are the conditions that an index begins with."""
+    """A column of instants that a rule reads; `pinned` are conditions on the leading index columns."""
 
     table: TableFacts
     column: str
@@ -48,7 +48,7 @@ class _Instants:
 
 @dataclass(frozen=True, slots=True)
 class _TextEnd:
-    """What one end of a column of texts holds: values that were read, and those that are no instants."""
+    """One end of a text column: values read, values that are not instants, and an example of these."""
 
     read: int
     kept: int
@@ -56,7 +56,7 @@ class _TextEnd:
 
 
 def advise_units(connection: Connection, resolved: Resolved, *, is_thorough: bool) -> None:
-    """Add a finding for every column that is not what it is declared to be."""
+    """Add a finding for every column whose values do not match its declaration."""
     for instants in _instants(resolved):
         if instants.form.kind is InstantKind.NAIVE:
             _warn(resolved, f"{instants.column} has no time zone; it is read as UTC")
@@ -103,7 +103,7 @@ def _judge(connection: Connection, resolved: Resolved, instants: _Instants) -> N
 
 
 def _count_kept(connection: Connection, resolved: Resolved, instants: _Instants, *, odd: object) -> None:
-    """Say how many rows stay because their number is no instant of the unit."""
+    """Report how many rows stay because their number is not an instant of the unit."""
     kept = sum(_count(connection, instants, condition) for condition in _strange(instants))
     if kept:
         _warn(
@@ -118,9 +118,9 @@ def _count_kept(connection: Connection, resolved: Resolved, instants: _Instants,
 def _count_kept_texts(
     connection: Connection, resolved: Resolved, instants: _Instants, *, seen: Sequence[object]
 ) -> None:
-    """Say how many rows stay because their value is no instant of the column's form.
+    """Report how many rows stay because their value is not an instant of the column's form.
 
-    They gather at the ends of the column: the rest goes, or is ahead. So only the ends are read.
+    Only both ends of the column are read: such values collect there, since old instants are deleted.
     """
     low = _end_of_texts(connection, instants, instants.values.asc())
     is_all = low.read < _LOOKED
@@ -144,7 +144,7 @@ def _end_of_texts(connection: Connection, instants: _Instants, end: ColumnElemen
 
 
 def _strange(instants: _Instants) -> Iterator[ColumnElement[bool]]:
-    """Values below, above and within the window that are no instants; an index serves the first two."""
+    """Yield conditions for non-instants below, above and inside the window; an index serves the first two."""
     window = instants.form.window
     if window is None:
         return
@@ -164,6 +164,6 @@ def _count(connection: Connection, instants: _Instants, condition: ColumnElement
 
 
 def _warn(resolved: Resolved, message: str, *, field: str = "") -> None:
-    """Say it once, however many states of the rule read the same column."""
+    """Warn once, even if several states of the rule read the same column."""
     if all(found.message != message for found in resolved.findings):
         resolved.note(Severity.WARNING, message, field=field)

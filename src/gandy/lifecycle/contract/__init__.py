@@ -1,3 +1,3 @@
-"""The maintenance contract as it is declared, in Python or in TOML; knows no database."""
+"""Declaration of maintenance contracts, in Python or in TOML; independent of any database."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One constructor for each rule: what TOML and Python both go through."""
+"""One constructor for each rule, used by TOML and Python."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def expires(
     safety: str = "",
     lost_by_design: str = "",
 ) -> Expires:
-    """Rows go once their expiry has passed; NULL means never."""
+    """Delete rows once their expiry has passed; NULL means never."""
     fields = Fields("expires")
     rule = Expires(
         column=fields.name("expires", column),
@@ -62,7 +62,7 @@ def older_than(
     safety: str = "",
     lost_by_design: str = "",
 ) -> OlderThan:
-    """Rows go once their timestamp is older than keep_for."""
+    """Delete rows whose timestamp is older than keep_for."""
     fields = Fields("older_than")
     rule = OlderThan(
         column=fields.name("older_than", column),
@@ -86,7 +86,7 @@ def terminal(
     safety: str = "",
     lost_by_design: str = "",
 ) -> Terminal:
-    """Rows in a final state go keep_for after they reached it; keep_for may differ per state."""
+    """Delete rows in a final state, keep_for after they reached it; keep_for may differ per state."""
     fields = Fields("terminal")
     rule = Terminal(
         column=fields.name("terminal", column),
@@ -132,7 +132,7 @@ def cap(
     safety: str = "",
     lost_by_design: str = "",
 ) -> Cap:
-    """At most so many rows per key: the oldest beyond them go, even live ones."""
+    """Keep at most `rows` rows per key: delete the oldest beyond them, even live rows."""
     return _newest(
         "cap",
         rows,
@@ -153,7 +153,7 @@ def keep_last(
     safety: str = "",
     lost_by_design: str = "",
 ) -> Cap:
-    """The newest so many rows per key stay, the others go."""
+    """Keep the newest `rows` rows per key and delete the others."""
     return _newest(
         "keep_last",
         rows,
@@ -176,7 +176,7 @@ def stale_cursor(
     safety: str = "",
     lost_by_design: str = "",
 ) -> StaleCursor:
-    """Cursors go when they stopped advancing and the log holds nothing older than their progress."""
+    """Delete cursors that stopped advancing, once the log contains nothing older than their progress."""
     fields = Fields("stale_cursor")
     rule = StaleCursor(
         column=fields.name("stale_cursor", column),
@@ -210,7 +210,7 @@ def inline(
     safety: str = "",
     lost_by_design: str = "",
 ) -> Inline:
-    """The application deletes on its own path; rows older than alarm_after say that it died."""
+    """The application deletes the rows itself; rows older than alarm_after show that it stopped doing so."""
     fields = Fields("inline")
     rule = Inline(
         path=fields.name("inline", path),
@@ -230,7 +230,7 @@ def inline(
 
 
 def keep(column: str, *, equals: Scalar, safety: str = "", lost_by_design: str = "") -> Keep:
-    """Rows with this value are taken by no rule of the table (a legal hold)."""
+    """Exclude rows with this value from every rule of the table (a legal hold)."""
     fields = Fields("keep")
     rule = Keep(
         column=fields.name("column", column),
@@ -249,7 +249,7 @@ def drop_partition(
     safety: str = "",
     lost_by_design: str = "",
 ) -> DropPartition:
-    """Whole partitions go once all they can hold is older than keep_for."""
+    """Drop whole partitions once every row they can contain is older than keep_for."""
     fields = Fields("drop_partition")
     rule = DropPartition(
         column=fields.name("drop_partition", column),

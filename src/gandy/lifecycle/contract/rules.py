@@ -1,4 +1,4 @@
-"""The rules of a contract: which rows go, the names that they use, and their fields."""
+"""The rules of a contract: which rows are deleted, references by name, and checks of fields."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TypeGuard, TypeVar
 from gandy.errors import ContractInvalidError, ContractProblem, DurationFormatError
 from gandy.settings.values import parse_duration
 
-GANDY = "gandy"  # the schema of Gandy's own tables, and the scheduler that keeps them
-STATE_PREFIX = "gandy_lifecycle_"  # of the tables in which the lifecycle keeps its state
+GANDY = "gandy"  # the schema of Gandy's own tables, and the scheduler label of their upkeep
+STATE_PREFIX = "gandy_lifecycle_"  # of the tables that store the lifecycle's own state
 #: Gandy's own tables; a test compares them with its migrations.
 GANDY_TABLES = frozenset(
     {
@@ -41,31 +41,31 @@ _SHAPE = re.compile(r"\.{1,2},*")
 
 
 def is_state_table(name: str) -> bool:
-    """Whether the lifecycle itself keeps its state in a table of this name."""
+    """Whether a table of this name stores the lifecycle's own state."""
     return name.casefold().startswith(STATE_PREFIX)
 
 
 def quoted(name: str) -> str:
-    """A name as a statement writes it; a plain one needs no quotes."""
+    """Quote a name for SQL; a plain name needs no quotes."""
     return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def spelled(table: tuple[str | None, str], columns: tuple[str, ...]) -> str:
-    """A reference as `split_reference` reads it."""
+    """Format a reference so that `split_reference` can parse it."""
     names = ".".join(_marked(part) for part in table if part is not None)
     return f"{names}.{','.join(map(_marked, columns))}"
 
 
 def in_quotes(reference: object) -> str:
-    """A reference as a contract writes it, in TOML as in Python."""
+    """Quote a reference for a contract, in TOML or Python."""
     mark = "'" if '"' in str(reference) else '"'
     return f"{mark}{reference}{mark}"
 
 
 def split_reference(text: str) -> tuple[str | None, str, tuple[str, ...]] | None:
-    """The schema, table and columns of `table.column`, `schema.table.first,second`; None where it is neither.
+    """Parse `table.column` or `schema.table.first,second` into schema, table and columns, or None.
 
-    A name that holds a dot or a comma stands in double quotes.
+    A name that contains a dot or a comma must be in double quotes.
     """
     found, position = [], 0
     while position < len(text) and (token := _TOKEN.match(text, position)) is not None:
@@ -87,7 +87,7 @@ Scalar = str | int | float | bool
 
 
 class Unit(StrEnum):
-    """How a column writes an instant."""
+    """How a column stores an instant."""
 
     SECONDS = "s"
     MILLISECONDS = "ms"
@@ -112,7 +112,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What a person reads about a rule: why it is safe, and what is lost on purpose."""
+    """Documentation of a rule: why it is safe, and which loss is intended."""
 
     safety: str = ""
     lost_by_design: str = ""
@@ -120,7 +120,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expires:
-    """Rows whose expiry, plus a grace, has passed; NULL never expires."""
+    """Rows whose expiry, plus a grace period, has passed; NULL never expires."""
 
     column: str
     unit: Unit | None = None
@@ -142,7 +142,7 @@ class OlderThan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """Rows in a final state, aged from the column that says when they reached it."""
+    """Rows in a final state; their age counts from the instant in column `at`."""
 
     column: str
     keep_for: tuple[tuple[Scalar, timedelta], ...]  # per state
@@ -153,13 +153,13 @@ class Terminal:
 
     @property
     def states(self) -> tuple[Scalar, ...]:
-        """The states whose rows may go."""
+        """The states whose rows may be deleted."""
         return tuple(state for state, _ in self.keep_for)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
-    """Rows beyond the newest N of each key; said as a cap, or as keep_last."""
+    """Rows beyond the newest N of each key; declared as `cap` or as `keep_last`."""
 
     rows: int
     order_by: str
@@ -171,7 +171,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleCursor:
-    """Cursors that stopped advancing, once the log holds nothing older than their progress."""
+    """Cursors that stopped advancing, once the log contains nothing older than their progress."""
 
     column: str
     keep_for: timedelta
@@ -184,7 +184,7 @@ class StaleCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Singleton:
-    """Nothing goes: the key itself bounds the table."""
+    """Deletes nothing: the key itself bounds the table."""
 
     column: str
     words: Words = Words()
@@ -192,7 +192,7 @@ class Singleton:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inline:
-    """Nothing goes: the application deletes; overdue rows show that its path died."""
+    """Deletes nothing: the application does; overdue rows show that it stopped doing so."""
 
     path: str
     column: str | None = None
@@ -205,7 +205,7 @@ class Inline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """Rows that no rule of the table may take."""
+    """Rows that no rule of the table may delete."""
 
     column: str
     equals: Scalar
@@ -229,19 +229,19 @@ Rule = RowRule | Singleton | Inline | Keep | DropPartition
 E = TypeVar("E", bound=StrEnum)
 
 Span = timedelta | str
-# Beyond, an instant so long ago is before the first that Python and SQLite can write.
+# A longer span may put the cutoff before the first instant that Python and SQLite can represent.
 LONGEST = timedelta(days=36_500)
-MOST = 2**31 - 1  # that databases count to
-LARGEST = 2**63 - 1  # that a column of whole numbers holds
+MOST = 2**31 - 1  # the largest count, a 32-bit integer
+LARGEST = 2**63 - 1  # the largest 64-bit integer
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    """Whether it is a text that every database can be sent: a lone surrogate is no character."""
+    """Whether it is a text that every database accepts: a lone surrogate is not a character."""
     return isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 class Fields:
-    """Notes what is wrong with the fields of one rule, table or contract."""
+    """Reads the fields of one rule, table or contract, and collects their problems."""
 
     __slots__ = ("_rule", "problems")
 
@@ -250,11 +250,11 @@ class Fields:
         self.problems: list[ContractProblem] = []
 
     def note(self, field: str, message: str) -> None:
-        """Remember that a field is wrong."""
+        """Record a problem of a field."""
         self.problems.append(ContractProblem(message=message, rule=self._rule, field=field))
 
     def raise_if_wrong(self) -> None:
-        """Raise everything that was noted, at once."""
+        """Raise one error with all recorded problems, if there are any."""
         if self.problems:
             raise ContractInvalidError(self.problems)
 
@@ -277,21 +277,21 @@ class Fields:
         return ()
 
     def text(self, field: str, value: object) -> str:
-        """Read words for people."""
+        """Read a text for human readers."""
         if isinstance(value, str):
             return value
         self.note(field, f"needs a text, not {value!r}")
         return ""
 
     def span(self, field: str, value: object) -> timedelta:
-        """Read a duration of more than nothing."""
+        """Read a duration above zero."""
         span = self.span_or_zero(field, value)
         if span is not None and not span:
             self.note(field, "must be more than zero")
         return span or timedelta(0)
 
     def span_or_zero(self, field: str, value: object) -> timedelta | None:
-        """Read a duration; None where it cannot be read."""
+        """Read a duration; None if it is invalid."""
         span = value if isinstance(value, timedelta) else self._parsed(field, value)
         if span is not None and not timedelta(0) <= span <= LONGEST:
             given = str(value) if isinstance(value, timedelta) else repr(value)
@@ -319,7 +319,7 @@ class Fields:
         return 1
 
     def unit(self, value: object) -> Unit | None:
-        """Read how a column writes an instant."""
+        """Read the unit of a column's instants."""
         return None if value is None else self.choice("unit", value, Unit)
 
     def choice(self, field: str, value: object, choices: type[E]) -> E:

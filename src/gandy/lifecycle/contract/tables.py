@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def kind_of(rule: Rule) -> str:
-    """The word that a contract uses for the rule."""
+    """Return the keyword of the rule in a contract."""
     if isinstance(rule, Cap):
         return rule.kind
     words: dict[type[Rule], str] = {
@@ -53,7 +53,7 @@ def kind_of(rule: Rule) -> str:
 
 
 def keys_of(rule: Rule) -> tuple[str, ...]:
-    """Names that tell the rules of one table apart; what is remembered about a rule goes by them."""
+    """Return keys that identify a rule within its table; the stored state of a rule uses them."""
     match rule:
         case Terminal():
             return tuple(f"terminal:{rule.column}={state}:{rule.at}" for state in rule.states)
@@ -70,7 +70,7 @@ def keys_of(rule: Rule) -> tuple[str, ...]:
 
 
 def own_problems(name: object, schema: object) -> Iterator[tuple[str, str]]:
-    """Tables that no contract may bound, by the field that names them."""
+    """Yield (field, problem) for Gandy's own tables, which no contract may bound."""
     if schema == GANDY:
         yield "schema", "Gandy bounds its own tables itself; see its settings"
     if is_state_table(str(name)):
@@ -78,7 +78,7 @@ def own_problems(name: object, schema: object) -> Iterator[tuple[str, str]]:
 
 
 def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
-    """Everything that the rules of one table contradict each other in."""
+    """Yield every contradiction between the rules of one table."""
     yield from _states_deleted_twice(rules)
     yield from _said_twice(rules)
     if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
@@ -92,7 +92,7 @@ def _deletes(rule: Rule) -> bool:
 
 
 def _states_deleted_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
-    """What the application deletes on its own path must not be pruned a second time."""
+    """Rows that the application deletes itself must not be pruned a second time."""
     for inline in rules:
         if not isinstance(inline, Inline) or not inline.states:
             continue
@@ -156,12 +156,12 @@ def matrix_markdown(contracts: Iterable[Contract]) -> str:
 
 
 def bound_of(table: Table) -> str:
-    """What bounds the table, in one line."""
+    """Describe the bounds of the table in one line."""
     return "; ".join(text for rule in table.rules if (text := rule_bound(rule)))
 
 
 def rule_bound(rule: Rule) -> str:  # noqa: PLR0911  # one sentence for each rule
-    """What the rule says in words."""
+    """Describe the bound of the rule."""
     match rule:
         case Expires():
             grace = f" plus {format_duration(rule.grace)}" if rule.grace else ""
@@ -225,7 +225,7 @@ def _sentences(table: Table) -> Iterator[str]:
 
 
 class ChildMode(StrEnum):
-    """What happens to rows that refer to a row that goes."""
+    """What happens to rows that refer to a deleted row."""
 
     DELETE_FIRST = "delete_first"
     CASCADE = "cascade"
@@ -234,7 +234,7 @@ class ChildMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
-    """What makes a sweep of this table hold between two batches."""
+    """Conditions that make a sweep of this table hold between two batches."""
 
     replication_lag: timedelta | None = None
     lock_waiters: int | None = None
@@ -243,14 +243,14 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table, the rules that bound it, and what becomes of rows that refer to its rows."""
+    """One table, the rules that bound it, and the treatment of rows that refer to its rows."""
 
     name: str
     rules: Sequence[Rule]
     schema: str | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     throttle: Throttle = field(default_factory=Throttle)
-    triggers: Sequence[str] = ()  # that may fire when rows go: `name`, or `table.name` for a child's
+    triggers: Sequence[str] = ()  # that may fire on a deletion: `name`, or `table.name` for a child
 
     def __post_init__(self) -> None:
         fields = Fields()
@@ -269,17 +269,17 @@ class Table:
 
     @property
     def only_keeps(self) -> bool:
-        """Whether the table is declared for its holds alone."""
+        """Whether the table has `keep` rules only."""
         return all(isinstance(rule, Keep) for rule in self.rules)
 
     @property
     def label(self) -> str:
-        """The name as people write it."""
+        """The name, with its schema if one is declared."""
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
 
     @property
     def child_modes(self) -> tuple[tuple[Reference, ChildMode], ...]:
-        """The children, read."""
+        """The children, parsed."""
         read = ((Fields().reference("children", child), mode) for child, mode in self.children.items())
         return tuple((reference, ChildMode(mode)) for reference, mode in read if reference is not None)
 
@@ -322,18 +322,18 @@ class Contract:
 
     @property
     def where(self) -> str:
-        """Where the contract is written, for messages."""
+        """Where the contract is declared, for messages."""
         name = self.name if BOUNDS["name"].holds(self.name) else shown(self.name)
         return f"{self.source}: lifecycle.{name}" if self.source else f"lifecycle.{name}"
 
     @property
     def interval(self) -> timedelta:
-        """How often the contract is to be kept."""
-        assert isinstance(self.every, timedelta)  # noqa: S101  # __post_init__ read it
+        """The time between two ticks of the contract."""
+        assert isinstance(self.every, timedelta)  # noqa: S101  # __post_init__ parsed it
         return self.every
 
     def target(self, given: str | None = None) -> str:
-        """The database to keep: the one given, the contract's own, or the one its variable names."""
+        """Return the database URL: `given`, the contract's own, or that of its environment variable."""
         if given is not None:
             return given
         if self.database is not None:
@@ -347,7 +347,7 @@ class Contract:
 
 
 def gathered(contracts: Iterable[Contract], target: str | None = None) -> tuple[Contract, ...]:
-    """The contracts of one file or application; raises where two of them bound one table of a database."""
+    """Return the contracts; raise an error if two of them bound the same table of a database."""
     found = tuple(contracts)
     seen: dict[object, Contract] = {}
     problems = []
@@ -366,7 +366,7 @@ def gathered(contracts: Iterable[Contract], target: str | None = None) -> tuple[
 
 
 def located(problems: Sequence[ContractProblem], *, source: str, table: str = "") -> list[ContractProblem]:
-    """The same problems, with the place they were found in."""
+    """Return the problems with their location filled in."""
     return [
         ContractProblem(
             message=problem.message,

@@ -1,4 +1,4 @@
-"""Reading a contract file; everything that is wrong with it is said at once."""
+"""Read a contract file; report all its problems at once."""
 
 from __future__ import annotations
 

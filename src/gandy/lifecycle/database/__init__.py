@@ -1,3 +1,3 @@
-"""The swept database: how to reach it, what is in it, and where PostgreSQL and SQLite differ."""
+"""The swept database: connections, catalogue, and differences between PostgreSQL and SQLite."""
 
 from __future__ import annotations

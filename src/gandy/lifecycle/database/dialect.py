@@ -1,4 +1,4 @@
-"""What the lifecycle asks of a database; each kind answers in a module of its own."""
+"""The interface of the lifecycle to a database; each kind implements it in its own module."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DriverFailure(StrEnum):
-    """Why a batch did not go through."""
+    """Why a batch failed."""
 
     CONTENDED = "contended"
     ROW = "row"
@@ -49,7 +49,7 @@ class AccessPath:
     is_search: bool
     index: str | None
     detail: str
-    is_in_order: bool = True  # the index alone leads to any place in the statement's order
+    is_in_order: bool = True  # the index can seek to any place in the statement's order
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition and the value that all its rows lie below; rows is an estimate."""
+    """One partition and its exclusive upper bound; rows is an estimate."""
 
     name: TableName
     bound: str
     rows: int
-    number: int = 0  # the same while it is the same table, whatever its name is
+    number: int = 0  # identifies the table, also after a rename
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class Layout:
     """How a table is partitioned."""
 
     key: str  # as the database writes it
-    column: str | None  # of a RANGE over this one column; None for any other way
-    endless: tuple[TableName, ...] = ()  # partitions that hold rows and end nowhere
+    column: str | None  # of a RANGE over one column; None for any other layout
+    endless: tuple[TableName, ...] = ()  # partitions with rows but without an upper bound
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationLag:
-    """How far the slowest standby is behind, as far as the role may see it."""
+    """The lag of the slowest standby, as far as the role may see it."""
 
     slowest: timedelta = timedelta(0)
     hidden: int = 0  # standbys whose lag the role may not see
@@ -99,112 +99,112 @@ class Dialect(Protocol):
     has_row_locks: bool
     has_partitions: bool
     has_pipeline: bool
-    only_schema: str | None  # the one that can hold our own tables, where there is no choice
+    only_schema: str | None  # the only possible schema of our own tables; None if any is possible
 
     def now(self, connection: Connection) -> datetime:
-        """The database's own clock."""
+        """Return the time of the database's clock."""
         ...
 
     def begin_batch(self, connection: Connection, patience: LockPatience) -> None:
-        """Limit the running transaction, and make it walk indexes."""
+        """Set timeouts for the current transaction, and make it use index scans."""
         ...
 
     def read_only(self, connection: Connection) -> AbstractContextManager[None]:
-        """Let transactions that begin within only read."""
+        """Make transactions that begin within the block read-only."""
         ...
 
     def autocommit(self, connection: Connection) -> AbstractContextManager[None]:
-        """Let each statement within be a transaction of its own."""
+        """Run each statement within the block in its own transaction."""
         ...
 
     def instant_in(self, span: timedelta) -> ColumnElement[Any]:
-        """The instant so far ahead by the database's clock, as our own tables store it."""
+        """Return the database's time plus `span`, in the format of our own tables."""
         ...
 
     def serialise_setup(self, connection: Connection) -> None:
-        """Let one replica at a time make our own tables."""
+        """Let only one process at a time create our own tables."""
         ...
 
     def session(self) -> ColumnElement[str]:
-        """A name for this session that tells whether it is still there."""
+        """Return an identifier of this session, with which `is_gone` can check whether it still exists."""
         ...
 
     def is_direct(self, connection: Connection, session: str) -> bool:
-        """Whether the session is the one that was connected to; behind a pooler it is another."""
+        """Whether it is the session of the original connection; behind a connection pooler it is another."""
         ...
 
     def is_gone(self, connection: Connection, session: str) -> bool:
-        """Whether the session certainly ended; False where nobody can tell."""
+        """Whether the session has certainly ended; False if this cannot be determined."""
         ...
 
     def failure(self, error: Exception) -> DriverFailure:
-        """Whose fault an error is."""
+        """Classify an error of a batch."""
         ...
 
     def catalogue(self, connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
-        """These tables and all that refer to them, or every application table for None."""
+        """Read these tables and all tables that refer to them; None reads every application table."""
         ...
 
     def unchanged(self, marks: Mapping[TableName, str]) -> ColumnElement[bool]:
-        """Whether these tables are still as the catalogue described them, within any statement."""
+        """Return a condition for any statement: these tables are still as the catalogue described them."""
         ...
 
     def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
-        """Let none of these tables get a key, a trigger or a rule until the transaction ends."""
+        """Lock these tables against new keys, triggers and rules until the transaction ends."""
         ...
 
     def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
-        """The lifecycle's own tables, in every schema; as of the connection's start where that is enough."""
+        """Find the lifecycle's own tables in every schema, now or as of the connection's start."""
         ...
 
     def stored_type(self, declared: ColumnType) -> ColumnType:
-        """How values of a column are passed and read: converted, or as they are stored."""
+        """Return the type for passing and reading values: converted, or as they are stored."""
         ...
 
     def row_identity(self) -> ColumnFacts | None:
-        """The hidden column that tells rows apart where a table has no key."""
+        """Return the hidden column that identifies rows of a table without a key."""
         ...
 
     def form_of(
         self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
     ) -> Form:
-        """How the column writes instants; raises ValueError where it cannot hold one."""
+        """Return how the column stores instants; raise ValueError if it cannot store one."""
         ...
 
     def access(self, connection: Connection, statement: Select[Any], table: TableFacts) -> AccessPath:
-        """How the table's rows would be found if scanning it whole were discouraged."""
+        """Return the access path to the table's rows with full scans disabled."""
         ...
 
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
-        """About how many rows the table holds, without reading them; None where nothing says."""
+        """Estimate the number of rows without reading them; None if there is no estimate."""
         ...
 
     def counting(self, connection: Connection, longest: timedelta) -> AbstractContextManager[None]:
-        """Let no statement within take longer; raises TimeoutError where one does."""
+        """Limit the duration of each statement within the block; raise TimeoutError beyond it."""
         ...
 
     def size(self, connection: Connection, table: TableFacts) -> TableSize:
-        """How large the table is."""
+        """Return the size of the table."""
         ...
 
     def pages_read(self, connection: Connection, table: TableName) -> int | None:
-        """A counter of the pages that this transaction read of the table; None where nobody counts."""
+        """Return the number of the table's pages that this transaction read; None if they are not counted."""
         ...
 
     def replication_lag(self, connection: Connection) -> ReplicationLag:
-        """How far the slowest standby is behind."""
+        """Return the lag of the slowest standby."""
         ...
 
     def lock_waiters(self, connection: Connection, table: TableName) -> int:
-        """How many sessions wait for a lock on the table."""
+        """Count the sessions that wait for a lock on the table."""
         ...
 
     def version_of_others(self, connection: Connection) -> int:
-        """A number that a commit of another connection changes; asked where there is one write lock."""
+        """Return a number that changes when another connection commits; for databases with one write lock."""
         ...
 
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
-        """The range partitions of the table by this column that end somewhere."""
+        """Return the range partitions of the table by this column that have an upper bound."""
         ...
 
     def layout(self, connection: Connection, table: TableFacts) -> Layout:
@@ -212,11 +212,11 @@ class Dialect(Protocol):
         ...
 
     def what_needs(self, connection: Connection, partition: TableName) -> str | None:
-        """What the database would refuse to drop the partition for, as far as the catalogue tells."""
+        """Return the dependency that prevents dropping the partition, as far as the catalogue shows it."""
         ...
 
     def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
-        """Keep all others away from the partition until the transaction ends."""
+        """Lock the partition exclusively until the transaction ends."""
         ...
 
     def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:

@@ -1,4 +1,4 @@
-"""What a database says of its tables: columns, keys, triggers, and equality of values."""
+"""Facts from the database catalogue: columns, keys, triggers, and equality of values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a comparison may give another answer than the database's own, and what would help."""
+    """Why a comparison may differ from the database's own, and the remedy."""
 
     reason: str
     remedy: str
@@ -28,16 +28,16 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What decides how a statement compares the values of a column."""
+    """The properties that decide how a statement compares the values of a column."""
 
     kind: str = ""  # columns of one kind are compared alike
     takes: frozenset[str] = frozenset()  # other kinds of referring columns that are compared alike
     collation: str = ""
     hidden: Doubt | None = None  # a statement does not find the type's own equality
-    is_composite: bool = False  # a value of it cannot be given to a statement
+    is_composite: bool = False  # its values cannot be passed to a statement
 
     def against(self, parent: Comparison) -> Doubt | None:
-        """What is unclear where this column refers to the parent's."""
+        """Return the doubt about comparing this column with the column of the parent that it refers to."""
         if self.hidden is not None or parent.hidden is not None:
             return self.hidden or parent.hidden
         if self.collation != parent.collation:
@@ -51,13 +51,13 @@ PLAIN = Comparison()
 
 
 def different_collations(mine: str, theirs: str) -> Doubt:
-    """Two columns of which each tells texts apart in its own way."""
+    """Return the doubt for two columns with different collations."""
     reason = f"their collations are {mine or 'none'} and {theirs or 'none'}"
     return Doubt(reason, "Give both columns the same collation")
 
 
 def different_types(mine: str, theirs: str) -> Doubt:
-    """Two columns of which one is converted before it is compared."""
+    """Return the doubt for two columns of which one is converted before the comparison."""
     reason = f"their types are {mine or 'none'} and {theirs or 'none'}"
     return Doubt(reason, "Give both columns the same type")
 
@@ -79,7 +79,7 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """A column's type, as the database reports it; a domain counts as what it is made of."""
+    """A column's type, as the database reports it; a domain counts as its base type."""
 
     name: str
     type: ColumnType
@@ -90,7 +90,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """An index by its columns; a partial one has a predicate."""
+    """An index by its columns; a partial index has a predicate."""
 
     name: str
     columns: tuple[str, ...]
@@ -113,7 +113,7 @@ class ForeignKey:
     is_deferred: bool = False
     member: TableName | None = None  # the key refers to this partition or inheriting table of the parent only
     is_enforced: bool = True
-    doubt: tuple[tuple[str, str], Doubt] | None = None  # columns that it may compare as no statement does
+    doubt: tuple[tuple[str, str], Doubt] | None = None  # columns that a statement may compare differently
 
     def __str__(self) -> str:
         return spelled((self.child.schema, self.child.name), self.columns)
@@ -121,12 +121,12 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What fires when rows of a table are deleted or updated: a trigger, or a rule of PostgreSQL."""
+    """A trigger, or a rule of PostgreSQL, that fires when rows of a table are deleted or updated."""
 
     table: TableName
     name: str
-    may_keep: bool = True  # the row that is deleted, without an error
-    columns: frozenset[str] = frozenset()  # an update of which fires it; none means all
+    may_keep: bool = True  # it may keep the deleted row, without an error
+    columns: frozenset[str] = frozenset()  # whose update fires it; empty means all
     is_instead: bool = False  # a rule that replaces the statement
     is_deferrable: bool = False  # it may fire at the commit only
 
@@ -136,7 +136,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the role may do with a table, and what fires when rows of it are deleted or updated."""
+    """The role's privileges on a table, and the triggers of its deletes and updates."""
 
     role: str = ""
     may_enter: bool = True  # USAGE on the schema
@@ -145,13 +145,13 @@ class Standing:
     unreadable: frozenset[str] = frozenset()  # columns that the role may not SELECT
     unwritable: frozenset[str] = frozenset()  # columns that the role may not UPDATE
     has_row_security: bool = False  # active for this role: rows may be hidden from it
-    is_silent: bool = False  # the session is set to fire no ordinary trigger, nor those of keys
-    untold: frozenset[str] = frozenset()  # DELETE, UPDATE: published, with nothing that names the row
+    is_silent: bool = False  # the session fires no ordinary triggers, nor those of foreign keys
+    untold: frozenset[str] = frozenset()  # DELETE, UPDATE: published without a replica identity
     delete_triggers: tuple[Trigger, ...] = ()
     update_triggers: tuple[Trigger, ...] = ()
 
     def fired_by_update(self, columns: Iterable[str]) -> tuple[Trigger, ...]:
-        """What fires when these columns are written; any of it may bring the old values back."""
+        """Return the triggers on writes to these columns; each may restore the old values."""
         written = set(columns)
         return tuple(each for each in self.update_triggers if not each.columns or each.columns & written)
 
@@ -170,7 +170,7 @@ class Lineage:
 
     partitioned: set[TableName] = field(default_factory=set)
     partitions: set[TableName] = field(default_factory=set)
-    foreign: set[TableName] = field(default_factory=set)  # whose rows are kept by another server
+    foreign: set[TableName] = field(default_factory=set)  # tables whose rows are on another server
     parents: dict[TableName, list[TableName]] = field(default_factory=dict)
     members: dict[TableName, list[TableName]] = field(default_factory=dict)
 
@@ -187,17 +187,17 @@ class Lineage:
             yield from self.descendants(member)
 
     def elsewhere(self, table: TableName) -> tuple[TableName, ...]:
-        """The partitions and inheriting tables whose rows another server keeps."""
+        """The partitions and inheriting tables whose rows are on another server."""
         return tuple(sorted({each for each in self.descendants(table) if each in self.foreign}))
 
     def inheritors(self, table: TableName) -> tuple[TableName, ...]:
-        """The tables that inherit from it and are no partitions."""
+        """The tables that inherit from it and are not partitions."""
         return tuple(sorted({each for each in self.descendants(table) if each not in self.partitions}))
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the catalogue says about one table itself."""
+    """The catalogue's description of one table."""
 
     columns: Mapping[str, ColumnFacts]
     primary_key: tuple[str, ...] = ()
@@ -207,7 +207,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """One reading of the catalogue: the tables that were wanted, and what is known of the others."""
+    """One reading of the catalogue: the wanted tables, and the keys and lineage of all tables."""
 
     default_schema: str | None
     search_path: tuple[str | None, ...]
@@ -236,7 +236,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Columns, the key that tells rows apart, and indexes of one table."""
+    """Columns, the key that identifies rows, and indexes of one table."""
 
     name: TableName
     columns: Mapping[str, ColumnFacts]
@@ -245,9 +245,9 @@ class TableFacts:
     indexes: tuple[IndexFacts, ...]
     is_partitioned: bool
     clause: TableClause
-    inheritors: tuple[TableName, ...] = ()  # tables that inherit from it and are no partitions
+    inheritors: tuple[TableName, ...] = ()  # tables that inherit from it and are not partitions
     standing: Standing = OPEN
-    samples: dict[str, list[object]] = field(default_factory=dict)  # values that were seen, by column
+    samples: dict[str, list[object]] = field(default_factory=dict)  # values that were read, by column
 
     def has_index_on(self, columns: tuple[str, ...]) -> bool:
         """Whether a full index starts with these columns, in any order."""
@@ -257,30 +257,30 @@ class TableFacts:
 
     @property
     def may_keep_rows(self) -> bool:
-        """Whether a trigger may keep a row that is deleted, without an error."""
+        """Whether a trigger may keep a deleted row without an error."""
         return any(trigger.may_keep for trigger in self.standing.delete_triggers) and not self.inheritors
 
     def index_columns(self, name: str | None) -> tuple[str, ...] | None:
-        """The columns of an index by its name; None where the catalogue lists no such one."""
+        """The columns of an index by its name; None if the catalogue does not list it."""
         return next((index.columns for index in self.indexes if index.name == name), None)
 
     @property
     def fingerprint(self) -> Hashable:
-        """All that decides how rows are found."""
+        """Everything that determines the access path to rows."""
         columns = tuple(
             (column.name, str(column.type), column.is_nullable) for column in self.columns.values()
         )
         return self.name, columns, self.primary_key, self.indexes
 
     def is_unique_on(self, columns: tuple[str, ...]) -> bool:
-        """Whether a key holds exactly these columns unique."""
+        """Whether a unique key has exactly these columns."""
         uniques = [index.columns for index in self.indexes if index.is_unique and not index.is_partial]
         return any(set(unique) == set(columns) for unique in [self.primary_key, *uniques])
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaFacts:
-    """The tables that a contract has to do with, and every foreign key between them."""
+    """The tables that concern a contract, and every foreign key between them."""
 
     default_schema: str | None
     tables: Mapping[TableName, TableFacts]
@@ -288,18 +288,18 @@ class SchemaFacts:
     search_path: tuple[str | None, ...] = ()
     own_tables: frozenset[TableName] = field(default_factory=frozenset)  # of Gandy itself
     state: frozenset[tuple[str, str]] = frozenset()  # columns of the lifecycle's own tables, if readable
-    state_schema: str | None = None  # where those are; None on SQLite, and while there are none
+    state_schema: str | None = None  # their schema; None on SQLite, and before they exist
     may_write_state: bool = True
     lineage: Lineage = field(default_factory=Lineage)
-    absent: frozenset[Wanted] = frozenset()  # tables that contracts keep rows of, and that are not there
-    marks: Mapping[TableName, str] = field(default_factory=dict)  # what was judged, for `Dialect.unchanged`
+    absent: frozenset[Wanted] = frozenset()  # tables with `keep` rules that do not exist
+    marks: Mapping[TableName, str] = field(default_factory=dict)  # as judged, for `Dialect.unchanged`
 
     def kin(self, table: TableName) -> set[TableName]:
-        """The table with all that its rows are in: what it belongs to, and its partitions and heirs."""
+        """The table with all tables that share its rows: its ancestors, partitions and inheriting tables."""
         return {table, *self.lineage.ancestors(table), *self.lineage.descendants(table)}
 
     def find(self, name: str, schema: str | None = None) -> TableFacts | None:
-        """The table of this name, without a schema the first on the search path; None where there is none."""
+        """Return the table of this name or None; without a schema, the first on the search path."""
         schemas = [schema] if schema is not None else [*self.search_path, self.default_schema]
         found = (self.tables.get(TableName(each, name)) for each in schemas)
         return next((facts for facts in found if facts is not None), None)
@@ -321,14 +321,14 @@ def table_clause(
 
 
 def reflect(connection: Connection, dialect: Dialect, wanted: Iterable[Wanted]) -> SchemaFacts:
-    """What the catalogue says about these tables and everything that refers to them."""
+    """Read these tables and all tables that refer to them from the catalogue."""
     asked = list(dict.fromkeys(wanted))
     catalogue = dialect.catalogue(connection, asked)
     return _schema(dialect, catalogue, catalogue.with_referring(asked))
 
 
 def reflect_all(connection: Connection, dialect: Dialect) -> SchemaFacts:
-    """What the catalogue says about every application table; a partition belongs to its table."""
+    """Read every application table from the catalogue; a partition belongs to its table."""
     catalogue = dialect.catalogue(connection, None)
     return _schema(dialect, catalogue, set(catalogue.tables))
 
@@ -371,7 +371,7 @@ def _table(dialect: Dialect, catalogue: Catalogue, name: TableName) -> TableFact
 def _key(
     columns: Mapping[str, ColumnFacts], primary_key: tuple[str, ...], indexes: tuple[IndexFacts, ...]
 ) -> tuple[ColumnFacts, ...]:
-    """The primary key, or else a unique one whose columns are never NULL."""
+    """The primary key, or else a unique key whose columns are never NULL."""
     if primary_key:
         return tuple(columns[name] for name in primary_key)
     for index in indexes:

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 def said(error: Exception) -> str:
-    """The driver's own words, on one line."""
+    """Return the driver's error message on one line."""
     return " ".join(str(original(error)).split())
 
 
 def is_interrupted(error: Exception) -> bool:
-    """Whether SQLite broke a statement off because it took too long."""
+    """Whether SQLite interrupted a statement because it took too long."""
     return getattr(original(error), "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
 
 
 def unexpected(error: Exception) -> str:
-    """An error that no layer knows: its type says more than its words."""
+    """Format an unclassified error, with its type: the message alone is often not enough."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def original(error: Exception) -> BaseException:
-    """The driver's error, out of what SQLAlchemy wrapped around it."""
+    """Return the driver's error that SQLAlchemy wrapped."""
     wrapped = getattr(error, "orig", None)
     return wrapped if isinstance(wrapped, BaseException) else error
 
 
 class Explain(Executable, ClauseElement):
-    """Asks how the database would run a statement; the statement is not run."""
+    """EXPLAIN of a statement; the statement is not run."""
 
     inherit_cache = False
 

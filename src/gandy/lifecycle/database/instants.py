@@ -1,4 +1,4 @@
-"""How application tables write instants, and how to compare them with a cutoff."""
+"""How application tables store instants, and how to compare them with a cutoff."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ _TEXT = re.compile(
     r"(?:([T ])((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 _UTC = ("Z", "+00:00", "+0000")
-SEPARATORS = ("", " ", "T")  # between a day and a clock; the first is that of a day alone
+SEPARATORS = ("", " ", "T")  # between date and time; the first is for a date without a time
 _DAY_LENGTH = len("0000-00-00")
 _MINUTES = "[0-2][0-9]:[0-5][0-9]"
 _SECONDS = f"{_MINUTES}:[0-5][0-9]"
 _ANY_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-# PostgreSQL writes instants that Python cannot: infinities, and years before 1 and after 9999.
+# PostgreSQL stores instants that Python cannot represent: infinities, and years before 1 and after 9999.
 _READABLE = ("0001-01-01", "9999-12-31")
 
 
-_MOST = 1.5  # times its samples, a form that prevails reaches all of them
+_MOST = 1.5  # a form prevails if its samples times this factor reach the number of all samples
 T = TypeVar("T")
 
 
 class UnreadableError(ValueError):
-    """What a column holds cannot be read as instants: the data stand in the way, not the contract."""
+    """The values of a column cannot be read as instants: the data are the cause, not the contract."""
 
 
 class InstantKind(StrEnum):
@@ -66,7 +66,7 @@ class InstantKind(StrEnum):
     NANOSECONDS = "nanoseconds since 1970"
     DAY_NUMBER = "days written as YYYYMMDD"
     TEXT = "text"
-    UNKNOWN = "numbers of an unknown unit"  # nothing is ever before anything
+    UNKNOWN = "numbers of an unknown unit"  # no value is before any cutoff
 
 
 WINDOWS: dict[InstantKind, Window] = {
@@ -87,7 +87,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one column writes instants; the separator is that of a text, empty for a date alone."""
+    """How one column stores instants; the separator is for text, empty for a date without a time."""
 
     kind: InstantKind
     separator: str = ""
@@ -95,7 +95,7 @@ class Form:
 
     @property
     def window(self) -> Window | None:
-        """The values that are instants; None where the form is no number of a known unit."""
+        """The range of valid numbers; None unless the form is a number of a known unit."""
         return WINDOWS.get(self.kind)
 
     @property
@@ -105,7 +105,7 @@ class Form:
 
 
 def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> ColumnElement[bool]:
-    """The column's instant is at or before the cutoff; NULL never is, a doubtful text neither."""
+    """Return a condition: the instant is at or before the cutoff; never true for NULL or doubtful text."""
     match form.kind:
         case InstantKind.ZONED:
             return column <= cutoff
@@ -131,7 +131,7 @@ def is_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> Co
 
 
 def readable(column: ColumnElement[object], form: Form) -> ColumnElement[object]:
-    """The column as Python can read it: what lies beyond the years 1 to 9999 becomes their bound."""
+    """Clamp the column to the years 1 to 9999, which Python can represent."""
     types: dict[InstantKind, TypeEngine[Any]] = {
         InstantKind.ZONED: DateTime(timezone=True),
         InstantKind.NAIVE: DateTime(),
@@ -144,7 +144,7 @@ def readable(column: ColumnElement[object], form: Form) -> ColumnElement[object]
 
 
 def read_instant(value: object, form: Form) -> datetime | None:
-    """The instant that a stored value means; None where it means none."""
+    """Convert a stored value to an instant; None if it is not one."""
     if isinstance(value, datetime):
         return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, date):
@@ -166,7 +166,7 @@ def _read_text(value: str) -> datetime | None:
 def _text_before(column: ColumnElement[object], form: Form, cutoff: datetime) -> ColumnElement[bool]:
     """Compare as text with microseconds but no zone: never early, at most a second late.
 
-    An index serves the comparison; the other conditions leave out what is no instant of this form.
+    An index serves the comparison; the other conditions exclude values that are not instants of this form.
     """
     at = cutoff.astimezone(UTC)
     text = type_coerce(column, String)
@@ -176,17 +176,17 @@ def _text_before(column: ColumnElement[object], form: Form, cutoff: datetime) ->
     just_after = at + timedelta(microseconds=1)
     return and_(
         text < just_after.strftime(written),
-        not_(_globs(text, at.strftime(written) + "[0-9]*")),  # a part of the microsecond may be ahead
+        not_(_globs(text, at.strftime(written) + "[0-9]*")),  # a fraction of the microsecond may be later
         _is_text_instant(text, form),
     )
 
 
 def _is_text_instant(text: ColumnElement[str], form: Form) -> ColumnElement[bool]:
-    """The whole text is an instant of this form, in UTC."""
+    """Return a condition: the whole text is an instant of this form, in UTC."""
     day = func.substr(text, 1, 10)
-    # Adding nothing turns February 31 into a day of March: a day is one only if it comes back as it was.
+    # SQLite normalises February 31 to a day of March: a date is valid only if it comes back unchanged.
     is_day = and_(_globs(day, _ANY_DAY), func.date(day, "+0 days") == day, not_(_globs(day, "0000*")))
-    # Its functions read a text up to the first NUL only.
+    # SQLite's functions read a text only up to the first NUL.
     is_whole = func.instr(text, func.char(0)) == 0
     if not form.separator:
         return and_(func.length(text) == _DAY_LENGTH, is_whole, is_day)
@@ -195,7 +195,7 @@ def _is_text_instant(text: ColumnElement[str], form: Form) -> ColumnElement[bool
 
 
 def _is_clock(rest: ColumnElement[str]) -> ColumnElement[bool]:
-    """Hours and minutes, perhaps seconds and a fraction of them, and a zone that means UTC or none."""
+    """Match hours and minutes, optional seconds with a fraction, and UTC or no time zone."""
     clock = case(
         *((_globs(rest, f"*{zone}"), func.substr(rest, 1, func.length(rest) - len(zone))) for zone in _UTC),
         else_=rest,
@@ -206,7 +206,7 @@ def _is_clock(rest: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_strange_text(column: ColumnElement[object], form: Form) -> ColumnElement[bool]:
-    """The column holds a value that is no instant of this form of text: its row stays."""
+    """Return a condition: the value is not an instant of this text form, so its row stays."""
     text = type_coerce(column, String)
     is_instant = and_(func.typeof(column) == "text", _is_text_instant(text, form))
     return and_(column.is_not(None), not_(func.coalesce(is_instant, false())))
@@ -217,7 +217,7 @@ def _globs(column: ColumnElement[str], pattern: str) -> ColumnElement[bool]:
 
 
 def is_text_instant(value: object, form: Form | None = None) -> bool:
-    """Whether a stored value is an instant that is written as a text in UTC, of this form or of any."""
+    """Whether a stored value is an instant as text in UTC, of this form or, without a form, of any."""
     match = _TEXT.fullmatch(value) if isinstance(value, str) else None
     if match is None or (match[4] or "Z") not in _UTC:
         return False
@@ -229,7 +229,7 @@ def is_text_instant(value: object, form: Form | None = None) -> bool:
 
 
 def form_of_texts(samples: list[object], column: str) -> Form:
-    """The form of most sampled instants; UnreadableError where none prevails, or there are none."""
+    """Return the form of most samples; raise UnreadableError if none prevails or none is an instant."""
     instants = [sample for sample in samples if is_text_instant(sample)]
     if samples and not instants:
         match = _TEXT.fullmatch(samples[0]) if isinstance(samples[0], str) else None
@@ -242,14 +242,14 @@ def form_of_texts(samples: list[object], column: str) -> Form:
 
 
 def separator_of(instant: object) -> str:
-    """What stands between the day and the clock of an instant that is written as a text."""
+    """Return the separator between the date and the time of an instant as text."""
     return str(instant)[_DAY_LENGTH : _DAY_LENGTH + 1]
 
 
 def prevailing(samples: Sequence[object], form_of: Callable[[object], T], column: str) -> T:
-    """The form that at least two of three samples have; UnreadableError where none does.
+    """Return the form of at least two thirds of the samples; raise UnreadableError if there is none.
 
-    A predicate takes only whole instants of its form, so rows in another form stay, whichever form prevails.
+    A predicate matches only whole instants of its form, so rows in other forms stay.
     """
     forms = Counter(map(form_of, samples))
     [(form, count), *others] = forms.most_common()
@@ -263,12 +263,12 @@ def prevailing(samples: Sequence[object], form_of: Callable[[object], T], column
 
 
 def kind_of_unit(unit: Unit | None) -> InstantKind | None:
-    """The kind of number that a declared unit means."""
+    """Return the kind of number of a declared unit."""
     return None if unit is None else _KINDS.get(unit)
 
 
 def kind_of_number(value: object) -> InstantKind | None:
-    """The only unit that the value is an instant of; None where it is one of none."""
+    """Return the only unit in which the value is an instant, or None."""
     number = as_number(value)
     if number is None:
         return None
@@ -276,13 +276,13 @@ def kind_of_number(value: object) -> InstantKind | None:
 
 
 def kind_of_numbers(samples: list[object]) -> InstantKind:
-    """The unit that the sampled values have in common, or unknown."""
+    """Return the common unit of the samples, or UNKNOWN."""
     kinds = {kind for sample in samples if (kind := kind_of_number(sample)) is not None}
     return kinds.pop() if len(kinds) == 1 else InstantKind.UNKNOWN
 
 
 def unit_problem(samples: list[object], declared: InstantKind | None) -> str | None:
-    """Why the sampled values cannot be read, in the declared unit or in the one that they show."""
+    """Return why the samples do not fit the declared unit, or the unit that they suggest; None if they do."""
     examples = {kind: sample for sample in samples if (kind := kind_of_number(sample)) is not None}
     fitting = [kind for sample in samples if (kind := kind_of_number(sample)) is not None]
     strange = [sample for sample in samples if as_number(sample) is None]

@@ -1,4 +1,4 @@
-"""Numbers that stand for instants, and values that stand for themselves."""
+"""Instants that are stored as numbers, and the encoding of key values."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2101, 1, 1, tzinfo=UTC)
 _IMPOSSIBLE_DAYS = (230, 231, 431, 631, 931, 1131)
 _LEAP_DAY, _NO_LEAP_YEAR = 229, 2100_0000
-# What applications write for "never" or "not yet".
+# Values that applications store for "never" or "not yet".
 _PLACEHOLDERS = {0, -1, 2**31 - 1, 2**32 - 1, 2**53 - 1, 2**63 - 1, -(2**31), -(2**63), 99991231}
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What instants from 1990 to 2100 are in one unit; `per_second` is None for a day as YYYYMMDD."""
+    """The range of instants from 1990 to 2100 in one unit; `per_second` is None for days as YYYYMMDD."""
 
     low: int
     high: int
     per_second: int | None
 
     def number(self, instant: datetime) -> int:
-        """The last value of the unit that is over at the instant."""
+        """Return the last value of the unit that has fully passed at the instant."""
         if self.per_second is None:
             return _day_number(instant.astimezone(UTC).date() - timedelta(days=1))
         microseconds = (instant - EPOCH) // timedelta(microseconds=1)
@@ -62,7 +62,7 @@ class Window:
         return self.per_second is not None or _read_day(value) is not None
 
     def read(self, value: float | Decimal) -> datetime | None:
-        """The instant that the value means; None outside of the window."""
+        """Convert the value to an instant; None outside the window."""
         if not self.holds(value):
             return None
         if self.per_second is None:
@@ -71,13 +71,13 @@ class Window:
         return EPOCH + timedelta(microseconds=int(microseconds))
 
     def before(self, column: ColumnElement[Any], instant: datetime) -> ColumnElement[bool]:
-        """The column's value lies in the window and is over at the instant."""
+        """Return a condition: the value is in the window and has fully passed at the instant."""
         bound = min(self.number(instant), self.high)
         within = and_(column >= _whole(self.low), column <= _whole(bound))
         return within if self.per_second is not None else and_(within, _is_day(column))
 
     def text_before(self, column: ColumnElement[Any], instant: datetime) -> ColumnElement[bool]:
-        """The same where the digits are stored as a text: only as many of them as today's instants have."""
+        """The same for digits stored as text: only values with as many digits as today's instants."""
         low = self.low if self.per_second is None else 10 ** (len(str(self.high)) - 1)
         bound = min(self.number(instant), self.high)
         text = type_coerce(column, String)
@@ -92,20 +92,20 @@ class Window:
         )
 
     def below(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """The column's value lies before the window."""
+        """Return a condition: the value is below the window."""
         return column < _whole(self.low)
 
     def above(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """The column's value lies behind the window; a NaN and an infinity do too."""
+        """Return a condition: the value is above the window, as are NaN and infinity."""
         return column > _whole(self.high)
 
     @property
     def has_gaps(self) -> bool:
-        """Whether numbers within the window may be no instants: not every number is a day."""
+        """Whether some numbers in the window are not instants: not every YYYYMMDD is a day."""
         return self.per_second is None
 
     def in_a_gap(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
-        """The column's value lies within the window and is no instant."""
+        """Return a condition: the value is in the window but is not an instant."""
         return and_(column >= _whole(self.low), column <= _whole(self.high), not_(_is_day(column)))
 
 
@@ -122,7 +122,7 @@ DAY_NUMBER = Window(19900101, 21001231, None)
 
 
 def as_number(value: object) -> float | Decimal | None:
-    """The number that a stored value is, also as digits in a text; None for anything else."""
+    """Convert a stored number, or digits stored as text; None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float | Decimal):
@@ -142,13 +142,13 @@ def is_finite(value: object) -> bool:
 
 
 def is_placeholder(value: object) -> bool:
-    """Whether applications write this number for "never" or "unknown"."""
+    """Whether applications store this number for "never" or "unknown"."""
     number = as_number(value)
     return number is not None and (number in _PLACEHOLDERS or not is_finite(number))
 
 
 def _whole(value: int) -> ColumnElement[int]:
-    """Typed as a bigint whatever the column's type is: an integer column is compared with all units."""
+    """Bind as bigint for any column type: an integer column is compared with the bounds of all units."""
     return literal(value, BigInteger)
 
 
@@ -167,7 +167,7 @@ def _read_day(value: float | Decimal) -> datetime | None:
 
 
 def _is_day(column: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The number is a day of the calendar; February 29 is one in each fourth year but 2100."""
+    """Return a condition: the number is a calendar day; of the years from 1990, 2100 is not a leap year."""
     number = cast(column, Numeric(asdecimal=False))
     month_day = number % literal(10_000, Integer)
     years = number - month_day
@@ -189,17 +189,17 @@ _READERS: dict[str, Callable[[str], object]] = {
     "text": str,
 }
 
-# A question mark within quotes is a part of a name or a text.
+# A question mark within quotes is not a placeholder.
 _MARK = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(\?)""")
 
 
 def read_text(stored: bytes) -> str:
-    """A text of SQLite, which may hold any bytes: those that are not UTF-8 become lone surrogates."""
+    """Decode a text of SQLite, which may contain any bytes: invalid UTF-8 becomes lone surrogates."""
     return stored.decode(errors="surrogateescape")
 
 
 def bind_texts(statement: str, parameters: Any) -> tuple[str, Any]:  # noqa: ANN401  # the driver's own
-    """Send texts that `read_text` gave back as they were stored: as bytes that SQLite reads as a text."""
+    """Bind texts from `read_text` as they were stored: as bytes that SQLite casts to text."""
     if not isinstance(parameters, tuple) or not any(map(_is_broken, parameters)):
         return statement, parameters
     values = iter(parameters)
@@ -221,12 +221,12 @@ def _is_broken(value: object) -> bool:
 
 
 def encode_values(values: tuple[object, ...]) -> str:
-    """Write values so that `decode_values` gives equal ones back."""
+    """Encode values so that `decode_values` returns equal values."""
     return json.dumps([_encode(value) for value in values])
 
 
 def decode_values(text: str) -> tuple[object, ...]:
-    """Read what `encode_values` wrote."""
+    """Decode the output of `encode_values`."""
     return tuple(_decode(value) for value in json.loads(text))
 
 
@@ -249,12 +249,12 @@ def _tagged(value: object) -> tuple[str, str]:
             return "decimal", str(value)
         case bytes() | memoryview():
             return "bytes", base64.b64encode(bytes(value)).decode()
-        case _:  # the database reads its own way of writing it back
+        case _:  # the database can parse its own text form
             return "text", str(value)
 
 
 def _decode(value: object) -> object:
-    """What was written by hand, or by another version, is taken as it is."""
+    """Return an unknown value, written by hand or by another version, unchanged."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     [(kind, text)] = value.items()

@@ -1,4 +1,4 @@
-"""PostgreSQL as the lifecycle uses it."""
+"""The PostgreSQL dialect of the lifecycle."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
 _CONTENDED = {"55P03", "57014", "40P01", "40001"}
-# Classes of errors that say something about the statement, the session or the server. Every other one is the
+# Error classes that concern the statement, the session or the server. Every other error is the
 # fault of a row: triggers raise codes of their own.
 NOT_OF_A_ROW = frozenset(
     "08 0A 0B 0L 0P 24 25 26 28 2D 34 3B 3D 3F 40 42 53 54 55 57 58 F0 XX".split()  # noqa: SIM905
@@ -61,14 +61,14 @@ _MISSING_STATISTICS = text(
     "oid = :name ::regclass::oid OR oid IN ("
     "SELECT relid::oid FROM pg_catalog.pg_partition_tree(:name ::regclass))))"
 )
-# Of a standby that a role may not look at, everything is NULL but its process. To others its lag is NULL
-# while it has nothing to repeat.
+# If the role may not see a standby, every column but its process is NULL. If it may, the lag is NULL
+# while the standby has nothing to replay.
 _REPLICATION_LAG = text(
     "SELECT coalesce(pg_catalog.max(replay_lag), '0') AS slowest,"
     " pg_catalog.count(*) FILTER (WHERE state IS NULL) AS hidden,"
     " pg_catalog.quote_ident(current_user) AS role FROM pg_catalog.pg_stat_replication"
 )
-# An index in its own order; never a scan of the table, nor a sort of all that is dead.
+# Use an index in its own order; never scan the table, nor sort all dead rows.
 _INDEX_WALK = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
 
 
@@ -99,13 +99,13 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def begin_batch(self, connection: Connection, patience: LockPatience) -> None:
-        """The plan that was judged is the plan that runs: an index walk, never a scan of the table."""
+        """Set the planner as it was for the judged plan: index scans, never a scan of the table."""
         connection.execute(batch_limits(patience))
 
     @override
     @contextmanager
     def read_only(self, connection: Connection) -> Iterator[None]:
-        """In BEGIN itself, so that nothing more has to be sent."""
+        """Set it in BEGIN itself, which saves a round trip."""
         driver = _driver(connection)
         driver.read_only = True
         try:
@@ -139,7 +139,7 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def is_direct(self, connection: Connection, session: str) -> bool:
-        """A pooler promises a backend of its own making. A bind may then reach what others have prepared."""
+        """A pooler reports a made-up backend pid; prepared statements may then be those of other clients."""
         return str(_driver(connection).info.backend_pid) == session
 
     @override
@@ -168,7 +168,7 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
-        """The mode of a DELETE, which keys and triggers wait for, taken before anything is asked."""
+        """Take the lock mode of a DELETE, which blocks new keys and triggers, before the first read."""
         names = ", ".join(_regclass(table) for table in tables)
         connection.exec_driver_sql(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE".replace("%", "%%"))
 
@@ -217,7 +217,7 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
-        """What the planner believes: it scales the last count by the table's size now, if there is one."""
+        """Return the planner's estimate: the row count of the last ANALYZE, scaled to the current size."""
         missing = connection.execute(_MISSING_STATISTICS, {"name": _regclass(table.name)})
         if missing.scalar_one():
             return None
@@ -227,7 +227,7 @@ class Postgres(PostgresPartitions, Dialect):
     @override
     @contextmanager
     def counting(self, connection: Connection, longest: timedelta) -> Iterator[None]:
-        """In a savepoint: what limits the counting must not limit what comes after it."""
+        """Use a savepoint: the timeout of the count must not apply to later statements."""
         limits = connection.begin_nested()
         try:
             _set_local(connection, statement_timeout=_milliseconds(longest))
@@ -288,7 +288,7 @@ class Postgres(PostgresPartitions, Dialect):
 
     @override
     def version_of_others(self, connection: Connection) -> int:
-        """Writers do not wait for one lock here, so what they commit decides nothing."""
+        """Return a constant: there is no single write lock, so commits of others do not matter."""
         return 0
 
     @override
@@ -317,13 +317,13 @@ def _kind(declared: ColumnType) -> InstantKind | None:
 
 
 def batch_limits(patience: LockPatience) -> Select[Any]:
-    """The statement that limits a transaction which deletes."""
+    """Return the statement that sets timeouts and plan settings of a deleting transaction."""
     return _settings(
         lock_timeout=_milliseconds(patience.lock),
         statement_timeout=_milliseconds(patience.statement),
-        # Range after range: one plan serves them all.
+        # A generic plan serves every range.
         plan_cache_mode="force_generic_plan",
-        row_security="off",  # a policy that would hide a row is an error then
+        row_security="off",  # a policy that would hide a row raises an error
         **_INDEX_WALK,
     )
 
@@ -341,7 +341,7 @@ def _milliseconds(span: timedelta) -> str:
 
 
 def _regclass(table: TableName) -> str:
-    """The name as regclass reads it; SQLAlchemy's quoting would double a percent sign."""
+    """Quote the name for regclass; SQLAlchemy's quoting would double a percent sign."""
     parts = (part.replace('"', '""') for part in (table.schema, table.name) if part is not None)
     return ".".join(f'"{part}"' for part in parts)
 

@@ -42,8 +42,8 @@ Found = dict[str, Any]
 
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 
-# Which tables to describe: those that are named, and all whose rows refer to them. A key may refer to a
-# partition or an inheriting table of what is named, or to a table that it is a partition of.
+# The tables to describe: the named tables, and all whose rows refer to them. A key may refer to a
+# partition or an inheriting table of a named table, or to a table that it is a partition of.
 _WANTED = """
     named AS MATERIALIZED (
         SELECT relation.oid FROM pg_catalog.pg_class AS relation
@@ -81,7 +81,7 @@ _WANTED = """
         SELECT tgconstraint FROM pg_catalog.pg_trigger WHERE tgisinternal AND tgenabled NOT IN ('O', 'A')
         UNION SELECT conparentid FROM silenced JOIN pg_catalog.pg_constraint AS con ON con.oid = silenced.oid
     )"""
-# conparentid: a partition's copy of a key says nothing that the key itself does not say, unless its
+# conparentid: a partition's copy of a key adds nothing to the key itself, unless its
 # triggers are switched off.
 # to_jsonb: confdelsetcols came with PostgreSQL 15, conenforced and conperiod with 18.
 _FOREIGN_KEYS = f"""
@@ -123,7 +123,7 @@ _LINEAGE = """
     WHERE relation.relkind IN ('r', 'p', 'f') AND relation.relpersistence <> 't'
     AND (relation.relkind = 'p' OR inhparent IS NOT NULL)
 """
-# An index that is not valid (yet) serves nothing and holds nothing unique.
+# An index that is not valid (yet) serves no query and guarantees no uniqueness.
 _TABLES = f"""
     SELECT nspname AS schema, relname AS name, current_user::text AS role, {mark_of("wanted.oid")} AS mark,
            pg_catalog.has_schema_privilege(space, 'USAGE') AS may_enter,
@@ -226,7 +226,7 @@ _CATALOGUE = text(
 
 
 def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
-    """These tables and all that refer to them, or every application table for None."""
+    """Read these tables and all tables that refer to them; None reads every application table."""
     given: Found = {
         "schemas": [schema for schema, _ in wanted or ()],
         "names": [name for _, name in wanted or ()],
@@ -287,7 +287,7 @@ def _foreign_key(row: Found, path: Sequence[str]) -> ForeignKey:
 
 
 def _for_each_parent(key: ForeignKey, lineage: Lineage) -> Iterator[ForeignKey]:
-    """A delete from a root takes rows of its members, and a partition holds rows of its root."""
+    """Copy the key: a delete from a root deletes members' rows, and a partition stores its root's rows."""
     yield key
     for ancestor in dict.fromkeys(lineage.ancestors(key.parent)):
         yield replace(key, parent=ancestor, member=key.parent)
@@ -331,7 +331,7 @@ def _table(row: Found, triggers: Sequence[Found], described: Callable[[Found], C
 
 
 def _column(found: Found, declared: Found, path: Sequence[str]) -> ColumnFacts:
-    """A domain counts as what it is made of."""
+    """Describe a column; a domain counts as its base type."""
     return ColumnFacts(
         found["name"],
         column_type(declared["pure"] or found["type"]),

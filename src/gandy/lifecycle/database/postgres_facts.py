@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
 
-# What each type that a column is declared with is made of: domains at every depth, and the type whose
-# equality is its own (any enum is compared as anyenum, varchar as text). The third operator of a btree
+# The base of each declared column type: domains resolved at every depth, and the type whose
+# equality it uses (any enum is compared as anyenum, varchar as text). The third operator of a btree
 # (method 403) and the first of a hash (405) are their equality.
 TYPES = """
     derived (oid, base, modifier, is_filled) AS (
@@ -54,7 +54,7 @@ TYPES = """
             FROM pg_catalog.pg_cast JOIN declared ON castsource = compared)
         AND (opcmethod = 403::oid AND amopstrategy = 3 OR opcmethod = 405::oid AND amopstrategy = 1)
     )"""
-# pure: what a domain is made of, as a column of that type would be declared
+# pure: the base type of a domain, as a column of that type would be declared
 DECLARED_TYPES = """
     SELECT declared.oid::bigint AS number, is_filled, is_composite,
         CASE WHEN base <> declared.oid THEN pg_catalog.format_type(base, modifier) END AS pure,
@@ -70,8 +70,8 @@ DECLARED_TYPES = """
             AND oprleft <> compared AND pg_catalog.pg_operator_is_visible(pg_operator.oid)) AS is_found
     FROM declared
 """
-# Pairs of a key's columns that a bare `=` may compare otherwise than the key does. A statement writes the
-# child's column first, so where the types differ it uses the commutator.
+# Pairs of a key's columns that a bare `=` may compare differently from the key. A statement writes the
+# child's column first, so if the types differ it uses the commutator.
 DOUBTS = """
     SELECT pg_catalog.json_agg(pg_catalog.json_build_object(
         'columns', pg_catalog.json_build_array(mine.attname, theirs.attname),
@@ -114,7 +114,7 @@ _PERIOD = Doubt("it is a PERIOD key, which compares ranges by what they cover", 
 
 
 def doubt_of_key(found: dict[str, Any], path: Sequence[str]) -> tuple[tuple[str, str], Doubt] | None:
-    """The first pair of the key's columns that is in doubt, and why."""
+    """Return the first doubtful pair of the key's columns, and the doubt."""
     if found["is_period"]:
         return (found["columns"][-1], found["parent_columns"][-1]), _PERIOD
     for pair in found["doubts"] or ():
@@ -163,7 +163,7 @@ def _not_on_path(reason: str, schema: str, path: Iterable[str]) -> Doubt:
     )
 
 
-_TREE = "tree "  # how the mark of a table begins that other tables inherit from
+_TREE = "tree "  # prefix of the mark of a table that other tables inherit from
 _VERSIONS = """pg_catalog.concat_ws(' ', relation.oid, relation.xmin,
     pg_catalog.row_security_active(relation.oid), 'columns',
     (SELECT pg_catalog.string_agg(pg_catalog.concat(number, ':', version), ' ') FROM (
@@ -199,17 +199,17 @@ _NAMED = """EXISTS (
 
 
 def mark_of(table: str) -> str:
-    """The expression for the mark of a table, given one for its number."""
+    """Return the SQL expression for the mark of a table, given an expression for its oid."""
     return _MARK.format(table=table)
 
 
 def unchanged(marks: Mapping[TableName, str]) -> ColumnElement[bool]:
-    """Whether every table still has its mark."""
+    """Return a condition: every table still has its mark."""
     return and_(true(), *(_is_as_marked(table, mark) for table, mark in marks.items()))
 
 
 def _is_as_marked(table: TableName, mark: str) -> ColumnElement[bool]:
-    """A table that got its first heir since has a new version of its own row."""
+    """Compare one mark; the first inheriting table of a table changes the xmin of the table's own row."""
     is_tree = mark.startswith(_TREE)
     relation, said = ("topmost", _OF_A_TREE) if is_tree else ("relation", _VERSIONS)
     known = {"known_schema": table.schema, "known_name": table.name, "known_mark": mark}
@@ -230,7 +230,7 @@ PUBLISHED = """
             VALUES ('DELETE', publication.pubdelete), ('UPDATE', publication.pubupdate)
         ) AS sent (verb, is_sent) WHERE sent.is_sent
     )"""
-# The identity of a row: its primary key unless the table says otherwise; n is nothing, i a unique index.
+# The replica identity: by default the primary key; n is none, f the full row, i a unique index.
 UNTOLD = """(
     SELECT pg_catalog.json_agg(DISTINCT published.verb) FROM member
     JOIN pg_catalog.pg_class AS leaf ON leaf.oid = member.oid
@@ -262,7 +262,7 @@ _TOLD_APART: Final[dict[str, ColumnType]] = {
 
 
 class Other(UserDefinedType[str]):
-    """A type that only the database has to understand, by the name that it gives it."""
+    """A type that only the database interprets, by the database's name for it."""
 
     cache_ok = True
 
@@ -270,22 +270,22 @@ class Other(UserDefinedType[str]):
         self.spelled = spelled
 
     def get_col_spec(self, **_: object) -> str:
-        """As the database spells it."""
+        """Return the name that the database uses."""
         return self.spelled
 
 
 def column_type(spelled: str) -> ColumnType:
-    """The type that format_type writes this way."""
+    """Return the type for an output of format_type."""
     known = _TOLD_APART.get(_PRECISION.sub("", spelled))
     return Other(spelled) if known is None else known
 
 
 _CATALOGUE = "pg_catalog"
-# A name in quotes, in which two quotes are one, or a plain one.
+# A quoted name, in which a doubled quote is one quote, or a plain name.
 _NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,"]+)')
 
 
 def hides_catalogue(path: str) -> bool:
-    """Whether another schema is searched before PostgreSQL's own; where it is not listed, it comes first."""
+    """Whether another schema is searched before pg_catalog, which comes first if it is not listed."""
     names = [bare.lower() if bare else quoted for quoted, bare in _NAME.findall(path)]
     return _CATALOGUE in names[1:]

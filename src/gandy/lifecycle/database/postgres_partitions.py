@@ -28,7 +28,7 @@ _MEMBERS = text("""
     JOIN pg_catalog.pg_class AS relation ON relation.oid = member.oid
     JOIN pg_catalog.pg_namespace AS space ON space.oid = relation.relnamespace
 """)
-# A bound is written as DateStyle and TimeZone say: the server that wrote it reads it again.
+# A bound is formatted by DateStyle and TimeZone: let the same server parse it.
 _RANGES = text(r"""
     SELECT nspname, relname, rows, CASE
         WHEN kind = 'timestamptz'::regtype::oid THEN pg_catalog.to_char(
@@ -72,7 +72,7 @@ _PARTITIONS = text("""
     JOIN pg_catalog.pg_namespace AS space ON space.oid = parent.relnamespace
     WHERE parent.relname = :table AND space.nspname = :schema ORDER BY 1, 2
 """)
-# What depends normally on a table (n) keeps it from being dropped; its own parts depend otherwise.
+# Normal dependencies (n) on a table prevent dropping it; its own parts have other dependency types.
 _NEEDED_BY = text("""
     SELECT pg_catalog.min(pg_catalog.pg_describe_object(depend.classid, depend.objid, depend.objsubid))
     FROM pg_catalog.pg_depend AS depend
@@ -86,7 +86,7 @@ _NEEDED_BY = text("""
 
 
 class PostgresPartitions:
-    """What there is to know about partitions."""
+    """The methods of the dialect for partitions."""
 
     def layout(self, connection: Connection, table: TableFacts) -> Layout:
         """How the table is partitioned."""
@@ -100,7 +100,7 @@ class PostgresPartitions:
         return Layout(key, column, tuple(endless))
 
     def what_needs(self, connection: Connection, partition: TableName) -> str | None:
-        """What the database would refuse to drop the partition for, as far as the catalogue tells."""
+        """Return the dependency that prevents dropping the partition, as far as the catalogue shows it."""
         names = {"table": partition.name, "schema": partition.schema}
         found = connection.execute(_NEEDED_BY, names).scalar_one()
         return None if found is None else str(found)
@@ -111,7 +111,7 @@ class PostgresPartitions:
         return [TableName(schema, name) for schema, name in found]
 
     def partitions(self, connection: Connection, table: TableFacts, column: str) -> Sequence[Partition]:
-        """The range partitions of the table by this column that end somewhere."""
+        """Return the range partitions of the table by this column that have an upper bound."""
         names = {"table": table.name.name, "schema": table.name.schema, "column": column}
         return [
             Partition(TableName(schema, name), bound, int(rows), int(number))
@@ -119,12 +119,12 @@ class PostgresPartitions:
         ]
 
     def lock_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
-        """The table first, as every statement of the application does: the other way round deadlocks."""
+        """Lock the table first, as every statement of the application does: the other order deadlocks."""
         connection.execute(_Lock(table, is_alone=True))
         connection.execute(_Lock(partition, is_alone=False))
 
     def drop_partition(self, connection: Connection, table: TableName, partition: TableName) -> None:
-        """Detach and drop in the batch's own transaction, whose lock timeout lets other work pass."""
+        """Detach and drop in the batch's transaction, whose lock timeout gives way to other work."""
         connection.execute(_Detach(table, partition))
         connection.execute(_Drop(partition))
 

@@ -1,4 +1,4 @@
-"""PostgreSQL: the lifecycle's own tables in every schema, whatever the role's search path is."""
+"""PostgreSQL: the lifecycle's own tables in every schema, independent of the role's search path."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _NAMED = f"nullif(pg_catalog.current_setting('{SETTING}', true), '')"
-# Roles whose tables this role may write to: a trigger or a default of a table runs as the role that writes. A
-# membership counts where a superuser or the owner of the database granted it, because other roles can make
-# this one a member of a role of theirs.
+# Roles whose tables this role may safely write to: triggers and defaults run as the writing role. A
+# membership counts only if a superuser or the database owner granted it, because other roles can make
+# this role a member of their own roles.
 _TRUSTED = """
     WITH RECURSIVE here AS (
         SELECT datdba AS owner FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()
@@ -28,7 +28,7 @@ _TRUSTED = """
     )
     SELECT role FROM mine UNION SELECT owner FROM here
     UNION SELECT oid FROM pg_catalog.pg_roles WHERE rolsuper"""
-#: Read with the connection's first statement, so that it costs none of its own.
+#: Read with the connection's first statement, which saves a round trip.
 SIGHT = rf"""pg_catalog.json_build_object(
     'role', current_user::text,
     'database', pg_catalog.current_database()::text,
@@ -65,11 +65,11 @@ SIGHT = rf"""pg_catalog.json_build_object(
         WHERE relname LIKE 'gandy\_lifecycle\_%' AND relkind IN ('r', 'p', 'v', 'm', 'f')
         AND relpersistence <> 't'))"""  # noqa: S608  # from constants
 _SIGHT = text(f"SELECT {SIGHT}")
-SEEN = "gandy_state"  # where a connection keeps what its first statement saw
+SEEN = "gandy_state"  # key in `connection.info` for the result of the first statement
 
 
 def read_sight(connection: Connection, *, is_fresh: bool) -> StateSight:
-    """The state as it is now, or as it was when the connection was made."""
+    """Read the current state tables, or return them as of the connection's start."""
     if is_fresh:
         connection.info[SEEN] = connection.execute(_SIGHT).scalar_one()
     return _sight(connection.info[SEEN])

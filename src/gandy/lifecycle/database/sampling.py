@@ -1,4 +1,4 @@
-"""Samples of a column, and what an index was learned to cost."""
+"""Samples of a column, and cached answers about a database."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _SMALL = 10_000
 
 
 def sample(connection: Connection, table: TableFacts, column: str) -> list[object]:
-    """Values that are not NULL, read once for each reading of the catalogue."""
+    """Return values that are not NULL; read once for each reading of the catalogue."""
     if column not in table.samples:
         table.samples[column] = _look(connection, table, column)
     return table.samples[column]
 
 
 def _look(connection: Connection, table: TableFacts, column: str) -> list[object]:
-    """What an index or a small table does not make cheap is not read."""
+    """Read the ends of the column if an index or a small table makes it cheap, else rows by key."""
     values = table.clause.c[column]
     filled = select(values.label("value")).where(values.is_not(None))
     if not table.has_index_on((column,)) and not _is_small(connection, table):
@@ -67,11 +67,11 @@ def _look(connection: Connection, table: TableFacts, column: str) -> list[object
     ends = _read(connection, lowest, filled.order_by(values.desc()).limit(_EACH_END))
     if any(map(is_text_instant, ends)):
         is_one_form = len({form for value in ends if (form := _form_of(value)) is not None}) == 1
-        # Every predicate leaves out what hides between and is no instant of the form that prevails.
+        # Undetected values between the ends are safe: predicates match only instants of the prevailing form.
         return ends if is_one_form else ends + _by_key(connection, table, values)
     kinds = {kind_of_number(value) for value in ends}
     if not kinds or (len(kinds) == 1 and None not in kinds):
-        return ends  # all that lies between two values of one unit is of that unit
+        return ends  # every value between two values of one unit is of that unit
     between = _between(connection, filled)
     if any(isinstance(value, str | bytes) for value in ends) and not any(map(kind_of_number, between)):
         between += _texts_between(connection, filled)
@@ -79,12 +79,12 @@ def _look(connection: Connection, table: TableFacts, column: str) -> list[object
 
 
 def _form_of(value: object) -> object:
-    """How an instant is written; None for what is no instant."""
+    """Return how an instant is stored; None for any other value."""
     return separator_of(value) if is_text_instant(value) else kind_of_number(value)
 
 
 def _by_key(connection: Connection, table: TableFacts, values: ColumnElement[Any]) -> list[object]:
-    """Values of the first and last rows by key; rows without one are read too, not searched past."""
+    """Values of the first and last rows by key; NULLs count towards the limit, which bounds the read."""
     keys = [table.clause.c[key.name] for key in table.key]
     some = select(values.label("value")).limit(_BY_KEY)
     read = (some.order_by(*order).subquery() for order in (keys, [key.desc() for key in keys]))
@@ -104,7 +104,7 @@ def _between(connection: Connection, filled: Select[Any]) -> list[object]:
 
 
 def _texts_between(connection: Connection, filled: Select[Any]) -> list[object]:
-    """The first and last few instants that are written as texts, where the ends are words or blobs."""
+    """The first and last few instants stored as text, if the ends of the column are words or blobs."""
     values = filled.selected_columns[0]
     forms = (Form(InstantKind.TEXT, separator) for separator in SEPARATORS)
     is_instant = or_(*(not_(is_strange_text(values, form)) for form in forms))
@@ -128,20 +128,20 @@ _MOST = 256
 
 @dataclass(slots=True)
 class Answers:
-    """Answers by all that they depend on; the ones that were not asked for the longest time go."""
+    """An LRU cache of answers; a key contains everything that its answer depends on."""
 
     _known: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
     def recall(self, question: Hashable) -> object:
-        """The answer, or None."""
+        """Return the cached answer, or None."""
         with self._lock:
             if question in self._known:
                 self._known.move_to_end(question)
             return self._known.get(question)
 
     def keep(self, question: Hashable, answer: object) -> None:
-        """Remember an answer that holds as long as the question stays the same."""
+        """Cache an answer; it is valid for as long as the question stays the same."""
         with self._lock:
             self._known[question] = answer
             while len(self._known) > _MOST:
@@ -152,5 +152,5 @@ _ANSWERS: WeakKeyDictionary[Engine, Answers] = WeakKeyDictionary()
 
 
 def learned_about(connection: Connection) -> Answers:
-    """What was learned about the database of this connection."""
+    """Return the cache for the database of this connection."""
     return _ANSWERS.setdefault(connection.engine, Answers())

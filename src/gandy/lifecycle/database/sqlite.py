@@ -1,4 +1,4 @@
-"""SQLite: texts and numbers instead of timestamps, one writer at a time, plans that say SEARCH."""
+"""The SQLite dialect: text and numbers instead of timestamps, and one writer at a time."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ class Sqlite(Dialect):
 
     @override
     def begin_batch(self, connection: Connection, patience: LockPatience) -> None:
-        """Nothing to set: the transaction holds the only write lock, and waited for it at its start."""
+        """Set nothing: the transaction took the only write lock at its start."""
 
     @override
     def read_only(self, connection: Connection) -> AbstractContextManager[None]:
-        """Nothing to set: a deferred transaction that only reads takes no lock that hinders a writer."""
+        """Set nothing: a deferred transaction that only reads does not block a writer."""
         return nullcontext()
 
     @override
     def autocommit(self, connection: Connection) -> AbstractContextManager[None]:
-        """Nothing to set: a statement outside of a transaction is one."""
+        """Set nothing: a statement outside a transaction commits by itself."""
         return nullcontext()
 
     @override
@@ -94,7 +94,7 @@ class Sqlite(Dialect):
 
     @override
     def serialise_setup(self, connection: Connection) -> None:
-        """Nothing to take: one writer at a time is what SQLite is."""
+        """Take no lock: SQLite allows one writer at a time."""
 
     @override
     def session(self) -> ColumnElement[str]:
@@ -106,7 +106,7 @@ class Sqlite(Dialect):
 
     @override
     def is_gone(self, connection: Connection, session: str) -> bool:
-        """Only a process of this machine can be known to have ended."""
+        """Detect only processes of this machine; others may still exist."""
         machine, _, process = session.partition(":")
         if machine != str(_MACHINE):
             return False
@@ -136,7 +136,7 @@ class Sqlite(Dialect):
 
     @override
     def keep_tables(self, connection: Connection, tables: Sequence[TableName]) -> None:
-        """A batch has the only write lock from its start."""
+        """Take no lock: a batch has the only write lock from its start."""
 
     @override
     def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
@@ -144,7 +144,7 @@ class Sqlite(Dialect):
 
     @override
     def stored_type(self, declared: ColumnType) -> ColumnType:
-        """As stored: a declared DATETIME may hold text or a number, and must be compared as it is."""
+        """Convert nothing: a declared DATETIME may contain text or a number, and is compared as stored."""
         return NullType()
 
     @override
@@ -155,7 +155,7 @@ class Sqlite(Dialect):
     def form_of(
         self, connection: Connection, table: TableFacts, column: ColumnFacts, *, unit: Unit | None
     ) -> Form:
-        """Judged by what the column holds, since its declared type binds nothing."""
+        """Decide by the column's values, since SQLite does not enforce the declared type."""
         samples = sample(connection, table, column.name)
         numbers = [value for value in samples if is_finite(value)]
         is_digits = 2 * sum(isinstance(value, str) for value in numbers) > len(numbers)
@@ -173,13 +173,13 @@ class Sqlite(Dialect):
         steps = [str(row.detail) for row in connection.execute(Explain(statement))]
         mine = [step for step in steps if _is_about(step, table.name.name)]
         is_search = bool(mine) and all(step.startswith("SEARCH") for step in mine)
-        # A table's own row number takes no part in the comparison of several columns with a place.
+        # SQLite cannot seek by a row comparison that includes the rowid: the plan then lacks the comparison.
         is_in_order = is_search and all(_ROW_COMPARISON in step for step in mine)
         return AccessPath(is_search, _index_of(mine, table), ", ".join(mine), is_in_order)
 
     @override
     def estimated_rows(self, connection: Connection, table: TableFacts) -> int | None:
-        """ANALYZE's figures grow stale unnoticed, so nothing is estimated."""
+        """Give no estimate: figures of ANALYZE may be stale without notice."""
         return None
 
     @override
@@ -250,7 +250,7 @@ class Sqlite(Dialect):
 
 
 def _holds_numbers(samples: Sequence[object], column: ColumnFacts) -> bool:
-    """Whether a column without a unit writes instants as numbers; placeholders speak for numbers too."""
+    """Whether a column without a unit stores instants as numbers; placeholders count as numbers too."""
     texts = [value for value in samples if is_text_instant(value)]
     numbers = [value for value in samples if kind_of_number(value) is not None]
     if texts or numbers:
@@ -261,7 +261,7 @@ def _holds_numbers(samples: Sequence[object], column: ColumnFacts) -> bool:
 
 
 def _is_about(step: str, table: str) -> bool:
-    """Whether a step of a plan reads the table, whose name may hold spaces."""
+    """Whether a step of a plan reads the table, whose name may contain spaces."""
     for verb in ("SEARCH ", "SCAN "):
         if step.startswith(verb + table):
             rest = step.removeprefix(verb + table)
@@ -270,7 +270,7 @@ def _is_about(step: str, table: str) -> bool:
 
 
 def _index_of(steps: Sequence[str], table: TableFacts) -> str | None:
-    """The index that a step names, by the names that the table's indexes have."""
+    """Return the index of a plan step; matched by the table's index names, which may contain spaces."""
     used = next((step.split("INDEX ", 1)[1] for step in steps if "INDEX " in step), None)
     if used is None:
         return None
@@ -280,7 +280,7 @@ def _index_of(steps: Sequence[str], table: TableFacts) -> str | None:
 
 
 def _bytes(connection: Connection, table: TableName) -> int | None:
-    """Pages of the table and its indexes, where this build of SQLite can tell."""
+    """Size of the table and its indexes, if this build of SQLite has dbstat."""
     try:
         found = connection.execute(
             text(

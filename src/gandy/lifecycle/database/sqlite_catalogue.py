@@ -47,20 +47,20 @@ if TYPE_CHECKING:
 
 _NUMERIC, _TEXT, _UNTYPED = "a number", "a text", "of no type"
 _BINARY = "BINARY"
-# The affinity of a comparison as SQLite's own program for a statement gives it.
+# The affinity of a comparison, as coded in the bytecode of a statement.
 _AFFINITY_BITS = 0x47
 _AFFINITIES: Final = {0x41: _UNTYPED, 0x42: _TEXT, 0x43: _NUMERIC, 0x44: _NUMERIC, 0x45: _NUMERIC}
 _ENCODING = re.compile(r"-(?:8|16LE|16BE)$")
-_LONGEST = 18  # a longer name is shown in part
+_LONGEST = 18  # EXPLAIN truncates a longer name
 _UNCLEAR = Comparison(
     hidden=Doubt("SQLite does not say how it compares one of them", "Declare the column without COLLATE")
 )
-# Only the program says what COLLATE belongs to; ANY means another affinity in a STRICT table.
+# Only the bytecode shows which column a COLLATE belongs to; ANY has another affinity in a STRICT table.
 _ASK = re.compile(r"\b(?:COLLATE|ANY)\b", re.IGNORECASE)
 
 
 def comparisons(connection: Connection, columns: Sequence[Row[Any]], declared: str) -> dict[str, Comparison]:
-    """How each column of one table is compared."""
+    """Return how each column of one table is compared."""
     if _ASK.search(declared) is None:
         return {row.name: _comparison(_affinity(str(row.type or "")), _BINARY) for row in columns}
     return {row.name: _asked(connection, row.table, row.name) for row in columns}
@@ -72,7 +72,7 @@ def _comparison(affinity: str, collation: str) -> Comparison:
 
 
 def _affinity(declared: str) -> str:
-    """By the order of the rules that SQLite documents; INTEGER, REAL and NUMERIC are compared alike."""
+    """Apply SQLite's documented rules in their order; INTEGER, REAL and NUMERIC are compared alike."""
     name = declared.upper()
     if "INT" in name:
         return _NUMERIC
@@ -82,7 +82,7 @@ def _affinity(declared: str) -> str:
 
 
 def _asked(connection: Connection, table: str, column: str) -> Comparison:
-    """From the program of a statement that compares the column; it does not run."""
+    """Read it from the bytecode (EXPLAIN) of a statement that compares the column."""
     question = f"EXPLAIN SELECT {_quoted(column)} = ? FROM {_quoted(table)}"  # noqa: S608  # quoted
     try:
         program = connection.exec_driver_sql(question, (None,)).all()
@@ -106,7 +106,7 @@ def _quoted(name: str) -> str:
 def doubt_of_key(
     key: ForeignKey, child: Described | None, parent: Described | None
 ) -> tuple[tuple[str, str], Doubt] | None:
-    """The first pair of the key's columns that is in doubt, and why."""
+    """Return the first doubtful pair of the key's columns, and the doubt."""
     if child is None or parent is None:
         return None
     if len(key.columns) != len(key.parent_columns):
@@ -122,7 +122,7 @@ def doubt_of_key(
     return None
 
 
-# All that decides what goes with a row: what is declared for its table, and every key of the file. A scratch
+# Everything that decides what is deleted with a row: its table's declarations and all foreign keys. A scratch
 # table of another part of the application changes neither.
 _MARK = """
     coalesce((SELECT group_concat(sql, char(10)) FROM (
@@ -153,7 +153,7 @@ _INDEXES = text(
     " JOIN pragma_index_list(tables.name) AS listed JOIN pragma_index_info(listed.name) AS part"
     " WHERE tables.type = 'table' AND tables.name IN :names ORDER BY tables.name, listed.name, part.seqno"
 ).bindparams(bindparam("names", expanding=True))
-# SQLite stores a declaration from the trigger's own name on, behind these two words.
+# SQLite stores a declaration from the trigger's name on, after CREATE TRIGGER.
 _TRIGGER_EVENT = re.compile(
     r"""CREATE\s+TRIGGER\s+(?:"(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`|\[[^]]*\]|[^\s"'`[]+)\s*
     (?:(?:BEFORE|AFTER|INSTEAD\s+OF)\s+)?(DELETE|INSERT|UPDATE)\b""",
@@ -165,7 +165,7 @@ _STATE = "gandy_lifecycle_"
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """One thing that the file declares."""
+    """One row of sqlite_master."""
 
     type: str
     name: str
@@ -179,18 +179,18 @@ _Declarations = tuple[_Declared, ...]
 @dataclass(frozen=True, slots=True)
 class _Index:
     facts: IndexFacts
-    is_of_key: bool  # it holds the primary key; the key of rows that are stored by it needs none
+    is_of_key: bool  # index of the primary key; an INTEGER PRIMARY KEY (rowid) has none
 
 
 def read_catalogue(connection: Connection, wanted: Sequence[Wanted] | None) -> Catalogue:
-    """These tables and all that refer to them, or every application table for None."""
+    """Read these tables and all tables that refer to them; None reads every application table."""
     declared = tuple(_Declared(*row) for row in connection.execute(_DECLARATIONS))
     catalogue = _known(connection, declared, wanted)
     return replace(catalogue, marks={table: _mark(table.name, declared) for table in catalogue.tables})
 
 
 def unchanged(marks: Mapping[TableName, str]) -> ColumnElement[bool]:
-    """Whether the file declares what it declared, as far as these tables are concerned."""
+    """Return a condition: the declarations that concern these tables are unchanged."""
     return and_(true(), *(_is_marked(table.name, mark) for table, mark in marks.items()))
 
 
@@ -200,7 +200,7 @@ def _is_marked(table: str, mark: str) -> ColumnElement[bool]:
 
 
 def _mark(table: str, declared: _Declarations) -> str:
-    """What SQLite writes for `_MARK`."""
+    """Compute the same text as the SQL expression `_MARK`."""
     texts = [each for each in declared if each.type != "index" and each.sql is not None]
     mine = sorted((each.type, each.name, each.sql) for each in texts if each.table.lower() == table.lower())
     keys = sorted((each.name, each.sql) for each in texts if each.type == "table" and _refers(each.sql))
@@ -245,7 +245,7 @@ def _read(connection: Connection, declared: _Declarations, wanted: Sequence[Want
 
 
 def _foreign_keys(connection: Connection) -> tuple[ForeignKey, ...]:
-    """From the pragma: SQLAlchemy overlooks what a key declared beside its column does on delete."""
+    """Read the pragma: SQLAlchemy ignores the ON DELETE of a key that is declared with its column."""
     keys: dict[tuple[str, int], list[Row[Any]]] = {}
     for row in connection.execute(_FOREIGN_KEYS):
         keys.setdefault((row.child, row.id), []).append(row)
@@ -264,7 +264,7 @@ def _foreign_key(child: str, rows: Sequence[Row[Any]]) -> ForeignKey:
 
 
 def _spelled_out(key: ForeignKey, parent: Described | None) -> ForeignKey:
-    """A key may write the columns of its parent in another case than the parent does, or not at all."""
+    """Normalise the parent's columns: a key may spell them in another case, or omit them."""
     if parent is None:
         return key
     spelling = {name.casefold(): name for name in parent.columns}
@@ -279,7 +279,7 @@ def _judged(key: ForeignKey, described: Mapping[TableName, Described]) -> Foreig
 
 
 def _own_tables(tables: set[str]) -> frozenset[TableName]:
-    """Those of Gandy's file; a table of one such name in another file is the application's."""
+    """Return Gandy's tables if it is Gandy's file; else a table of such a name is the application's."""
     mine = GANDY_TABLES if tables >= _TELLING else frozenset[str]()
     return frozenset(TableName(None, name) for name in tables & mine)
 
@@ -360,7 +360,7 @@ def _type(declared: str) -> ColumnType:
 
 
 def _standing(table: str, declared: _Declarations) -> Standing:
-    """Who can open the file may do everything; only triggers are looked up."""
+    """Look up triggers only: a process that can open the file may do everything."""
     fired = [
         (Trigger(TableName(None, table), each.name, "ignore" in (each.sql or "").casefold()), each.sql or "")
         for each in declared
@@ -373,6 +373,6 @@ def _standing(table: str, declared: _Declarations) -> Standing:
 
 
 def _fires_on(event: str, declaration: str) -> bool:
-    """Whether a trigger fires on the event; one that cannot be read is taken to."""
+    """Whether a trigger fires on the event; True if its declaration cannot be parsed."""
     found = _TRIGGER_EVENT.match(declaration)
     return found is None or found[1].upper() == event

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 
 from gandy.lifecycle.database.state_sight import StateObstacle, StateSight, StateTable
 
-MAIN = "main"  # the file itself, whatever else is attached
+MAIN = "main"  # the file itself, not attached files
 _COLUMNS = text(
     'SELECT lower(tables.name) AS "table", lower(field.name) AS "column" FROM main.sqlite_master AS tables'
     " JOIN pragma_table_xinfo(tables.name) AS field"
@@ -18,7 +18,7 @@ _FILE = text("SELECT file FROM pragma_database_list WHERE name = 'main'")
 
 
 def read_sight(connection: Connection) -> StateSight:
-    """A file has one schema, and no roles."""
+    """Read the state tables; a file has one schema, and no roles."""
     found: dict[str, set[str]] = {}
     for table, column in connection.execute(_COLUMNS):
         found.setdefault(table, set()).add(column)
@@ -33,9 +33,9 @@ def read_sight(connection: Connection) -> StateSight:
 
 
 def _obstacle(connection: Connection) -> StateObstacle | None:
-    """Only a file that cannot be written stands in the way, or its folder: it holds the journal."""
+    """Check write access to the file and to its folder, which contains the journal."""
     file = connection.execute(_FILE).scalar()
-    places = [str(file), os.path.dirname(str(file))] if file else []  # noqa: PTH120  # a text for people
+    places = [str(file), os.path.dirname(str(file))] if file else []  # noqa: PTH120  # a text for messages
     closed = next((place for place in places if not os.access(place, os.W_OK)), None)
     if closed is None:
         return None

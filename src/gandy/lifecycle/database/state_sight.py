@@ -1,4 +1,4 @@
-"""Where the lifecycle's own state is, and what can be seen of it."""
+"""Where the lifecycle's own state is, and the role's access to it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ClauseElement
 
 
-# Stands for the schema of the state in every statement. A connection that was not told where the state is
-# finds no such schema, so that no statement ever falls back on a search path: PostgreSQL lets no role make a
-# schema of this prefix.
+# Placeholder for the schema of the state in every statement. A connection without a mapping for it
+# finds no such schema, so that no statement falls back on the search path: PostgreSQL lets no role create a
+# schema with this prefix.
 STATE = "pg_gandy_lifecycle_state"
-SETTING = "gandy.lifecycle_state"  # by which the owner of a database names the schema of the state
+SETTING = "gandy.lifecycle_state"  # with which the database owner names the schema of the state
 
 
 @dataclass(frozen=True, slots=True)
 class StateObstacle:
-    """Why the lifecycle's own tables cannot be made, read or written, and what would help."""
+    """Why the lifecycle's own tables cannot be created, read or written, and the remedy."""
 
     message: str
     remedy: str
@@ -36,7 +36,7 @@ class StateObstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateTable:
-    """A table that has the name of one of the lifecycle's own, and what the role may do with it."""
+    """A table with the name of one of the lifecycle's own tables, and the role's privileges on it."""
 
     schema: str
     name: str
@@ -46,36 +46,36 @@ class StateTable:
     lacks: tuple[str, ...] = ()  # of SELECT, INSERT, UPDATE and DELETE
     hides_rows: bool = False  # row level security is active for this role
     owner: str = ""
-    is_trusted: bool = True  # its owner could do no more through it than without it
-    fires: tuple[str, ...] = ()  # triggers and rules: they run as the role that writes
+    is_trusted: bool = True  # its owner gains no privileges if this role writes to it
+    fires: tuple[str, ...] = ()  # triggers and rules: they run as the writing role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateSight:
-    """All tables of such names, in every schema, and whether the role can write at all."""
+    """All tables with such names in every schema, and whether the role can write at all."""
 
     tables: tuple[StateTable, ...]
     default_schema: str | None
     role: str = ""
     database: str = ""
-    named_schema: str | None = None  # what the setting says
-    may_create: bool = True  # tables in that schema, or in the default one
-    obstacle: StateObstacle | None = None  # nothing can be written, whatever the tables are
+    named_schema: str | None = None  # value of the setting
+    may_create: bool = True  # tables in that schema, or in the default schema
+    obstacle: StateObstacle | None = None  # nothing can be written, independent of the tables
 
 
 def reach_state(connection: Connection, schema: str | None) -> None:
-    """Let every statement on this connection look for the state in this schema."""
+    """Map the state's placeholder to this schema for every statement on this connection."""
     connection.execution_options(schema_translate_map={} if schema is None else {STATE: schema})
 
 
 def state_schema(connection: Connection) -> str | None:
-    """The schema in which this connection looks for the state; None while there is none."""
+    """Return the schema to which this connection maps the state; None if there is no mapping."""
     found: str | None = _places(connection).get(STATE)
     return found
 
 
 def compiled(connection: Connection, statement: ClauseElement, **options: Any) -> SQLCompiler:  # noqa: ANN401
-    """The statement as the driver itself is given it, with the state's own schema in it."""
+    """Compile the statement for the driver, with the schema of the state filled in."""
     places = _places(connection)
     made = statement.compile(
         dialect=connection.dialect,
@@ -92,7 +92,7 @@ def _places(connection: Connection) -> dict[str, str]:
     return places
 
 
-# Every operand has the very type of PostgreSQL's own operator; a bare name means the first on the path.
+# Cast every operand to the type of the pg_catalog operator, so that no operator on the search path is used.
 _POSTGRES = text("""
     SELECT attname::text FROM pg_catalog.pg_class AS relation
     LEFT JOIN pg_catalog.pg_attribute ON attrelid = relation.oid AND attnum > 0::smallint AND NOT attisdropped
@@ -103,7 +103,7 @@ _SQLITE = text("SELECT name FROM pragma_table_xinfo(:name, 'main') WHERE hidden 
 
 
 def columns_of(connection: Connection, name: str, schema: str | None = None) -> AbstractSet[str] | None:
-    """The columns of a table or view; None where there is none of this name."""
+    """Return the columns of a table or view; None if it does not exist."""
     if connection.dialect.name == "sqlite":
         found = [row[0] for row in connection.execute(_SQLITE, {"name": name})]
         return set(found) if found else None

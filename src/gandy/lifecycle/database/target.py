@@ -1,4 +1,4 @@
-"""The database that a contract is kept on: opened, and its failures understood."""
+"""Connections to the database of a contract."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from gandy.settings.urls import DatabaseUrl
 
 
-# What looks like a function and is a part of the language.
+# SQL syntax that looks like a function and takes no schema.
 _SYNTAX = frozenset({"all", "any", "coalesce", "greatest", "least", "nullif", "some"})
 DRIVER_NAME = "postgresql+gandy_psycopg"
 _MAJOR = 10_000
 
 
 class OwnNamesCompiler(PGCompiler_psycopg):
-    """Calls PostgreSQL's own functions: the search path is the application's, and others may write there."""
+    """Qualifies functions with pg_catalog: other roles may create functions on the search path."""
 
     @override
     def visit_function(self, func: Function[Any], *given: Any, **how: Any) -> str:
@@ -57,7 +57,7 @@ class OwnNamesCompiler(PGCompiler_psycopg):
 
     @override
     def render_bind_cast(self, type_: TypeEngine[Any], dbapi_type: TypeEngine[Any], sqltext: str) -> str:
-        """A string is text: beside a column of text PostgreSQL's own operator then fits without any cast."""
+        """Cast strings to text: the operator of pg_catalog then matches a text column without a cast."""
         if isinstance(dbapi_type, String) and not isinstance(dbapi_type, Enum):
             return f"{sqltext}::TEXT"
         kind = self.dialect.type_compiler_instance.process(dbapi_type, identifier_preparer=self.preparer)
@@ -65,7 +65,7 @@ class OwnNamesCompiler(PGCompiler_psycopg):
 
 
 class InformedDialect(PGDialect_psycopg):
-    """Asks nothing on the first connection: the server says as much when it accepts one."""
+    """Sends no queries on the first connection: the server reports these facts when it accepts one."""
 
     supports_statement_cache = True
     statement_compiler = OwnNamesCompiler
@@ -76,7 +76,7 @@ class InformedDialect(PGDialect_psycopg):
 
     @override
     def _get_default_schema_name(self, connection: Connection) -> str:
-        """Each reading of the catalogue says which it is: it may change from connection to connection."""
+        """Unused: each reading of the catalogue includes it, since it may differ between connections."""
         raise NotImplementedError
 
     @override
@@ -101,8 +101,8 @@ registry.register("postgresql.gandy_psycopg", __name__, InformedDialect.__name__
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
 _ENFORCE_KEYS = "PRAGMA foreign_keys = ON"
-# The driver reads instants and spans in these styles only, whatever the role or database has set. The same
-# statement tells where the state is.
+# The driver parses instants and spans in these styles only, so they override role and database. The same
+# statement reads where the state is.
 _STYLES = (
     "SELECT pg_catalog.set_config('TimeZone', 'UTC', false),"
     " pg_catalog.set_config('DateStyle', 'ISO', false),"
@@ -112,7 +112,7 @@ _STYLES = (
 
 @dataclass(frozen=True, slots=True)
 class TargetSession:
-    """One connection to the swept database, and how to speak to it."""
+    """One connection to the swept database, with its dialect."""
 
     connection: sa.Connection
     dialect: Dialect
@@ -120,7 +120,7 @@ class TargetSession:
 
     @contextmanager
     def batch(self, patience: LockPatience) -> Iterator[sa.Connection]:
-        """A short transaction that writes and gives way to other work."""
+        """Open a short write transaction that gives way to other work."""
         self.connection.execution_options(gandy_begin="BEGIN IMMEDIATE")
         with self.connection.begin():
             self.dialect.begin_batch(self.connection, patience)
@@ -128,14 +128,14 @@ class TargetSession:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A short transaction on our own tables."""
+        """Open a short write transaction on our own tables."""
         self.connection.execution_options(gandy_begin="BEGIN IMMEDIATE")
         with self.connection.begin():
             yield self.connection
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that only reads; within another one it is a part of that."""
+        """Open a read-only transaction; inside another transaction, join it."""
         if self.connection.in_transaction():
             yield self.connection
             return
@@ -145,20 +145,20 @@ class TargetSession:
 
     @contextmanager
     def alone(self) -> Iterator[sa.Connection]:
-        """For one statement, which is a transaction of its own: no BEGIN and no COMMIT is sent."""
+        """Run one statement in autocommit mode: no BEGIN and no COMMIT is sent."""
         self.connection.execution_options(gandy_begin=None)
         with self.dialect.autocommit(self.connection), self.connection.begin():
             yield self.connection
 
     @property
     def is_lost(self) -> bool:
-        """Whether the connection can be used no more."""
+        """Whether the connection is no longer usable."""
         if self.connection.invalidated or self.connection.closed:
             return True
         return bool(getattr(self.connection.connection.driver_connection, "closed", False))
 
     def now(self) -> datetime:
-        """The database's clock, or the one that a test passed."""
+        """Return the time of the database's clock, or of the clock that a test passed."""
         if self.clock is not None:
             return self.clock.now
         with self.reading() as connection:
@@ -167,7 +167,7 @@ class TargetSession:
 
 @contextmanager
 def open_target(target: str, *, clock: Clock | None = None) -> Iterator[TargetSession]:
-    """Connect for the length of one call."""
+    """Connect for the duration of one call."""
     found = read_url(target)
     dialect: Dialect = Sqlite() if found.kind == "sqlite" else Postgres()
     engine = _engine(_sqlite_url(found) if found.kind == "sqlite" else _postgres_url(found))
@@ -207,13 +207,13 @@ def _postgres_url(found: DatabaseUrl) -> URL:
 
 @lru_cache(_MOST_ENGINES)
 def _engine(url: URL) -> sa.Engine:
-    """An engine keeps no connection, but it asks a server about itself the first time only."""
+    """Cache engines: they keep no connections, but query facts about a server only once."""
     return _sqlite_engine(url) if url.get_backend_name() == "sqlite" else _postgres_engine(url)
 
 
 def _postgres_engine(url: URL) -> sa.Engine:
-    # Plans are made for the values at hand, and a pooler in between sees no prepared statement.
-    # Each statement must see what was committed before it, whatever the database's own default is.
+    # Without prepared statements, plans use the actual values, and a connection pooler works.
+    # Each statement must see everything committed before it, whatever the database's default is.
     engine = sa.create_engine(
         url,
         poolclass=NullPool,
@@ -233,7 +233,7 @@ def _postgres_engine(url: URL) -> sa.Engine:
 
 
 def _must_be_own_names(connection: Any) -> None:  # noqa: ANN401  # the driver's own
-    """Before any statement that looks up a name; SHOW looks up none."""
+    """Check the search path before any statement that resolves a name; SHOW resolves none."""
     [path] = connection.execute("SHOW search_path").fetchone()
     if hides_catalogue(path):
         connection.close()

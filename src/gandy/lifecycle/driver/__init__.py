@@ -1,3 +1,3 @@
-"""Walking dead rows in bounded transactions."""
+"""Delete dead rows in bounded transactions."""
 
 from __future__ import annotations

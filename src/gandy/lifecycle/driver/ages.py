@@ -1,4 +1,4 @@
-"""Sweeping by age."""
+"""Sweep by age."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class Fitting:
-    """How many rows fit into a batch with all that goes with them: it follows what earlier ones took."""
+    """Adapts the batch size so that rows fit with their dependent rows; it learns from earlier batches."""
 
     __slots__ = ("_rows", "bound")
 
@@ -61,7 +61,7 @@ class Fitting:
         self._rows = bound
 
     def fit(self, limit: int, attempt: Callable[[int], T]) -> T:
-        """Try with fewer rows, each time in a new transaction, until they fit or one alone does not."""
+        """Retry with fewer rows, each time in a new transaction, until they fit; raise if one does not."""
         while True:
             try:
                 return attempt(min(limit, self._rows))
@@ -71,31 +71,31 @@ class Fitting:
                     raise
 
     def learn(self, rows: int, room: Room) -> None:
-        """Take in what these rows took along."""
+        """Adapt to the number of dependent rows of these rows."""
         if rows:
             self._rows = max(1, min(2 * rows, self.bound * rows // (self.bound - room.left)))
 
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """Rows of a batch that are locked and may go, with what hangs on them."""
+    """Locked rows of a batch that may be deleted, with their dependent rows."""
 
     rows: Rows
     levels: tuple[Level, ...]
-    still: ColumnElement[bool] | None = None  # asked for again where a trigger may change the rows
+    still: ColumnElement[bool] | None = None  # checked again if a trigger may change the rows
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Locks the rows of a batch and asks for them again."""
+    """Locks the rows of a batch, then checks them again: they may have changed during the wait."""
 
     selection: Selection
     has_locks: bool
     fitting: Fitting
-    again: Again | None = None  # what is asked after the locks; it answers None where no row may go any more
+    again: Again | None = None  # the condition after the locks; None if no row is dead any more
 
     def doomed(self, connection: Connection, batch: TieStretch) -> Doomed:
-        """The rows of the batch that may go, as of a statement after their locks."""
+        """Return the rows of the batch that may be deleted, as of a statement after their locks."""
         locked = self._lock(connection, batch)
         room = Room(max(0, self.fitting.bound - len(locked)))
         try:
@@ -109,25 +109,25 @@ class Guard:
         return Doomed(rows, levels, self.still(connection, levels))
 
     def still(self, connection: Connection, levels: tuple[Level, ...]) -> ColumnElement[bool] | None:
-        """Which rows are dead all the same; None where no trigger below may change them."""
+        """Return the condition of rows that are still dead; None if no trigger below may change them."""
         if not may_touch(levels, self.selection.table):
             return None
         return self.selection.dead if self.again is None else self.again(connection)
 
     def lock_one(self, connection: Connection, batch: TieStretch) -> Rows:
-        """The one row of the batch, locked; none where it is not dead any more."""
+        """Lock the only row of the batch; return no row if it is not dead any more."""
         rows = self._lock(connection, batch)
         return rows.only(rows.addresses[:1])
 
     def _lock(self, connection: Connection, batch: TieStretch) -> Rows:
         rows = rows_of(self.selection.table, has_locks=self.has_locks)
         statement = select(*rows.columns()).where(batch.are_dead)
-        if batch.listed is None:  # a list has an order of its own, and an index in another must not be read
+        if batch.listed is None:  # a list has its own order; an index in another order must not be read
             statement = statement.order_by(*self.selection.order)
         return rows.only(found(connection, statement.with_for_update(of=self.selection.table.clause)))
 
     def still_dead(self, connection: Connection, locked: Rows) -> list[Values]:
-        """Those of the locked rows that may go, as of this statement."""
+        """Return the locked rows that may be deleted, as of this statement."""
         dead = self.selection.dead if self.again is None else self.again(connection)
         if dead is None:
             return []
@@ -139,7 +139,7 @@ class Guard:
 
 
 class GuardedLane(Lane):
-    """Statement after statement, on any database, with children and with what waits for other rows."""
+    """Statement by statement, on any database, for rows with children or `wait_for` references."""
 
     def __init__(self, shift: Shift, guard: Guard, remember: Remember, *, ties: Ties) -> None:
         self.end: Values | None = None
@@ -166,7 +166,7 @@ class GuardedLane(Lane):
             rows = 0
             if doomed.rows.addresses:
                 rows = removal.remove(doomed.rows, doomed.levels, still=doomed.still)
-            if self._guard.again is None:  # else another bound than that of the batch may have spared a row
+            if self._guard.again is None:  # else the newer bound may have spared a row
                 must_stay_gone(connection, batch, has_locks=self._guard.has_locks)
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)
@@ -178,7 +178,7 @@ class GuardedLane(Lane):
             return find_end(connection, self._guard.selection, after=after, limit=1)[0]
 
 
-# Each row of a batch may take others along.
+# Each row of a batch may have dependent rows.
 _LARGEST_WITH_CHILDREN = 1000
 EVERY_POISON_ROW = Patience(set_aside=None)
 
@@ -194,7 +194,7 @@ class AgeSweep:
     quarantined: Sequence[Values]
 
     def run(self, state: RuleState | None, budget: Budget) -> RuleOutcome:
-        """Go on where the last run stopped, then sweep what has died since."""
+        """Continue where the last run stopped, then sweep rows that expired since."""
         outcome = RuleOutcome(table=self.walk.key.table, rule=self.walk.label)
         if state is not None and state.cutoff is not None:
             outcome = self._pass(outcome, budget, since=state.cutoff, after=state.cursor)
@@ -204,7 +204,7 @@ class AgeSweep:
         return self._climb(outcome, budget) if self._waits_for_itself() else outcome
 
     def _climb(self, outcome: RuleOutcome, budget: Budget) -> RuleOutcome:
-        """A row that waited for one of its own table may go once that one is gone."""
+        """Repeat: a row that waited for a row of its own table is deletable once that row is deleted."""
         before = -1
         while outcome.is_done and outcome.rows > max(before, 0):
             before = outcome.rows
@@ -263,7 +263,7 @@ class AgeSweep:
     def _lane(
         self, guard: Guard, ties: Ties, progress: SweepProgress, *, since: datetime, remember: Remember
     ) -> Lane:
-        """Two round trips a batch where the database allows it and the row alone decides."""
+        """Choose the lane: pipelined if the database allows it and the row alone decides."""
         if guard.selection.is_guarded or guard.selection.table.may_keep_rows:
             return GuardedLane(self.shift, guard, remember, ties=ties)
         if self.shift.session.dialect.has_pipeline:
@@ -273,7 +273,7 @@ class AgeSweep:
 
 
 def pace_for(children: Sequence[Child], pace: Pace) -> Pace:
-    """The pace, with smaller batches where rows take others along."""
+    """Return the pace, with smaller batches for rows with children."""
     if not children:
         return pace
     largest = min(pace.largest, _LARGEST_WITH_CHILDREN)
@@ -281,7 +281,7 @@ def pace_for(children: Sequence[Child], pace: Pace) -> Pace:
 
 
 def without(selection: Selection, rule: RuleKey, *, if_any: bool) -> Selection:
-    """The same rows but for those in quarantine, which are asked for only if there are any."""
+    """Exclude rows in quarantine; omit the condition if there are none."""
     if not if_any:
         return selection
     is_free = not_in_quarantine(selection.key, rule.scheduler, rule.table)

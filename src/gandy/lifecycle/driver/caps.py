@@ -1,4 +1,4 @@
-"""Sweeping a cap: key by key along an index, within a budget of pages that the next tick takes up."""
+"""Sweep a cap: key by key along an index, within a budget of pages; the next tick continues there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.driver.shift import Shift
 
 PAGES_PER_TICK = 2_000
-# Where the database does not count pages itself: what a key costs at most, and what a deleted row does.
+# Estimated pages of a key, if the database does not count pages, and of batches and deleted rows.
 _PAGES_PER_DESCENT = 4
 _ENTRIES_PER_PAGE = 50
 _PAGES_PER_BATCH = 16
@@ -34,7 +34,7 @@ _PAGES_PER_DELETE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """One key that was looked at, the newest row of it that is one too many, and what the look cost."""
+    """One examined key, its newest surplus row, and the pages that the examination read."""
 
     values: Values
     bound: Values | None
@@ -53,17 +53,17 @@ class CapSweep:
     pages: int | None = PAGES_PER_TICK
 
     def run(self, state: RuleState | None, budget: Budget) -> RuleOutcome:
-        """Look at keys in order until the pages or the budget are used up."""
+        """Examine keys in order until the pages or the budget are used up."""
         outcome = RuleOutcome(table=self.walk.key.table, rule=self.walk.label)
         reached = began_at = None if state is None else state.cursor
         spent = 0
         while self.pages is None or spent < self.pages:
             key = self._look(reached)
             if key is None and began_at is not None and self.pages is None:
-                reached = began_at = None  # to the end: also the keys before the cursor of an earlier run
+                reached = began_at = None  # without a limit of pages, also visit the keys before the cursor
                 continue
             if key is None:
-                has_written = outcome.batches or outcome.set_aside  # a batch writes the key that it reached
+                has_written = outcome.batches or outcome.set_aside  # a batch saves the key that it reached
                 if state is not None and (state.cursor is not None or has_written):
                     self._write(None)
                 return outcome
@@ -93,7 +93,7 @@ class CapSweep:
         return _Key(values, bound, pages)
 
     def _next_key(self, connection: Connection, reached: Values | None) -> Values | None:
-        """The key after this one: whole keys in the order of the index, then those with a NULL in them."""
+        """Return the next key: first keys without NULL in the order of the index, then keys with a NULL."""
         per = self.walk.per
         if not per:
             return () if reached is None else None
@@ -119,7 +119,7 @@ class CapSweep:
         return tuple(column for column in columns if column.name in facts and facts[column.name].is_nullable)
 
     def _bound(self, connection: Connection, key: Values) -> Values | None:
-        """The newest row of the key that is one too many; a NULL is older than any instant."""
+        """Return the newest surplus row of the key; a NULL is older than any instant."""
         order, kept = self.walk.order, self.walk.rule.rows
         mine = equal(self.walk.per, key)
         dated = select(*readable(order)).where(mine, order[0].is_not(None))
@@ -134,7 +134,7 @@ class CapSweep:
         return None if found is None else tuple(found)
 
     def _zones(self, bound: Values | None) -> list[Columns]:
-        """The orders to walk the rows of a key in: those without an instant first, then the others."""
+        """Return the orders in which to walk the rows of a key: rows without an instant first."""
         if bound is None:
             return []
         order = self.walk.order
@@ -175,7 +175,7 @@ class CapSweep:
             progress.advance(connection, cutoff=self.shift.now, cursor=reached)
 
         def again(connection: Connection) -> ColumnElement[bool] | None:
-            """Other rows of the key may have gone while the locks were waited for."""
+            """Compute the bound again: rows of the key may have been deleted during the wait for locks."""
             bound = self._bound(connection, key.values)
             if bound is None:
                 return None
@@ -205,7 +205,7 @@ class CapSweep:
         return result
 
     def _remember(self, reached: Values | None, began_at: Values | None) -> None:
-        """Write down the key reached, if that is news."""
+        """Save the key reached, if it changed."""
         if reached != began_at:
             self._write(reached)
 
@@ -221,7 +221,7 @@ def _left(budget: Budget, outcome: RuleOutcome) -> Budget:
 
 
 def _after_with_nulls(columns: Columns, values: Values) -> ColumnElement[bool]:
-    """Keys that come later where NULL comes last."""
+    """Return a condition: keys after this one, with NULL sorted last."""
     later: list[ColumnElement[bool]] = []
     for place, value in enumerate(values):
         if value is not None:

@@ -1,4 +1,4 @@
-"""Deleting with care where a batch is refused: level by level, apart, and guarded."""
+"""Delete a refused batch level by level or row by row, and leave gaps for other writers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SAVE, _UNDO, _RELEASE = (
 
 
 def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -> None:
-    """Raise where a row is still there, with which or above which the database refused none."""
+    """Raise an error if a row remains, unless the database refused it or a row that it depends on."""
     rows = doomed.rows
     if removed.rows + len(removed.refused) < len(rows):
         if rows.table.may_keep_rows:
@@ -60,7 +60,7 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
 
 
 def hint_of(doomed: Doomed) -> str:
-    """What may be behind a foreign key that speaks of a child which was deleted before."""
+    """Return a possible cause of a foreign key violation by a child that was already deleted."""
     tables = {level.rows.table.name: level.rows.table for level in _each(doomed.levels)}
     watched = [table for table in tables.values() if table.may_keep_rows]
     fired = sorted(
@@ -83,14 +83,14 @@ def _left(connection: Connection, rows: Rows) -> Iterator[Values]:
 
 @dataclass(frozen=True, slots=True)
 class RowsApart:
-    """Each row in a savepoint of its own, with all that hangs on it looked up again."""
+    """Deletes each row in its own savepoint, with its dependent rows looked up again."""
 
     connection: Connection
     shift: Shift
     doomed: Doomed
 
     def run(self, trials: Trials) -> Removed:
-        """Delete all rows of which the database lets everything go."""
+        """Delete the rows that the database allows to be deleted with all their dependent rows."""
         rows = self.doomed.rows.addresses
         removed = Removed(refused={row: trials.refused[row] for row in rows if row in trials.refused})
         done = Removal.on(self.connection, self.shift.label)
@@ -118,7 +118,7 @@ class RowsApart:
         return removal
 
     def _key_of(self, row: Rows) -> Values | None:
-        """What tells the row, where a trigger may insert it again."""
+        """Return the key of the row, if a trigger may insert it again."""
         if not row.table.standing.delete_triggers:
             return None
         clause = row.table.clause
@@ -148,7 +148,7 @@ class RowsApart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarefulLane:
-    """Batches of one selection in which each row stands for itself."""
+    """Batches of one selection in which a refused row does not affect the others."""
 
     shift: Shift
     guard: Guard
@@ -157,7 +157,7 @@ class CarefulLane:
     ties: Ties
 
     def advance(self, after: Values | None, limit: int, *, is_apart: bool = False) -> CommittedBatch | None:
-        """Delete what can go of the next batch and quarantine the rest, in one transaction."""
+        """Delete the deletable rows of the next batch and quarantine the rest, in one transaction."""
         return self.guard.fitting.fit(limit, lambda rows: self._tried(after, rows, is_apart=is_apart))
 
     def _tried(self, after: Values | None, limit: int, *, is_apart: bool) -> CommittedBatch | None:
@@ -166,9 +166,9 @@ class CarefulLane:
             try:
                 return self._advance(after, limit, trials)
             except TransactionEndedError:
-                continue  # without the row that ended it
+                continue  # retry without the row that ended it
             except RowKeptError:
-                trials.is_apart = True  # each row is asked what became of it
+                trials.is_apart = True  # retry row by row to find the kept row
 
     def _advance(self, after: Values | None, limit: int, trials: Trials) -> CommittedBatch | None:
         batch = self.ties.listed(after, limit)
@@ -177,7 +177,7 @@ class CarefulLane:
             if batch is None:
                 return None
             self.shift.hold_on(connection)
-            if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch
+            if self.guard.has_locks:  # a deferred check at the commit would fail the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             doomed = self.guard.doomed(connection, batch)
             removed = self._remove(connection, doomed, trials)
@@ -234,21 +234,21 @@ class CarefulLane:
 
 
 LONG_ENOUGH = timedelta(milliseconds=110)  # a gap in which every waiting writer tries at least once
-BESIDE_WRITERS = timedelta(milliseconds=150)  # of holding the lock until the next gap
+BESIDE_WRITERS = timedelta(milliseconds=150)  # time with the lock until the next gap
 _AT_FIRST = timedelta(milliseconds=250)
 ALONE = timedelta(seconds=1)
 
 
 class WriteGaps:
-    """Says when the lock was held long enough: soon while others write, later while nothing else does."""
+    """Decides when to release the write lock: soon if other connections write, later if none does."""
 
     @classmethod
     def of(cls, session: TargetSession) -> WriteGaps:
-        """The gaps of all that one session writes."""
+        """Track the writes of one session."""
         return cls(partial(_version, session))
 
     def __init__(self, version: Callable[[], int | None]) -> None:
-        self._version = version  # another one after every commit of another connection
+        self._version = version  # changes with every commit of another connection
         self._seen: int | None = None
         self._has_left_one = False
         self._most = _AT_FIRST
@@ -256,19 +256,19 @@ class WriteGaps:
         self._rested = timedelta(0)
 
     def held(self, span: timedelta) -> None:
-        """The lock was held, or waited for."""
+        """Record that the lock was held, or waited for."""
         self._held += span
         self._rested = timedelta(0)
 
     def rested(self, span: timedelta) -> None:
-        """The lock was free."""
+        """Record that the lock was free."""
         self._rested += span
 
     def is_due(self) -> bool:
         """Whether the lock must stay free."""
         if self._held < self._most:
             return False
-        if self._seen is None and self._has_left_one:  # a short run pays for no statement more
+        if self._seen is None and self._has_left_one:  # saves a short run the extra statement
             self._seen = self._version()
         if self._rested < LONG_ENOUGH:
             return True
@@ -276,7 +276,7 @@ class WriteGaps:
         return False
 
     def _learn(self) -> None:
-        """A writer that used the gap will come again."""
+        """Adapt the time to the next gap: a writer that used the gap will write again."""
         self._held = timedelta(0)
         if not self._has_left_one:
             self._has_left_one = True
@@ -287,7 +287,7 @@ class WriteGaps:
 
 
 def _version(session: TargetSession) -> int | None:
-    """None where other writers keep even this from being read."""
+    """Read the version; None if other writers block even this read."""
     try:
         with session.reading() as connection:
             return session.dialect.version_of_others(connection)

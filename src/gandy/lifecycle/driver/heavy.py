@@ -1,8 +1,8 @@
-"""A row with which more would go than one batch may hold: what hangs on it goes first, part by part.
+"""A row with more dependent rows than one batch may contain: these are deleted first, in parts.
 
-Each part is a batch like any other: the row is locked and asked for again, and so is everything that goes.
-The cursor stays before the row until the row itself goes with the last part. Where the row may come back to
-life in between, no part of it goes: it is set aside.
+Each part is an ordinary batch: the row and all rows of the part are locked and checked again.
+The cursor stays before the row until the last part deletes the row itself. If the row may become live
+again in between, no part is deleted: the row is set aside.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child
 
 _MOST_COUNTED = 1_000_000
-WHOLE_BATCHES = 10  # a row that may not go in parts goes whole up to this many times what a batch holds
+WHOLE_BATCHES = 10  # the most batches that a row may span if it may not be deleted in parts
 _STUCK = "{rows} rows that refer to it were deleted or let go, and are still there; does a trigger keep them?"
 _REFUSED = (
     "{rows} rows would go with it, and one row goes with at most {bound:,} at once; the rule may come to "
@@ -54,10 +54,10 @@ _REFUSED = (
 
 
 def may_go_in_parts(walk: AgeWalk | CapWalk) -> bool:
-    """Whether a row that is dead once stays so and surely goes.
+    """Whether a dead row stays dead and is certainly deletable.
 
-    An age only grows, and a terminal state is final. A trigger that may keep a row shows only with the last
-    part whether it does, and what went before it could not be brought back.
+    An age only grows, and a terminal state is final. A trigger that may keep a row does so only with the last
+    part, when the earlier parts cannot be restored.
     """
     if _may_keep_rows(walk.table, walk.children):
         return False
@@ -70,14 +70,14 @@ def _may_keep_rows(table: TableFacts, children: Sequence[Child]) -> bool:
     if any(child.restorers for child in children):
         return True
     going = [child for child in children if child.mode is not ChildMode.SET_NULL]
-    if any(child.table.standing.delete_triggers for child in going):  # one may bring the row back to life
+    if any(child.table.standing.delete_triggers for child in going):  # a trigger may make the row live again
         return True
     return any(_may_keep_rows(child.table, child.children) for child in going)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Locked rows that go in one transaction, and whether they are all that hangs on a row."""
+    """Locked rows to delete in one transaction, and whether they are all dependent rows of a row."""
 
     levels: tuple[Level, ...] = ()
     rows: int = 0
@@ -85,7 +85,7 @@ class Part:
 
 
 def gather(connection: Connection, parents: Rows, children: Sequence[Child], *, room: int) -> Part:
-    """Lock what hangs on the parents, as far as there is room; no row without all that hangs on it."""
+    """Lock dependent rows of the parents, up to `room`; each row only with all its own dependent rows."""
     gathered = Part()
     for child in sorted(children, key=lambda child: child.mode is ChildMode.SET_NULL):
         more = _gather(connection, parents, child, room=room - gathered.rows)
@@ -104,7 +104,7 @@ def _gather(connection: Connection, parents: Rows, child: Child, *, room: int) -
 
 
 def _with_all_below(connection: Connection, part: Part, room: int) -> Part:
-    """As many of the rows as there is room for with all that hangs on them, or a part of one."""
+    """Return as many rows as fit with all their dependent rows, or a part of a single row."""
     [level] = part.levels
     count = len(level.rows)
     while True:
@@ -121,14 +121,14 @@ def _with_all_below(connection: Connection, part: Part, room: int) -> Part:
 
 
 class HeavyLane:
-    """Batches of one row, or of a part of what hangs on it."""
+    """Batches of one row, or of a part of its dependent rows."""
 
     def __init__(self, guard: Guard, careful: CarefulLane, *, is_final: bool) -> None:
         self.end: Values | None = None
         self._guard = guard
         self._careful = careful
         self._shift = careful.shift
-        self._is_final = is_final  # a row that is dead stays so
+        self._is_final = is_final  # a dead row stays dead
         self._reached: tuple[Values | None] | None = None
 
     def is_at(self, after: Values | None) -> bool:
@@ -136,14 +136,14 @@ class HeavyLane:
         return self._reached == (after,)
 
     def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
-        """Delete the next row with all that hangs on it, or a part of that, in one transaction."""
+        """Delete the next row with all dependent rows, or a part of these, in one transaction."""
         try:
             return self._advance(after, limit)
         except TransactionEndedError as ended:
             return self._ended(said(ended.cause))
 
     def _ended(self, reason: str) -> CommittedBatch:
-        """Nothing of the transaction is left: the row is set aside in another one."""
+        """Set the row aside in a new transaction: the first was rolled back."""
         assert self.end is not None  # noqa: S101  # a row of the batch ended it
         self._careful.set_aside(self.end, reason)
         return CommittedBatch(self.end, is_full=True, rows=0, counts={}, set_aside=1, reason=reason)
@@ -156,7 +156,7 @@ class HeavyLane:
                 return None
             self.end = end
             self._shift.hold_on(connection)
-            if self._guard.has_locks:  # a check that waits for the commit would spoil the whole batch
+            if self._guard.has_locks:  # a deferred check at the commit would fail the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
             one = TieStretch(self._guard.selection, after, end, is_full)
             row = self._guard.lock_one(connection, one)
@@ -173,7 +173,7 @@ class HeavyLane:
         return WHOLE_BATCHES * self._guard.fitting.bound
 
     def _room(self, limit: int) -> int:
-        """The rows of one transaction; where no part may go alone, several batches at once."""
+        """The most rows of one transaction; several batches if the row may not be deleted in parts."""
         return limit if self._is_final else self._most
 
     def _take(
@@ -221,7 +221,7 @@ class HeavyLane:
 
 @contextmanager
 def _savepoint(connection: Connection) -> Iterator[None]:
-    """A savepoint that may be gone at its end: a trigger on SQLite can roll the whole transaction back."""
+    """Open a savepoint; on SQLite it may not exist at the end, as a trigger can roll everything back."""
     driver = connection.connection.driver_connection
     if not isinstance(driver, sqlite3.Connection):
         with connection.begin_nested():
@@ -241,7 +241,7 @@ def _savepoint(connection: Connection) -> Iterator[None]:
 
 
 def _remove_part(removal: Removal, part: Part) -> int:
-    """Delete the rows of a part and cut its references; how many rows were changed."""
+    """Delete the rows of a part and set its references to NULL; return how many rows changed."""
     let_go = 0
     for level in part.levels:
         if level.child.mode is ChildMode.SET_NULL:
@@ -252,7 +252,7 @@ def _remove_part(removal: Removal, part: Part) -> int:
 
 
 def _counting(children: Sequence[Child], above: Callable[[Child], Select[Any]]) -> Iterator[Select[Any]]:
-    """One row for each row that would go, or let go, at any depth."""
+    """Yield queries with one result row for each dependent row, at any depth."""
     for child in children:
         yield select(literal(1)).select_from(child.table.clause).where(refers(child, above(child)))
         if child.mode is not ChildMode.SET_NULL:

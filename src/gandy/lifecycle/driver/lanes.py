@@ -1,4 +1,4 @@
-"""Lanes of a walk: ties at the edge of a batch, and rows that come back."""
+"""Lanes of a walk: ties at the edge of a batch, and rows that are inserted again."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from gandy.sweep import Budget, SweepResult
 
 
-# PostgreSQL hands over the addresses in blocks: a tuple for each would cost more than the deletes.
+# PostgreSQL returns addresses in blocks: a result row for each would cost more than the deletes.
 BLOCKS_AHEAD = {True: 4_000, False: 20_000}
 _LARGEST_BLOCK = {True: 50, False: 1}
-# Nothing is locked by reading: a large instant may take its time.
+# Reading takes no locks, so reading many rows of one instant may take long.
 _TO_READ = LockPatience(statement=timedelta(minutes=5))
 
 
 @dataclass(frozen=True, slots=True)
 class TieStretch:
-    """The rows of one batch: from its order, or by their addresses where they were read ahead."""
+    """The rows of one batch: a range of the order, or addresses if they were read ahead."""
 
     selection: Selection
     after: Values | None
@@ -53,13 +53,13 @@ class TieStretch:
 
     @property
     def are_dead(self) -> ColumnElement[bool]:
-        """The condition that a row is one of them and dead."""
+        """The condition that a row is in the batch and dead."""
         if self.listed is None:
             return in_range(self.selection, self.after, self.end)
         return and_(self.listed.are(self.selection.table.clause), self.selection.dead)
 
     def deletion(self) -> Delete:
-        """Delete them; every row is asked again, so that a renewed one survives."""
+        """Delete the rows; the condition is checked again, so that a renewed row survives."""
         return delete(self.selection.table.clause).where(self.are_dead)
 
 
@@ -68,16 +68,16 @@ class _List:
     """Blocks of rows of one instant that were read ahead, in their order."""
 
     blocks: list[Row[Any]]  # each: the order's values of its last row, then the addresses
-    passed: dict[Values, int]  # how many blocks come no later
+    passed: dict[Values, int]  # number of blocks up to each end
     is_full: bool
     size: int  # of a block, in rows
 
 
 class Ties:
-    """Tells what the next batch of a walk consists of."""
+    """Determines the rows of the next batch of a walk."""
 
     def __init__(self, session: TargetSession, selection: Selection) -> None:
-        self.has_missed = False  # rows moved or came back to life after they were read ahead
+        self.has_missed = False  # rows moved or became live after they were read ahead
         self._session = session
         self._selection = selection
         self._has_locks = session.dialect.has_row_locks
@@ -86,7 +86,7 @@ class Ties:
         self._list: _List | None = None
 
     def listed(self, after: Values | None, limit: int) -> TieStretch | None:
-        """The next batch, if it is known from reading ahead; asked before its transaction begins."""
+        """Return the next batch if it was read ahead; call this before the batch's transaction begins."""
         if not self._is_inside or after is None or not self._would_help(after):
             return None
         limit = min(limit, rows_of(self._selection.table, has_locks=self._has_locks).most_in_one_statement)
@@ -98,7 +98,7 @@ class Ties:
         return self._stretch(after, known.blocks[start : start + limit // known.size])
 
     def found(self, connection: Connection, after: Values | None, limit: int) -> TieStretch | None:
-        """The next batch by the order of the walk."""
+        """Find the next batch by the order of the walk."""
         end, is_full = find_end(connection, self._selection, after=after, limit=limit)
         if end is None:
             return None
@@ -106,11 +106,11 @@ class Ties:
         return TieStretch(self._selection, after, end, is_full)
 
     def learn(self, after: Values | None, end: Values, *, is_full: bool) -> None:
-        """A full batch within one instant shows that more of it may follow."""
+        """Detect a tie: after a full batch within one instant, more rows of it may follow."""
         self._is_inside = is_full and len(end) > 1 and after is not None and after[0] == end[0]
 
     def settled(self, stretch: TieStretch, rows: int) -> None:
-        """This many of the rows are gone or in quarantine."""
+        """Record how many of the rows were deleted or quarantined."""
         if stretch.listed is not None and rows < len(stretch.listed):
             self.has_missed = True
 
@@ -123,7 +123,7 @@ class Ties:
         return self._is_helpful
 
     def _ahead(self, after: Values, limit: int) -> tuple[_List, int] | None:
-        """A list with rows behind the cursor, and how many blocks of it are passed."""
+        """Return a list with rows after the cursor, and the number of its blocks before the cursor."""
         known = self._list
         start = None if known is None else known.passed.get(after)
         if known is not None and start is not None and known.size <= limit:
@@ -162,7 +162,7 @@ class Ties:
 def find_end(
     connection: Connection, selection: Selection, *, after: Values | None, limit: int
 ) -> tuple[Values | None, bool]:
-    """Where a batch ends, and whether it is full."""
+    """Return the end of the next batch, and whether the batch is full."""
     found = connection.execute(nth_row(selection, after, limit)).one_or_none()
     if found is not None:
         return tuple(found), True
@@ -171,7 +171,7 @@ def find_end(
 
 
 def _blocks_ahead(selection: Selection, after: Values, *, size: int, most: int) -> Select[Any]:
-    """Whole blocks; the rest of an instant is left to the order of the walk."""
+    """Select whole blocks; the order of the walk covers the rest of an instant."""
     table, place = rows_of(selection.table, has_locks=True).columns()
     ahead = of_one_instant(selection, after, (table.concat(place),)).limit(size * most).subquery()
     numbered = select(*ahead.c, (func.row_number().over() - 1).label("gandy_number")).subquery()
@@ -187,7 +187,7 @@ def _address(text: str) -> Values:
     return table, parenthesis + place
 
 
-_SLACK = 1_000  # rows that others may add meanwhile, beside as many as there were
+_SLACK = 1_000  # rows that others may add meanwhile, on top of as many as there were
 _ENDLESS = (
     "{rows:,} rows were deleted, and as many are dead as before: a trigger may insert a row that is dead "
     "already whenever one is deleted; it fires: {triggers}"
@@ -195,14 +195,14 @@ _ENDLESS = (
 
 
 def must_stay_gone(connection: Connection, batch: TieStretch, *, has_locks: bool) -> None:
-    """Raise where a row of the batch is there again right after its delete."""
+    """Raise an error if a row of the batch exists again right after its delete."""
     table = batch.selection.table
     if table.standing.delete_triggers and connection.execute(came_back(batch, has_locks=has_locks)).first():
         raise RowKeptError.again(table)
 
 
 def came_back(batch: TieStretch, *, has_locks: bool) -> Select[Any]:
-    """A dead row in the place of the batch; beside other writers only one that this transaction wrote."""
+    """Select a dead row in the batch's range; with concurrent writers, only a row of this transaction."""
     found = select(literal(1)).select_from(batch.selection.table.clause).limit(1)
     if not has_locks:
         return found.where(batch.are_dead)
@@ -269,26 +269,26 @@ class CommittedBatch:
     counts: Counts
     set_aside: int = 0
     reason: str | None = None
-    along: int = 0  # rows that went before the one that they hang on
+    along: int = 0  # dependent rows that were deleted before their row
     is_past: bool = True  # else the cursor stays where it was
 
 
 class Lane(Protocol):
-    """Carries out batches of one selection; `end` is where the batch tried last would have ended."""
+    """Runs batches of one selection; `end` is the end of the last attempted batch."""
 
     end: Values | None
 
     def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
-        """Delete the next batch in one transaction of its own; None where nothing is dead any more."""
+        """Delete the next batch in its own transaction; None if no dead row is left."""
         ...
 
     def peek(self, after: Values | None) -> Values | None:
-        """Where the next dead row is."""
+        """Return the position of the next dead row."""
         ...
 
 
 class OrdinaryLane(Lane):
-    """Statement after statement, on any database, where the row alone decides."""
+    """Statement by statement, on any database, for rules that depend on the row alone."""
 
     def __init__(self, shift: Shift, selection: Selection, remember: Remember, *, ties: Ties) -> None:
         self.end: Values | None = None

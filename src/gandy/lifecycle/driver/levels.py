@@ -1,4 +1,4 @@
-"""What goes with the rows of a batch, level by level: locked, asked for again, deleted from below."""
+"""Dependent rows of a batch, level by level: lock, check again, and delete the lowest level first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _UNCUT = (
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The children of some rows by one reference, and what hangs on them; SET NULL takes no row along."""
+    """The children of some rows by one reference, and their own children; SET NULL deletes no row."""
 
     child: Child
     rows: Rows
@@ -54,7 +54,7 @@ class Level:
 
 
 class BeyondBoundError(Exception):
-    """More rows would go with these than one batch may hold."""
+    """These rows have more dependent rows than one batch may contain."""
 
     def __init__(self, parents: int) -> None:
         super().__init__(parents)
@@ -62,11 +62,11 @@ class BeyondBoundError(Exception):
 
 
 class RowKeptError(Exception):
-    """A trigger or rule of the database kept what was deleted or set to NULL, and said nothing."""
+    """A trigger or rule silently kept a row that was deleted, or a reference that was set to NULL."""
 
     @classmethod
     def of(cls, rows: Rows) -> RowKeptError:
-        """One of these rows is still there."""
+        """Make the error for rows of which one still exists after the delete."""
         triggers = ", ".join(
             trigger.name for trigger in rows.table.standing.delete_triggers if trigger.may_keep
         )
@@ -74,18 +74,18 @@ class RowKeptError(Exception):
 
     @classmethod
     def again(cls, table: TableFacts) -> RowKeptError:
-        """A row is there again after it went."""
+        """Make the error for a row that was inserted again by its delete."""
         triggers = ", ".join(trigger.name for trigger in table.standing.delete_triggers)
         return cls(_AGAIN.format(table=table.name, triggers=triggers))
 
     @classmethod
     def touched(cls, rows: Rows, levels: Sequence[Level]) -> RowKeptError:
-        """One of these rows came back to life while what hangs on it went."""
+        """Make the error for rows of which one became live while its dependent rows were deleted."""
         return cls(_TOUCHED.format(table=rows.table.name, triggers=", ".join(sorted(_fired(levels)))))
 
     @classmethod
     def of_reference(cls, child: Child) -> RowKeptError:
-        """A row still refers to what would go."""
+        """Make the error for a reference that a trigger restored."""
         triggers = ", ".join(trigger.name for trigger in child.restorers)
         columns = ", ".join(child.columns)
         return cls(_UNCUT.format(table=child.table.name, columns=columns, triggers=triggers))
@@ -93,12 +93,12 @@ class RowKeptError(Exception):
 
 @dataclass(slots=True)
 class Room:
-    """How many more rows one transaction may take along; what is read and locked ends one row beyond."""
+    """How many more dependent rows one transaction may take; reads and locks stop one row beyond."""
 
     left: int
 
     def take(self, rows: int, *, parents: int) -> None:
-        """Use room up."""
+        """Use up room; raise an error if there is not enough."""
         self.left -= rows
         if self.left < 0:
             raise BeyondBoundError(parents)
@@ -107,7 +107,7 @@ class Room:
 def lock_levels(
     connection: Connection, parents: Rows, children: Sequence[Child], *, room: Room
 ) -> tuple[Level, ...]:
-    """Lock every row that would go with these: no child of a locked row can be added any more."""
+    """Lock every dependent row, so that no child of a locked row can be added."""
     return tuple(_lock(connection, parents, child, room=room) for child in children)
 
 
@@ -132,7 +132,7 @@ def lock_some(connection: Connection, child: Child, parents: Rows, *, most: int)
 
 
 def _count_of(connection: Connection, child: Child, parents: Rows, *, most: int) -> int:
-    """How many rows refer to the parents, counted up to a limit."""
+    """Count the rows that refer to the parents, up to a limit."""
     counted = 0
     for part in parents.parts():
         some = _some_of(child, part, (literal(1).label("one"),), most=most - counted)
@@ -143,10 +143,10 @@ def _count_of(connection: Connection, child: Child, parents: Rows, *, most: int)
 def _some_of(
     child: Child, parents: Rows, columns: Columns, *, most: int, is_locking: bool = False
 ) -> Select[Any]:
-    """Rows that refer to the parents, up to a limit.
+    """Select rows that refer to the parents, up to a limit.
 
-    A limit makes PostgreSQL prefer a plan that begins soon: it would merge the whole index of the reference
-    with the parents. Where there is such an index, it is searched for one parent after the other instead.
+    With a limit, PostgreSQL prefers a low startup cost: it would merge the whole index of the reference
+    with the parents. If there is such an index, a lateral join searches it for each parent instead.
     """
     clause = child.table.clause
     mine = select(*columns).select_from(clause).limit(most)
@@ -168,7 +168,7 @@ def _of(connection: Connection, rows: Rows, child: Child, *, parents: Rows) -> l
 
 
 def narrow_levels(connection: Connection, parents: Rows, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """The same levels with what hangs on fewer parents."""
+    """Restrict the levels to rows that depend on these parents."""
     return tuple(_narrow(connection, parents, level) for level in levels)
 
 
@@ -183,37 +183,37 @@ def _narrow(connection: Connection, parents: Rows, level: Level) -> Level:
 
 @dataclass(slots=True)
 class Removal:
-    """Deletes levels from below and counts, by table, what goes."""
+    """Deletes levels, the lowest first, and counts the deleted rows by table."""
 
     connection: Connection
     label: Callable[[TableName], str]
     gone: Counter[str]
     seen: set[tuple[TableName, Values]]
-    moved: dict[Values, Values]  # where rows are that an update gave another address
-    first: dict[Values, Values]  # the same the other way round
+    moved: dict[Values, Values]  # current addresses of rows that an update moved
+    first: dict[Values, Values]  # the reverse mapping
 
     def relocated(self, level: Level) -> Level:
-        """The same level by the addresses that its rows have now."""
+        """Return the level with the current addresses of its rows."""
         below = tuple(map(self.relocated, level.below))
         return replace(level, rows=self.where_now(level.rows), below=below)
 
     def once_more(self) -> Removal:
-        """Another removal in the same transaction, which may still be undone."""
+        """Copy the removal for the next savepoint of the transaction, which may be rolled back."""
         return Removal(
             self.connection, self.label, Counter(), set(self.seen), dict(self.moved), dict(self.first)
         )
 
     @classmethod
     def on(cls, connection: Connection, label: Callable[[TableName], str]) -> Removal:
-        """Nothing has gone yet."""
+        """Start with no deleted rows."""
         return cls(connection, label, Counter(), set(), {}, {})
 
     def remove(
         self, parents: Rows, levels: Sequence[Level], *, still: ColumnElement[bool] | None = None
     ) -> int:
-        """Settle all that hangs on the parents, then delete them; how many of the parents went.
+        """Delete or detach dependent rows, then delete the parents; return the number of deleted parents.
 
-        Where a trigger of what hangs on them may change them, `still` says which are dead all the same.
+        If a trigger of dependent rows may change the parents, `still` selects those that are still dead.
         """
         self.seen |= {(parents.table.name, address) for address in parents.addresses}
         keys = {} if still is None else self._keys_of(parents)
@@ -233,7 +233,7 @@ class Removal:
         return rows
 
     def must_be_gone(self, level: Level) -> None:
-        """Raise where a trigger kept a row that should have gone with its parent, at any depth."""
+        """Raise an error if a trigger kept a row that had to be deleted with its parent, at any depth."""
         if level.child.mode is ChildMode.SET_NULL:
             return
         for below in level.below:
@@ -246,13 +246,13 @@ class Removal:
         return any(self.connection.execute(_any_of(part)).first() is not None for part in parts)
 
     def cut(self, child: Child, rows: Rows) -> int:
-        """Cut the references of these rows alone; how many of them refer to nothing any more."""
+        """Set the references of these rows to NULL; return how many of them are NULL now."""
         clause, let_go = child.table.clause, 0
         cut = readable(tuple(clause.c[name] for name in child.nulled))
         for part in self.where_now(rows).parts():
             cutting = update(clause).where(part.are(clause)).values(dict.fromkeys(child.nulled))
             now = self.connection.execute(cutting.returning(*cut))
-            let_go += sum(set(row) == {None} for row in now)  # a trigger may have its way
+            let_go += sum(set(row) == {None} for row in now)  # a trigger may restore them
         return let_go
 
     def _settle(self, parents: Rows, level: Level) -> None:
@@ -261,7 +261,7 @@ class Removal:
         match level.child.mode:
             case ChildMode.DELETE_FIRST:
                 self._count(level.rows, most=self._delete(level.rows))
-                self.must_be_gone(level)  # before a foreign key speaks of it in other words
+                self.must_be_gone(level)  # before a foreign key fails with a less clear error
                 if level.rows.table.standing.delete_triggers and self._is_referred_to(parents, level.child):
                     raise RowKeptError.again(level.rows.table)
             case ChildMode.CASCADE:
@@ -280,7 +280,7 @@ class Removal:
         return sum(self.connection.execute(delete_rows(part).where(dead)).rowcount for part in parts)
 
     def _keys_of(self, rows: Rows) -> dict[Values, Values]:
-        """What tells the rows, by their addresses; an update gives a row another one on PostgreSQL."""
+        """Return the keys of the rows by address; on PostgreSQL an update changes the address of a row."""
         if not rows.has_locks:
             return {}
         clause, key = rows.table.clause, _key_of(rows.table)
@@ -294,7 +294,7 @@ class Removal:
         }
 
     def _delete_moved(self, rows: Rows, keys: Mapping[Values, Values], still: ColumnElement[bool]) -> int:
-        """Delete those that are dead all the same, one by one; what is gone already is not found."""
+        """Delete moved rows that are still dead, one by one; rows already deleted are not found."""
         clause, key = rows.table.clause, _key_of(rows.table)
         return sum(
             self.connection.execute(delete(clause).where(equal(key, values), still)).rowcount
@@ -302,7 +302,7 @@ class Removal:
         )
 
     def _let_go(self, child: Child, parents: Rows) -> None:
-        """Cut references; a row that goes itself may be among them, and is found again by its new address."""
+        """Set references to NULL, and track new addresses: an updated row may be deleted itself later."""
         if not parents.has_locks:
             self.connection.execute(set_null(child, parents_of(child, parents)))
             return
@@ -322,28 +322,28 @@ class Removal:
         self.moved[first], self.first[now] = now, first
 
     def where_now(self, rows: Rows) -> Rows:
-        """The same rows by the addresses that they have now."""
+        """Return the rows with their current addresses."""
         if not self.moved:
             return rows
         return rows.only([self.moved.get(address, address) for address in rows.addresses])
 
     def _count(self, rows: Rows, *, most: int) -> None:
-        """Count what goes along; a row that is reached by two ways goes once."""
+        """Count deleted dependent rows; a row that is reached in two ways counts once."""
         reached = {(rows.table.name, address) for address in rows.addresses} - self.seen
         self.seen |= reached
         self.gone[self.label(rows.table.name)] += min(len(reached), most)
 
 
 def may_touch(levels: Sequence[Level], table: TableFacts) -> bool:
-    """Whether a trigger of what hangs on rows of the table may change them while it goes.
+    """Whether a trigger of dependent rows may change rows of the table during the deletion.
 
-    Rows that hang on others of their own table may be gone already, and tell nothing.
+    False if the table depends on itself: a missing row may then have been deleted as a dependent row.
     """
     return any(_fired(levels)) and not any(table.name == name for name in _tables(levels))
 
 
 def _fired(levels: Sequence[Level]) -> set[str]:
-    """What fires when the rows of these levels go or let go."""
+    """Return the triggers that fire when rows of these levels are deleted or detached."""
     fired = {str(trigger) for level in levels for trigger in level.child.restorers}
     for level in levels:
         if level.child.mode is not ChildMode.SET_NULL:
@@ -366,7 +366,7 @@ def may_keep_references(levels: Sequence[Level]) -> bool:
 
 
 def cut_last(levels: Sequence[Level]) -> list[Level]:
-    """References are cut after the rest was counted or deleted: an update gives a row another address."""
+    """Put SET NULL last: its update changes row addresses, which the other modes still use."""
     return sorted(levels, key=lambda level: level.child.mode is ChildMode.SET_NULL)
 
 
@@ -381,7 +381,7 @@ def delete_rows(rows: Rows) -> Delete:
 
 
 def _telling_moves(child: Child, parents: Rows) -> Update:
-    """Cut references on PostgreSQL, and return where each row was and where it is now."""
+    """Set references to NULL on PostgreSQL, and return the old and the new address of each row."""
     clause = child.table.clause
     mine = select(clause.c["tableoid"], clause.c["ctid"]).where(refers(child, parents_of(child, parents)))
     was = mine.subquery()
@@ -395,5 +395,5 @@ def _telling_moves(child: Child, parents: Rows) -> Update:
 
 
 def set_null(child: Child, parents: Select[Any]) -> Update:
-    """Let go of the parents."""
+    """Set the references to the parents to NULL."""
     return update(child.table.clause).where(refers(child, parents)).values(dict.fromkeys(child.nulled))

@@ -1,4 +1,4 @@
-"""Dropping whole partitions: one short transaction for each."""
+"""Drop whole partitions, each in a short transaction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PartitionSweep:
     throttles: list[Throttle]
 
     def run(self) -> RuleOutcome:
-        """Drop every partition that is old enough and holds nothing that is kept."""
+        """Drop every partition that is old enough and contains no held row."""
         outcome = RuleOutcome(table=self.walk.key.table, rule=self.walk.label)
         for partition in self.dead():
             if self.shift.may_go_on(self.throttles) is Verdict.STOP:
@@ -68,10 +68,10 @@ class PartitionSweep:
                     return outcome
                 dialect = self.shift.session.dialect
                 dialect.lock_partition(connection, self.walk.table.name, partition.name)
-                self.shift.hold_on(connection)  # what was made meanwhile
-                if not self._is_still_dead(connection, partition):  # the name may be that of another one
+                self.shift.hold_on(connection)  # again: a key or a hold may have been added meanwhile
+                if not self._is_still_dead(connection, partition):  # the name may be reused by now
                     return replace(outcome, ending=SweepEnding.CONTENDED, passed_over=outcome.passed_over + 1)
-                if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile
+                if is_held(connection, self.walk, partition, dialect=dialect):  # a hold set meanwhile
                     return outcome
                 rows = rows_in(connection, self.walk, partition, dialect=dialect)
                 dialect.drop_partition(connection, self.walk.table.name, partition.name)
@@ -86,7 +86,7 @@ class PartitionSweep:
 
 
 def is_held(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> bool:
-    """Whether the partition holds a row that is kept, or a number that is no instant of the unit."""
+    """Whether the partition contains a held row, or a number that is not an instant of the unit."""
     clause = _clause(dialect, walk, partition)
     held = [any_held(clause, walk.keeps)] if walk.keeps else []
     if walk.form.window is not None and _holds_strange_numbers(connection, walk):
@@ -98,7 +98,7 @@ def is_held(connection: Connection, walk: PartitionWalk, partition: Partition, *
 
 
 def _holds_strange_numbers(connection: Connection, walk: PartitionWalk) -> bool:
-    """Asked of the whole table, so that only a partition without a lower bound is read."""
+    """Query the whole table: pruning then leaves only a partition without a lower bound to read."""
     if walk.form.window is None:
         return False
     below = walk.form.window.below(walk.table.clause.c[walk.rule.column])
@@ -106,14 +106,14 @@ def _holds_strange_numbers(connection: Connection, walk: PartitionWalk) -> bool:
 
 
 def rows_in(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> int:
-    """Counted; only beyond a million rows is what the statistics say near enough."""
+    """Count the rows; beyond a million, use the estimate of the statistics."""
     if partition.rows > _COUNTED:
         return partition.rows
     return count_rows(connection, walk, partition, dialect=dialect)
 
 
 def count_rows(connection: Connection, walk: PartitionWalk, partition: Partition, *, dialect: Dialect) -> int:
-    """How many rows it holds, whatever the statistics say."""
+    """Count the rows exactly."""
     counted = select(func.count()).select_from(_clause(dialect, walk, partition))
     return int(connection.execute(counted).scalar_one())
 
@@ -136,7 +136,7 @@ def dead_partitions(
 
 
 def _refused(outcome: RuleOutcome, reason: str) -> RuleOutcome:
-    """One partition more that stays; the others go on."""
+    """Record one more partition that stays; the sweep continues with the others."""
     reason = reason if outcome.reason is None else f"{outcome.reason}; {reason}"
     return replace(outcome, passed_over=outcome.passed_over + 1, reason=reason)
 

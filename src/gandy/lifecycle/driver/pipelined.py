@@ -1,4 +1,4 @@
-"""A batch in two round trips to PostgreSQL: find its end; then renew, delete, remember and commit at once."""
+"""A batch in two round trips: find its end; then renew the lease, delete, save the cursor, commit."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
 
 Driver = psycopg.Connection[Any]
 
-# A pooler that hands each transaction to another session knows no prepared statements.
+# A pooler that gives each transaction another session loses prepared statements.
 _LOST_STATEMENT = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
 
 
-# What each run fills in; no column of an application gives a value such a name.
+# Prefix of the parameters that each run fills in; no application column leads to such a name.
 _SLOT = "gandy_slot_"
 
 
 class Prepared:
     """A statement compiled once; each run fills its slots.
 
-    All that stays the same is written into the text, so that the one plan that serves every run is made
-    with the rule's own values and can use an index made for some of them.
+    Constant values are inlined into the text, so that the generic plan of all runs is made with the
+    rule's own values and can use a partial index.
     """
 
     def __init__(self, connection: Connection, driver: Driver, statement: ClauseElement) -> None:
@@ -74,7 +74,7 @@ class Prepared:
         self._text = (state.statement.replace("%%", "%%%%") % written).encode()
 
     def run(self, driver: Driver, **values: object) -> psycopg.Cursor[Any]:
-        """Send the statement; in a pipeline nothing is waited for."""
+        """Send the statement; in a pipeline, do not wait for the result."""
         slots = {f"{_SLOT}{name}": value for name, value in values.items()}
         return driver.execute(self._text, {name: self._process(name, slots[name]) for name in slots})
 
@@ -89,7 +89,7 @@ class Prepared:
 
 
 class PipelinedLane(Lane):
-    """Batches in which the row alone decides, on PostgreSQL: one transaction and two round trips each."""
+    """Batches on PostgreSQL for rules that depend on the row alone: two round trips each."""
 
     def __init__(
         self,
@@ -128,11 +128,11 @@ class PipelinedLane(Lane):
             return self.advance(after, limit)
         if batch is None:
             return None
-        rows = batch.deletion.rowcount  # known once the pipeline is settled, and committed by then
-        if not rows:  # every row of it came back to life, the lease is lost, or the grounds have changed
+        rows = batch.deletion.rowcount  # known and committed once the pipeline is synchronised
+        if not rows:  # every row became live, the lease is lost, or the grounds have changed
             with self._shift.session.batch(self._shift.patience) as connection:
                 self._shift.hold_on(connection)
-            if self._empty_at != (after,):  # what had changed may be as it was: the batch is tried once more
+            if self._empty_at != (after,):  # a change may have been undone: retry the batch once
                 self._empty_at = (after,)
                 return CommittedBatch(after, is_full=True, rows=0, counts={}, is_past=False)
         if listed is not None:
@@ -154,7 +154,7 @@ class PipelinedLane(Lane):
         return _Batch(end, is_full, deletion)
 
     def _take(self, driver: Driver, listed: TieStretch) -> _Batch:
-        """A batch that was read ahead."""
+        """Delete a batch that was read ahead."""
         assert listed.listed is not None  # noqa: S101  # else there is nothing to take
         self.end = listed.end
         if self._of_a_list is None:
@@ -171,7 +171,7 @@ class PipelinedLane(Lane):
         return _Batch(listed.end, listed.is_full, deletion)
 
     def _must_stay_gone(self, driver: Driver, after: Values | None, end: Values) -> None:
-        """Another round trip, but only where a trigger may insert a row of the batch again."""
+        """Check with one more round trip, only if a trigger may insert a row of the batch again."""
         span = self._first if after is None else self._next
         if span.came_back(driver, after, end):
             raise RowKeptError.again(self._table)
@@ -186,7 +186,7 @@ class PipelinedLane(Lane):
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """A batch that was sent, and the delete whose count is still to come."""
+    """A batch that was sent, and its delete, whose row count is still pending."""
 
     end: Values
     is_full: bool
@@ -208,7 +208,7 @@ class _Statements:
         return Prepared(self.connection, self.driver, statement)
 
     def after(self, cursor: Values | None) -> _Range:
-        """From the head of the index, or after a cursor."""
+        """Prepare the statements from the head of the index, or after a cursor."""
         end = _slots(self.selection, "end")
         batch = TieStretch(self.selection, cursor, end, is_full=True)
         fires = self.selection.table.standing.delete_triggers
@@ -220,15 +220,15 @@ class _Statements:
         )
 
     def of_a_list(self) -> Prepared:
-        """The delete of rows that were read ahead; at the same place of another partition it may go too."""
+        """Prepare the delete of rows read ahead; dead rows with the same ctid in other partitions go too."""
         clause = self.selection.table.clause
         return self._deletion(and_(stored_at(clause, slot("places", UNTYPED)), self.selection.dead))
 
     def _deletion(self, which: ColumnElement[bool]) -> Prepared:
-        """The delete renews the lease and writes the cursor in the same statement.
+        """Prepare a delete that also renews the lease and saves the cursor, in one statement.
 
-        Neither a row goes nor the cursor moves unless the lease is still held and all is as it was judged.
-        The statement looks after it has locked the table: no key or trigger can be made any more.
+        No row is deleted and the cursor stays unless the lease is still held and the grounds are unchanged.
+        The statement checks this after it locked the table, when no key or trigger can be added any more.
         """
         lease, unchanged = self.shift.lease, self.shift.grounds.unchanged
         renewed = lease.renewing(slot("until", Instant), unchanged).returning(literal(1)).cte("renewed")
@@ -269,7 +269,7 @@ class _Range:
 
 @contextmanager
 def _pipeline(driver: Driver) -> Iterator[None]:
-    """A pipeline that is settled before it ends, so that the driver has no error left to complain about."""
+    """Open a pipeline; on an error, synchronise it, so that the driver reports no second error."""
     with driver.pipeline() as pipeline:
         try:
             yield
@@ -281,7 +281,7 @@ def _pipeline(driver: Driver) -> Iterator[None]:
 
 @contextmanager
 def _transaction(connection: Connection) -> Iterator[Driver]:
-    """The driver's own connection; what is not committed at the end is rolled back."""
+    """Yield the driver's connection; roll back uncommitted work at the end."""
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)  # noqa: S101  # only PostgreSQL has a pipeline
     try:
@@ -292,12 +292,12 @@ def _transaction(connection: Connection) -> Iterator[Driver]:
 
 
 def _send_commit(driver: Driver) -> None:
-    """Sent with the delete; commit() would cost another round trip."""
+    """Send COMMIT with the delete; commit() would cost another round trip."""
     driver.execute("COMMIT", prepare=False)
 
 
 def slot(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]]) -> BindParameter[Any]:
-    """A value that each run fills in."""
+    """Return a parameter that each run fills in."""
     return bindparam(f"{_SLOT}{name}", None, kind)
 
 

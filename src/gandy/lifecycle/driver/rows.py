@@ -1,4 +1,4 @@
-"""Deleting rows of one table: the grounds of a batch, its attempt, and its outcome."""
+"""Delete rows of one table: the grounds of a batch, its attempt, and its outcome."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOutcome:
-    """Rows that went and rows that did not, for one rule."""
+    """Counts of deleted and remaining rows for one rule."""
 
     table: str
     rule: str
@@ -65,7 +65,7 @@ class RuleOutcome:
     reason: str | None = None
 
     def plus(self, result: SweepResult[tuple[object, ...]]) -> RuleOutcome:
-        """This outcome and one more sweep of the same rule."""
+        """Add one more sweep of the same rule."""
         return replace(
             self,
             ending=result.ending,
@@ -79,7 +79,7 @@ class RuleOutcome:
         )
 
     def after(self, earlier: RuleOutcome) -> RuleOutcome:
-        """Both rounds of one run together."""
+        """Add an earlier round of the same run."""
         return replace(
             self,
             rows=self.rows + earlier.rows,
@@ -93,17 +93,17 @@ class RuleOutcome:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing that could go was left."""
+        """Whether no deletable row was left."""
         return self.ending is SweepEnding.EXHAUSTED
 
 
 class GroundsChangedError(Exception):
-    """A table or a hold is not as it was when the rules were judged: they must be judged again."""
+    """A table or a hold has changed since the rules were judged: they must be judged again."""
 
 
 @dataclass(slots=True)
 class Grounds:
-    """What one rule relies on."""
+    """The facts that one rule relies on."""
 
     unchanged: ColumnElement[bool]
     emptied: tuple[TableName, ...] = ()  # tables that lose rows, children first
@@ -111,7 +111,7 @@ class Grounds:
 
 
 def grounds_of(walk: Walk, schema: SchemaFacts, dialect: Dialect, *, holds: Iterable[Hold]) -> Grounds:
-    """The grounds of one rule; a sweep that drops partitions changes its table itself."""
+    """Return the grounds of one rule; for partitions only holds, since a drop changes the table itself."""
     no_new_hold = _no_hold_but(holds, walk.key.scheduler)
     if isinstance(walk, PartitionWalk):
         return Grounds(no_new_hold)
@@ -122,7 +122,7 @@ def grounds_of(walk: Walk, schema: SchemaFacts, dialect: Dialect, *, holds: Iter
 
 
 def _read(walk: Walk, schema: SchemaFacts) -> Iterator[TableFacts]:
-    """The tables whose rows decide, or go."""
+    """Yield the tables whose rows are deleted, or decide which are."""
     yield walk.table
     if isinstance(walk, PartitionWalk):
         return
@@ -147,7 +147,7 @@ def _emptied(children: Iterable[Child]) -> Iterator[TableFacts]:
 
 
 def _no_hold_but(known: Iterable[Hold], scheduler: str) -> ColumnElement[bool]:
-    """Whether no other contract has recorded a hold that is not known; one that is gone does no harm."""
+    """Return a condition: no other contract has recorded an unknown hold; a removed hold is harmless."""
     columns = tuple(HOLD.c)
     recorded = (
         equal(columns, (hold.scheduler, hold.schema_name, hold.table_name, hold.column_name, hold.equals))
@@ -167,7 +167,7 @@ class RowDriver:
     throttles: list[Throttle]
 
     def perform(self, request: Request[Values]) -> Answer[Values]:
-        """Do what the sweep asks for next."""
+        """Carry out the next request of the sweep."""
         match request:
             case Checkpoint():
                 return self.shift.may_go_on(self.throttles)
@@ -185,7 +185,7 @@ class RowDriver:
                 assert_never(request)
 
     def _on_grounds(self, after: Values | None, step: Callable[[], Answer[Values]]) -> Answer[Values]:
-        """Where the grounds have changed nothing was done, and the sweep ends at its next checkpoint."""
+        """Run a step; if the grounds changed, it did nothing and the sweep stops at its next checkpoint."""
         try:
             return step()
         except GroundsChangedError:
@@ -193,7 +193,7 @@ class RowDriver:
             return SweptBatch(rows=0, cursor=after, is_full=True, elapsed=timedelta(0))
 
     def _attempt(self, after: Values | None, limit: int) -> Answer[Values]:
-        """One batch; where a row of it cannot go, once more with each row on its own."""
+        """Try one batch; if a row of it cannot be deleted, retry with each row on its own."""
         started = time.perf_counter()
         try:
             done = self._advance(after, limit)
@@ -226,7 +226,7 @@ class RowDriver:
     ) -> SweptBatch[Values]:
         if done is None:
             return SweptBatch(rows=0, cursor=after, is_full=False, elapsed=elapsed)
-        self.shift.committed(done.counts)  # only now: a rollback must not have been counted
+        self.shift.committed(done.counts)  # only after the commit: a rollback must not count
         return SweptBatch(
             rows=done.rows,
             cursor=done.end,

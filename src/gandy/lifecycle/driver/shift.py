@@ -1,4 +1,4 @@
-"""What every driver works with during one run of a contract."""
+"""The context of all drivers during one run of a contract."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """One holder of the lease at work; `now` is frozen for the whole run."""
+    """The context of one run by the holder of the lease; `now` is fixed for the whole run."""
 
     session: TargetSession
     lease: Lease
@@ -44,26 +44,26 @@ class Shift:
     grounds: Grounds = field(default_factory=lambda: Grounds(false()))  # each rule has its own
 
     def hold_on(self, connection: Connection) -> None:
-        """Renew the lease in the batch's own transaction, with all that the rule relies on as it was."""
+        """Renew the lease in the batch's transaction, if the grounds are unchanged; lock the tables first."""
         if self.grounds.emptied:
             self.session.dialect.keep_tables(connection, self.grounds.emptied)
         try:
             self.lease.renew(connection, self.grounds.unchanged)
-        except SweepLeaseLostError:
+        except SweepLeaseLostError:  # one statement checks lease and grounds: find out which failed
             if connection.execute(select(self.grounds.unchanged)).scalar_one():
                 raise
             raise GroundsChangedError from None
 
     def label(self, table: TableName) -> str:
-        """A table as people name it."""
+        """Return the table's name, with its schema unless it is the default schema."""
         return table.name if table.schema == self.default_schema else str(table)
 
     def may_go_on(self, throttles: Sequence[Holds]) -> Verdict:
-        """Asked between two batches."""
+        """Return the verdict between two batches."""
         return Verdict.STOP if self.grounds.have_changed else verdict(throttles, self.is_stopping)
 
     def throttles(self, declared: Throttle, table: TableName) -> list[Holds]:
-        """What holds the sweep of one table."""
+        """Return the throttles for the sweep of one table."""
         holds: list[Holds] = [] if declared.ask is None else [declared.ask]
         lag, waiters = declared.replication_lag, declared.lock_waiters
         if lag is not None:
@@ -75,7 +75,7 @@ class Shift:
         return holds
 
     def _lag(self, table: TableName) -> timedelta:
-        """A standby may come while the sweep runs: one that cannot be seen stops it then."""
+        """Measure the lag; refuse the rule if a standby appeared whose lag the role cannot see."""
         with self.session.reading() as connection:
             lag = self.session.dialect.replication_lag(connection)
         if lag.hidden:

@@ -1,4 +1,4 @@
-"""A batch of which some row cannot go: each row on its own, so that every other one goes."""
+"""Delete a refused batch row by row, so that only the refused rows stay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KEY = "gandy_key_"
 
 @dataclass(slots=True)
 class Removed:
-    """What went, by table, and the rows that the database refused, each with what it said."""
+    """Deleted rows by table, and refused rows with the database's error message."""
 
     rows: int = 0
     gone: Counter[str] = field(default_factory=Counter)
@@ -47,7 +47,7 @@ class Removed:
 
 
 class TransactionEndedError(Exception):
-    """A trigger of one row rolled the whole transaction back; SQLite's RAISE(ROLLBACK) does."""
+    """A trigger of one row rolled back the whole transaction, as SQLite's RAISE(ROLLBACK) does."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -56,20 +56,20 @@ class TransactionEndedError(Exception):
 
 @dataclass(slots=True)
 class Trials:
-    """What is known of the rows of a batch from transactions that a row of it has ended."""
+    """Results for single rows of a batch, from earlier transactions that a row rolled back."""
 
     harmless: set[Values] = field(default_factory=set)
     refused: dict[Values, str] = field(default_factory=dict)
-    is_apart: bool = False  # a trigger keeps a row without an error: each is looked at on its own
+    is_apart: bool = False  # a trigger keeps a row without an error: delete rows one by one
 
     def order(self, addresses: Iterable[Values]) -> list[Values]:
-        """Those that are left, with what is not yet known first: no row is tried more than twice."""
+        """Return the remaining rows, untried rows first, so that no row is tried more than twice."""
         left = [address for address in addresses if address not in self.refused]
         return sorted(left, key=lambda address: address in self.harmless)
 
 
 def remove_singly(connection: Connection, doomed: Doomed, *, shift: Shift, trials: Trials) -> Removed:
-    """Delete all rows that the database lets go."""
+    """Delete all rows that the database does not refuse."""
     if not doomed.rows.addresses:
         return Removed()
     if shift.session.dialect.has_row_locks:
@@ -79,7 +79,7 @@ def remove_singly(connection: Connection, doomed: Doomed, *, shift: Shift, trial
 
 @dataclass(frozen=True, slots=True)
 class _OneByOne:
-    """Each row in a savepoint, on the driver's own connection: layers above cost more than the deletes."""
+    """Each row in a savepoint, on the driver's connection: SQLAlchemy would cost more than the deletes."""
 
     connection: Connection
     shift: Shift
@@ -140,11 +140,11 @@ class _OneByOne:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A step as SQLite reads it; each row fills in its key."""
+    """A step compiled for SQLite; each row fills in its key."""
 
     text: str
     values: tuple[object, ...]
-    places: tuple[tuple[int, int], ...]  # which of the values are which of the key
+    places: tuple[tuple[int, int], ...]  # positions of the key's parts in `values`
     table: TableName | None
     is_count: bool
 
@@ -158,7 +158,7 @@ class _Compiled:
         return cls(str(made), values, places, table=step.table, is_count=step.is_count)
 
     def run(self, driver: sqlite3.Connection, key: Values) -> int:
-        """How many rows it counted or changed."""
+        """Return the number of rows that it counted or changed."""
         values = list(self.values)
         for place, part in self.places:
             values[place] = key[part]
@@ -166,7 +166,7 @@ class _Compiled:
         return int(cursor.fetchone()[0]) if self.is_count else cursor.rowcount
 
 
-# What is no fault of a row (a lock timeout, a lack of memory) is passed on.
+# Errors that are not caused by a row (a lock timeout, a lack of memory) are raised again.
 _BLOCK = """
 DECLARE
     gandy_table oid;
@@ -203,7 +203,7 @@ _COUNT = """            gandy_part[{place}] := gandy_part[{place}] + ({statement
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One statement for the whole batch: the server itself goes from row to row, each in a subtransaction."""
+    """One statement for the whole batch: a DO block deletes row by row, each in a subtransaction."""
 
     connection: Connection
     shift: Shift
@@ -237,7 +237,7 @@ class _Block:
         return removed
 
     def _steps(self) -> tuple[list[str], list[str]]:
-        """The statements for one row, from below, and the table that each one counts for."""
+        """Return the table that each statement counts for, and the statements for one row, lowest first."""
         clause = self.doomed.rows.table.clause
         levels = cut_last(self.doomed.levels)
         found = [step for level in levels for step in _settling(level, self._root)]
@@ -257,16 +257,16 @@ class _Block:
 @dataclass(frozen=True, slots=True)
 class _Step:
     statement: ClauseElement
-    table: TableName | None = None  # that its rows are counted for
+    table: TableName | None = None  # table for which its rows are counted
     is_count: bool = False
 
 
 def _settling(level: Level, above: Callable[[Child], Select[Any]]) -> Iterator[_Step]:
-    """What becomes of the children of one row, which `above` selects."""
+    """Yield the statements for the children of one row, which `above` selects."""
     child, clause = level.child, level.rows.table.clause
     if child.mode is ChildMode.SET_NULL:
         letting_go = set_null(child, above(child))
-        if level.rows.has_locks:  # a row that refers to itself would move, and be missed by its address
+        if level.rows.has_locks:  # a row that refers to itself would change its address and be missed
             letting_go = letting_go.where(~_is_the_row(clause))
         yield _Step(letting_go)
     elif level.rows.addresses:
@@ -274,7 +274,7 @@ def _settling(level: Level, above: Callable[[Child], Select[Any]]) -> Iterator[_
             yield from _settling(below, partial(_of_level, level, above))
         is_count = child.mode is ChildMode.CASCADE
         mine = refers(child, above(child))
-        if not is_count and level.rows.has_locks:  # what is cascaded to is counted wherever it was moved to
+        if not is_count and level.rows.has_locks:  # cascaded rows are counted at any address
             mine = and_(level.rows.are(clause), mine)
         counted = select(func.count()).select_from(clause).where(mine)
         yield _Step(counted if is_count else delete(clause).where(mine), level.rows.table.name, is_count)
@@ -298,7 +298,7 @@ def _array(values: Iterable[object]) -> str:
 
 
 def _dollars(body: str) -> str:
-    """Quotes that the body does not contain."""
+    """Return a dollar quote that the body does not contain."""
     tag = "gandy"
     while f"${tag}$" in body:
         tag += "y"

@@ -1,3 +1,3 @@
-"""What people read: the plan of a sweep, and the audit of a database."""
+"""Reports: the plan of a sweep, and the audit of a database."""
 
 from __future__ import annotations

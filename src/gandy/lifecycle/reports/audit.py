@@ -1,4 +1,4 @@
-"""Which tables of a database have no bound, and which rules wait for a confirmation."""
+"""Find tables without a bound, and rules that wait for a confirmation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OWN_BOUND = "bounded by the lifecycle itself: one row per rule, lease and audit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedTable:
-    """One table of the audit; growth is None at the first one."""
+    """One table of the audit; growth is None in the first audit."""
 
     table: str
     scheduler: str | None
@@ -46,7 +46,7 @@ class AuditedTable:
     rows_grown: int | None = None
     bytes_grown: int | None = None
     since: datetime | None = None
-    no_history: str | None = None  # why this audit is not remembered
+    no_history: str | None = None  # why this audit is not stored
 
     @property
     def is_bounded(self) -> bool:
@@ -61,13 +61,13 @@ def audit(
     clock: Clock | None = None,
     others: Iterable[MatrixRow] = (),
 ) -> list[AuditedTable]:
-    """Look at every table; `others` say what bounds tables that no contract is for."""
+    """Audit every table; `others` are the bounds of tables without a contract."""
     with open_state(target, clock=clock) as session:
         return _Auditor(session, list(contracts), list(others)).tables(no_history=_obstacle(session))
 
 
 def _obstacle(session: TargetSession) -> str | None:
-    """A role that may not write can look all the same."""
+    """Return why the audit cannot be stored; a role without write access may still read it."""
     try:
         ensure_tables(session)
     except StateObstructedError as error:
@@ -141,7 +141,7 @@ def _difference(now: int | None, before: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRule:
-    """A rule that was held back: it would have removed so many rows."""
+    """A rule that waits for a confirmation, and the number of rows that it would delete."""
 
     table: str
     rule: str
@@ -149,7 +149,7 @@ class HeldRule:
 
 
 def held_rules(contract: Contract) -> list[HeldRule]:
-    """The rules of a contract that are held back; nothing is written and no table is counted."""
+    """Return the held rules of a contract; write nothing and count no table."""
     with open_state(contract.target()) as session:
         must_allow(session, (RULE, QUARANTINE), ("SELECT",))
         with session.reading() as connection:

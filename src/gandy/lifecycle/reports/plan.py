@@ -1,4 +1,4 @@
-"""What a sweep would take, before it takes anything."""
+"""The plan of a sweep: what it would delete."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ _SET_ASIDE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRule:
-    """What one rule would do now, after the rules before it; `children` go, `set_null` let go."""
+    """What one rule would do now, after the earlier rules: delete `children`, set `set_null` to NULL."""
 
     scheduler: str
     table: str
     rule: str
     rows: int = 0
-    oldest: datetime | None = None  # years before 1 and -infinity are told as the year 1
+    oldest: datetime | None = None  # years before 1 and -infinity are shown as the year 1
     newest: datetime | None = None
     children: dict[str, int] = field(default_factory=dict)
     set_null: dict[str, int] = field(default_factory=dict)
@@ -74,20 +74,20 @@ class PlannedRule:
     needs_confirmation: bool = False
     refused: str | None = None
     warnings: tuple[str, ...] = ()
-    triggers: tuple[str, ...] = ()  # that fire when the rows go
-    notes: tuple[str, ...] = ()  # what the numbers cannot know
+    triggers: tuple[str, ...] = ()  # that fire on the deletion
+    notes: tuple[str, ...] = ()  # limits of the counts
     is_counted: bool = True
 
     @property
     def written(self) -> int:
-        """Rows that go or let go, of all tables."""
+        """Rows of all tables that are deleted or set to NULL."""
         return self.rows + sum(self.children.values()) + sum(self.set_null.values())
 
 
 def plan(
     contracts: Iterable[Contract], target: str | None = None, *, clock: Clock | None = None
 ) -> list[PlannedRule]:
-    """What a sweep would do now, rule by rule in the order it would; nothing is written."""
+    """Plan a sweep, rule by rule in the order of the sweep; write nothing."""
     planned = []
     gone: dict[str, Gone] = {}
     wanted = gathered(contracts, target)
@@ -102,7 +102,7 @@ def plan(
 
 
 class _Planner:
-    """Plans one contract; `gone` are the rows that the contracts before it would take."""
+    """Plans one contract; `gone` are the rows that the earlier contracts would delete."""
 
     def __init__(self, session: TargetSession, seen: Survey, gone: Gone) -> None:
         self._session = session
@@ -147,7 +147,7 @@ class _Planner:
             yield self._walk(connection, walk, warnings)
 
     def _walk(self, connection: Connection, walk: Walk, warnings: tuple[str, ...]) -> PlannedRule:
-        """What cannot be counted is said; whatever one rule raises, the others are planned."""
+        """Plan one walk; an error becomes a note, so that the other rules are still planned."""
         planned = PlannedRule(
             scheduler=self._seen.contract.name,
             table=walk.key.table,
@@ -159,7 +159,7 @@ class _Planner:
         try:
             with connection.begin_nested():
                 return self._foreseen(connection, walk, planned)
-        except DBAPIError as error:  # many rules after each other make a question that is too large
+        except DBAPIError as error:  # many rules in sequence may make the query too large
             if connection.invalidated:
                 raise
             note = f"could not be counted: {said(error)}"
@@ -232,7 +232,7 @@ class _Planner:
         return replace(planned, rows=rows, batches=len(going))
 
     def _count(self, connection: Connection, along: Along) -> dict[str, int]:
-        """Rows of other tables that are still there, by the name that people use."""
+        """Count rows of other tables that still exist, by the label of the table."""
         counted = {
             self._label(name): connection.execute(
                 select(func.count()).select_from(table.clause).where(goes, self._gone.left(table))
@@ -255,7 +255,7 @@ def _extent(
 
 
 def _without_heavy(every: PlannedRule, light: PlannedRule, bound: int) -> PlannedRule:
-    """What is left once rows are set aside with which more would go than a batch may hold."""
+    """Note the rows that are set aside because they have more dependent rows than a batch may contain."""
     heavy = every.rows - light.rows
     if not heavy:
         return light
@@ -264,7 +264,7 @@ def _without_heavy(every: PlannedRule, light: PlannedRule, bound: int) -> Planne
 
 
 def _notes(walk: Walk, seen: Survey) -> Iterator[str]:
-    """What the numbers cannot know."""
+    """Yield the limits of the counts."""
     if isinstance(walk, PartitionWalk):
         return
     referring = seen.schema.referring_to(walk.table.name)
@@ -278,7 +278,7 @@ def _notes(walk: Walk, seen: Survey) -> Iterator[str]:
 
 
 def _remembered(walk: AgeWalk | CapWalk, seen: Survey) -> Iterator[str]:
-    """Holds that keep rows of this rule and are declared in none of the contracts at hand."""
+    """Yield notes on holds that apply to this rule but are only recorded in the database."""
     going = {walk.table.name, *(child.table.name for child in _all_of(walk.children))}
     for contract in seen.contracts:
         if contract.source != REMEMBERED:

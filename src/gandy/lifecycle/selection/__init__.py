@@ -1,3 +1,3 @@
-"""From a declared rule to the rows it means in one database."""
+"""Resolve a declared rule to rows of one database."""
 
 from __future__ import annotations

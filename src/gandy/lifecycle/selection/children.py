@@ -37,7 +37,7 @@ class WrongFieldError(ValueError):
 
 
 def must_be_findable(table: TableName, column: ColumnFacts, *, field: str) -> None:
-    """A statement that gives a value finds the rows that have it, as the type itself tells values apart."""
+    """Raise an error unless a statement with a value finds exactly the rows that are equal by their type."""
     if column.comparison.is_composite:
         message = f"{table}.{column.name} is of a composite type, whose values no statement can give"
         raise ObstructedError([Obstacle(message, "Use columns of simple types", field=field)])
@@ -47,19 +47,19 @@ def must_be_findable(table: TableName, column: ColumnFacts, *, field: str) -> No
 
 
 class UnjudgedError(WrongFieldError):
-    """A field that cannot be judged here: the data or another contract stand in the way, not this text."""
+    """A field that cannot be judged because of the data or another contract, not because of its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """Finds the columns of one table; what is not there is the fault of the field that named it."""
+    """Finds the columns of one table; a missing column is an error of the field that names it."""
 
     connection: Connection
     dialect: Dialect
     facts: TableFacts
 
     def find(self, field: str, name: str) -> ColumnFacts:
-        """The column, or an error that names what there is."""
+        """Return the column; raise an error that lists the existing columns."""
         if name not in self.facts.columns:
             known = ", ".join(self.facts.columns)
             raise WrongFieldError(field, f"{self.facts.name} has no column {name}; it has {known}")
@@ -69,13 +69,13 @@ class ColumnReader:
         return column
 
     def holds(self, name: str) -> bool:
-        """Whether the column has a value at all: what is empty is written in no way."""
+        """Whether the column has any value: an empty column has no form."""
         column = self.facts.clause.c[name]
         filled = select(1).select_from(self.facts.clause).where(column.is_not(None)).limit(1)
         return self.connection.execute(filled).one_or_none() is not None
 
     def form(self, field: str, name: str, *, unit: Unit | None) -> Form:
-        """How the column writes instants."""
+        """Return how the column stores instants."""
         column = self.find(field, name)
         try:
             return self.dialect.form_of(self.connection, self.facts, column, unit=unit)
@@ -97,14 +97,14 @@ class NotCoveredError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A table's references, judged against its contract."""
+    """The references to a table, judged against its contract."""
 
     contract: Contract
     schema: SchemaFacts
     declared: Table
 
     def children(self, parent: TableFacts, wait_for: Sequence[Reference]) -> tuple[Child, ...]:
-        """What must be done to children in the same batch; raises where a key is not covered."""
+        """Return the children to treat in the same batch; raise an error if a key is not covered."""
         _must_be_told_apart(parent)
         self._must_lead_here(parent)
         return tuple(self._walk(parent, wait_for, seen=(parent.name,)))
@@ -126,7 +126,7 @@ class Family:
                 raise NotCoveredError(_uncovered(key))
             _must_be_clear(parent, key)
             child = self._child(key, modes[slot], seen)
-            if (*slot, key.parent_columns) not in settled:  # two keys may say the same
+            if (*slot, key.parent_columns) not in settled:  # two keys may be identical
                 settled.add((*slot, key.parent_columns))
                 yield child
         if len(seen) == 1:
@@ -162,7 +162,7 @@ class Family:
         modes: Modes,
         seen: tuple[object, ...],
     ) -> Iterator[Child]:
-        """Children that refer by convention only, with no foreign key to say so."""
+        """Yield children that refer by convention, without a foreign key."""
         constrained = {(key.child, key.columns) for key in self.schema.foreign_keys}
         for reference, mode in self.declared.child_modes:
             if self._slot(reference) in constrained:
@@ -175,7 +175,7 @@ class Family:
             yield self._child(key, modes[self._slot(reference)], seen)
 
     def _must_lead_here(self, parent: TableFacts) -> None:
-        """A declared child whose key refers to another table would be overlooked in silence."""
+        """Refuse a declared child whose key refers to another table: it would be ignored silently."""
         going = {parent.name}
         while more := {key.child for key in self.schema.foreign_keys if key.parent in going} - going:
             going |= more
@@ -188,7 +188,7 @@ class Family:
                 )
 
     def find(self, reference: Reference) -> TableFacts:
-        """The referring table, with the columns that the reference names."""
+        """Return the referring table; raise an error if it or a column does not exist."""
         facts = self.schema.tables.get(self._named(reference))
         if facts is None:
             is_home = reference.schema is None and self._home is not None
@@ -206,14 +206,14 @@ class Family:
         return None if facts is None else facts.name.schema
 
     def _named(self, reference: Reference) -> TableName:
-        """A bare name means the schema of the table that declares it, and no other."""
+        """Resolve a bare name to the schema of the table that declares it, and no other."""
         return TableName(reference.schema or self._home, reference.table)
 
     def _slot(self, reference: Reference) -> Slot:
         return (self._named(reference), reference.columns)
 
     def nobody_refers(self, parent: TableFacts, reference: Reference) -> ColumnElement[bool]:
-        """No row of the named column refers to the row."""
+        """Return a condition: no row refers to the row by this reference."""
         child = self.find(reference)
         return and_(
             *(
@@ -225,7 +225,7 @@ class Family:
     def _parent_columns(
         self, parent: TableFacts, child: TableFacts, reference: Reference
     ) -> list[tuple[str, ...]]:
-        """What the reference refers to: more than one thing where it has keys of its own to each."""
+        """Return the columns that the reference refers to: several if it has several keys."""
         slot = (child.name, reference.columns)
         keys = [key for key in self.schema.referring_to(parent.name) if (key.child, key.columns) == slot]
         for key in keys:
@@ -246,14 +246,14 @@ class Family:
 def _refers(child: TableFacts, parent: TableFacts, pairs: Iterable[tuple[str, str]]) -> ColumnElement[bool]:
     other = child.clause.alias()
     joined = [other.c[mine] == parent.clause.c[theirs] for mine, theirs in pairs]
-    if child is parent:  # a row that refers to itself goes with itself
+    if child is parent:  # a row that refers to itself does not block itself
         names = [key.name for key in parent.key]
         joined.append(or_(*(other.c[name].is_distinct_from(parent.clause.c[name]) for name in names)))
     return exists(select(1).select_from(other).where(*joined).correlate(parent.clause))
 
 
 def _must_be_certain(key: ForeignKey) -> None:
-    """The key finds the same rows as a statement does, or the rule stops whatever mode covers the key."""
+    """Raise an error unless the key finds the same rows as a statement, in every child mode."""
     if key.doubt is None:
         return
     (mine, theirs), doubt = key.doubt
@@ -265,7 +265,7 @@ def _must_be_certain(key: ForeignKey) -> None:
 
 
 def _must_be_comparable(parent: TableFacts, child: TableFacts, reference: Reference) -> None:
-    """Without a key nothing else says which rows belong together."""
+    """Raise an error if the comparison is unclear: without a key, it alone decides which rows match."""
     for mine, theirs in zip(reference.columns, parent.primary_key, strict=True):
         doubt = child.columns[mine].comparison.against(parent.columns[theirs].comparison)
         if doubt is not None:
@@ -277,7 +277,7 @@ def _must_be_comparable(parent: TableFacts, child: TableFacts, reference: Refere
 
 
 def _must_be_told_apart(table: TableFacts) -> None:
-    """Rows are found again by the values of their key."""
+    """Raise an error unless rows can be found again by the values of their key."""
     for column in table.key:
         must_be_findable(table.name, column, field="name")
 
@@ -307,7 +307,7 @@ def _must_be_nullable(child: TableFacts, key: ForeignKey) -> None:
 
 
 def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:
-    """A key of one member alone: a row of another member may have the same values."""
+    """Refuse a key to one member alone: a row of another member may have the same values."""
     if key.member is None or (parent.is_partitioned and parent.is_unique_on(key.parent_columns)):
         return
     raise NotCoveredError(

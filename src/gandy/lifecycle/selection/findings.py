@@ -1,4 +1,4 @@
-"""What stands in the way of a rule, and what is found about it."""
+"""Findings about a rule, and obstacles that stop it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFinding:
-    """One thing found, where, and what would put it right."""
+    """One finding, its location, and its remedy."""
 
     severity: Severity
     scheduler: str
@@ -51,7 +51,7 @@ class RuleFinding:
         return f"{self.scheduler}: {where}: {self.message}{remedy}"
 
     def as_problem(self, source: str) -> ContractProblem:
-        """The finding as one problem of the contract."""
+        """Convert the finding to a problem of the contract."""
         remedy = f". {self.remedy}" if self.remedy else ""
         return ContractProblem(
             source=source,
@@ -64,7 +64,7 @@ class RuleFinding:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing that stops a rule, and what would help."""
+    """A reason that stops a rule, and its remedy."""
 
     message: str
     remedy: str
@@ -72,7 +72,7 @@ class Obstacle:
 
 
 class ObstructedError(ValueError):
-    """What stops the rule, all of it."""
+    """All obstacles that stop the rule."""
 
     def __init__(self, obstacles: Sequence[Obstacle]) -> None:
         super().__init__("; ".join(obstacle.message for obstacle in obstacles))
@@ -81,7 +81,7 @@ class ObstructedError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """What a rule does with one table beside reading it."""
+    """The access that a rule needs to one table, besides reading."""
 
     table: TableFacts
     deletes: bool = False
@@ -96,18 +96,18 @@ class _Need:
 
 @dataclass(frozen=True, slots=True)
 class Obstacles:
-    """Judges what one rule needs against what the catalogue says."""
+    """Checks the needs of one rule against the catalogue."""
 
     resolved: Resolved
     schema: SchemaFacts
     target: TableFacts
 
     def judge_reading(self) -> None:
-        """Raise where the rule's own table is closed to the role, or is not the application's."""
+        """Raise an error if the role has no access to the rule's table, or if it is one of Gandy's own."""
         _raise_if_any([*self._foreign_to_contracts(self.target), *_missing(_Need(table=self.target))])
 
     def judge_dropping(self) -> None:
-        """Raise where the role may not drop partitions of the table."""
+        """Raise an error if the role may not drop partitions of the table."""
         _raise_if_any(list(self._elsewhere(self.target)))
         if self.target.standing.owns:
             return
@@ -118,7 +118,7 @@ class Obstacles:
         )
 
     def judge(self, rule: RowRule, children: Sequence[Child], read: Sequence[TableFacts]) -> None:
-        """Raise where the rule cannot do, ask or foresee all that it would; note what fires."""
+        """Raise an error if the rule lacks privileges or its effects are not foreseeable; note triggers."""
         needs = list(self._needs(rule, children, read))
         found = [obstacle for need in needs for obstacle in _missing(need)]
         found += [
@@ -151,14 +151,14 @@ class Obstacles:
             yield Obstacle(message, "Remove it from the contract", field="name")
 
     def _elsewhere(self, table: TableFacts) -> Iterator[Obstacle]:
-        """What refers to a row of another server, or holds it there, is not in this catalogue."""
+        """Refuse foreign tables: their keys, triggers and holds are not in this catalogue."""
         for foreign in self.schema.lineage.elsewhere(table.name):
             message = f"rows of {foreign}, a foreign table below {table.name}, are kept by another server"
             remedy = "Detach it (or let it no longer inherit), and give it rules where its rows are"
             yield Obstacle(f"{message}, where keys, triggers and holds cannot be seen", remedy, field="name")
 
     def _inherited(self, need: _Need) -> Iterator[Obstacle]:
-        """Rows that are taken by key must be told apart by it; an inheriting table has a key of its own."""
+        """Refuse inheriting tables: the parent's key does not identify their rows."""
         if need.locks and need.table.inheritors:
             heirs = ", ".join(map(str, need.table.inheritors))
             message = (
@@ -179,7 +179,7 @@ class Obstacles:
                     yield Obstacle(f"{message}, and the contract does not list it", remedy, field="triggers")
 
     def _restoring(self, children: Sequence[Child]) -> Iterator[Obstacle]:
-        """Name what fires when references are cut; a rule that replaces the update is refused."""
+        """Note triggers that fire when references are set to NULL; refuse a rule that replaces the update."""
         for child in _each(children):
             for trigger in child.restorers:
                 name = self._spelled(child.table, trigger)
@@ -193,14 +193,14 @@ class Obstacles:
                     self.resolved.note(Severity.INFORMATION, f"the trigger {message}", field="triggers")
 
     def _spelled(self, table: TableFacts, trigger: Trigger) -> str:
-        """The shortest way to write it."""
+        """Return the shortest name of the trigger in a contract."""
         if table is self.target:
             return trigger.name
         home = trigger.table.schema == self.target.name.schema
         return f"{trigger.table.name if home else trigger.table}.{trigger.name}"
 
     def _spellings(self, table: TableFacts, trigger: Trigger) -> set[str]:
-        """Every way to write it: bare for the table of the rule, with its table or the root of that."""
+        """Return every accepted name: bare for the rule's own table, or with its table or root table."""
         names = {str(trigger)}
         for owner in (trigger.table, table.name):
             names.add(f"{owner}.{trigger.name}")
@@ -210,7 +210,7 @@ class Obstacles:
 
 
 def unknown_triggers(resolved: Resolved, schema: SchemaFacts) -> Iterator[str]:
-    """Listed triggers of which no table that the contract has to do with has one of that name."""
+    """Yield listed triggers that exist on no table that concerns the contract."""
     known = {trigger.name for facts in schema.tables.values() for trigger in facts.standing.delete_triggers}
     known |= {name.rpartition(".")[2] for name in resolved.triggers}
     for name in resolved.declared.triggers:

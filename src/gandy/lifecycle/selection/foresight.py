@@ -1,4 +1,4 @@
-"""Which rows a walk would take, given what the walks before it would have taken: read, never deleted."""
+"""Compute which rows a walk would delete after the walks before it; read-only."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ Along = dict[TableName, tuple[TableFacts, ColumnElement[bool]]]
 
 @dataclass(slots=True)
 class Gone:
-    """Rows that earlier walks of the same sweep would have taken, by table.
+    """Rows that earlier walks of the same sweep would have deleted, by table.
 
-    Each set is a common table expression: written once, however often the rules after it look at it.
+    Each set is a common table expression: later rules may use it any number of times.
     """
 
     _rows: dict[TableName, list[tuple[TableFacts, CTE]]] = field(default_factory=dict)
     _partitions: dict[TableName, list[ColumnElement[bool]]] = field(default_factory=dict)
 
     def add(self, table: TableFacts, rows: CTE) -> None:
-        """Later walks do not see these rows."""
+        """Hide these rows from later walks."""
         self._rows.setdefault(table.name, []).append((table, rows))
 
     def add_partitions(self, table: TableFacts, partitions: Iterable[TableName]) -> None:
-        """Later walks of the table do not see the rows of these partitions."""
+        """Hide the rows of these partitions from later walks of the table."""
         for partition in partitions:
             parts = (part.replace('"', '""') for part in (partition.schema, partition.name) if part)
             name = ".".join(f'"{part}"' for part in parts)
@@ -64,12 +64,12 @@ class Gone:
             self._partitions.setdefault(table.name, []).append(is_there)
 
     def left(self, table: TableFacts) -> ColumnElement[bool]:
-        """The row would still be there."""
+        """Return a condition: the row would still exist."""
         gone = [_is_among(table.clause, facts, rows) for facts, rows in self._rows.get(table.name, ())]
         return _none_of([*gone, *self._partitions.get(table.name, ())])
 
     def seen_by(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
-        """The condition with sub-selects that do not find these rows either."""
+        """Return the condition with these rows excluded from its sub-selects too."""
         if not self._rows:
             return condition
         aliases = [part for part in visitors.iterate(condition) if isinstance(part, Alias)]
@@ -94,7 +94,7 @@ def _none_of(conditions: list[ColumnElement[bool]]) -> ColumnElement[bool]:
 
 
 def _is_among(source: FromClause, facts: TableFacts, rows: CTE) -> ColumnElement[bool]:
-    """The source's row is one of these, told by its key; SQLite lets a key be NULL."""
+    """Return a condition: the source's row is in `rows`, by its key; SQLite allows NULL in a key."""
     names = [column.name for column in facts.key]
     if any(column.is_nullable for column in facts.key):
         same = (rows.c[name].is_not_distinct_from(source.c[name]) for name in names)
@@ -109,7 +109,7 @@ def _in(columns: Columns, rows: Select[Any]) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class TakenRows:
-    """The rows that one walk would take, with every column of their table."""
+    """The rows that one walk would delete, with every column of their table."""
 
     table: TableFacts
     rows: CTE
@@ -117,11 +117,11 @@ class TakenRows:
 
     @property
     def count(self) -> Select[Any]:
-        """How many they are."""
+        """The query that counts them."""
         return select(func.count()).select_from(self.rows)
 
     def along(self) -> Along:
-        """Rows of other tables that go with them: each once, however many paths reach it."""
+        """Rows of other tables that are deleted with them, each once even if several paths reach it."""
         return _union(_along(self.rows, self.children, is_going=True))
 
     def let_go(self) -> Along:
@@ -130,7 +130,7 @@ class TakenRows:
 
 
 def rows_of(table: TableFacts, condition: ColumnElement[bool]) -> CTE:
-    """The rows of a table that a condition is true for."""
+    """Return the rows of a table that match a condition."""
     return select(*table.clause.c).where(condition).cte()
 
 
@@ -155,7 +155,7 @@ def _union(paths: _Paths) -> Along:
 
 
 def selected(walk: AgeWalk | CapWalk, now: datetime) -> Selection:
-    """The rows that the walk's conditions leave to it: of a cap every row, whatever its rank."""
+    """Return the rows that match the walk's conditions; for a cap, of any rank."""
     if isinstance(walk, AgeWalk):
         return walk.frozen_at(now)
     return Selection(
@@ -167,7 +167,7 @@ def selected(walk: AgeWalk | CapWalk, now: datetime) -> Selection:
 
 
 def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> TakenRows:
-    """The rows of the selection that the walk would take, once those that are gone are left out."""
+    """Return the rows of the selection that the walk would delete, without the rows already gone."""
     may_go, left = gone.seen_by(selection.dead), gone.left(walk.table)
     if isinstance(walk, AgeWalk):
         return TakenRows(walk.table, rows_of(walk.table, and_(may_go, left)), selection.children)
@@ -182,7 +182,7 @@ def taken_by(walk: AgeWalk | CapWalk, selection: Selection, gone: Gone) -> Taken
 
 
 def does_fit(table: TableFacts, children: Sequence[Child], bound: int) -> ColumnElement[bool]:
-    """The row is within a bound of rows with all that would go or let go with it."""
+    """Return a condition: the row and its dependent rows are at most `bound` rows."""
     counts = (
         select(func.count())
         .select_from(*(source for source, _ in path))
@@ -205,13 +205,13 @@ def _paths_below(parent: FromClause, children: Sequence[Child]) -> Iterator[_Pat
 
 
 def oldest_instant(selection: Selection, form: Form) -> Select[Any]:
-    """The first instant of the selection as Python can read it."""
+    """Select the first instant of the selection, clamped to Python's range."""
     instant = selection.order[0]
     return select(readable(instant, form)).where(selection.dead).order_by(*selection.order).limit(1)
 
 
 def extent(taken: TakenRows, instant: str, form: Form) -> Select[Any]:
-    """How many rows would go, and the oldest and newest of their instants."""
+    """Select the number of rows, and their oldest and newest instants."""
     at = readable(taken.rows.c[instant], form)
     columns: list[ColumnElement[Any]] = [func.count(), func.min(at), func.max(at)]
     return select(*columns).select_from(taken.rows)

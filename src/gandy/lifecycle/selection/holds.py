@@ -1,4 +1,4 @@
-"""Holds: which values keep a row, and everything above it whose deletion would take it along."""
+"""Holds: a value keeps a row, and all rows whose deletion would also delete that row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Holds:
     schema: SchemaFacts
 
     def keeps(self, facts: TableFacts) -> Iterator[Keep]:
-        """What keeps rows of this table; a column that is not there cannot be judged."""
+        """Yield the `keep` rules for this table; raise an error if a column is missing."""
         kin = self.schema.kin(facts.name)
         for contract in self.contracts:
             for table in contract.tables:
@@ -65,7 +65,7 @@ class Holds:
                     yield rule
 
     def _meant(self, table: Table) -> list[TableName]:
-        """The table, or every one that a name without a schema may mean."""
+        """Return the table, or every table that a name without a schema may mean."""
         found = self.schema.find(table.name, table.schema)
         if found is not None:
             return [found.name]
@@ -74,12 +74,12 @@ class Holds:
         return [TableName(each, table.name) for each in schemas]
 
     def not_held(self, facts: TableFacts) -> Iterator[ColumnElement[bool]]:
-        """The row itself is not held."""
+        """Yield conditions: the row itself is not held."""
         for keep in self.keeps(facts):
             yield ~is_held(facts.clause, keep)
 
     def none_held_below(self, facts: TableFacts, children: Sequence[Child]) -> Iterator[ColumnElement[bool]]:
-        """No row that would go along is held, at any depth."""
+        """Yield conditions: no dependent row is held, at any depth."""
         for held in self._held_below(facts.clause, children):
             yield ~held
 
@@ -97,13 +97,13 @@ class Holds:
 
 
 def is_held(table: FromClause, keep: Keep) -> ColumnElement[bool]:
-    """The row has a value that holds it: never unknown, and NULL is no hold."""
+    """Return a condition: a value of the row holds it; never unknown, and NULL does not hold."""
     column = table.c[keep.column]
     return and_(column.is_not(None), _matches(column, keep))
 
 
 def any_held(table: FromClause, keeps: Iterable[Keep]) -> ColumnElement[bool]:
-    """One of these holds the row."""
+    """Return a condition: one of these rules holds the row."""
     return or_(false(), *(is_held(table, keep) for keep in keeps))
 
 
@@ -114,18 +114,18 @@ def _matches(column: ColumnElement[Any], keep: Keep) -> ColumnElement[bool]:
         return _is_not_clearly(column, not keep.equals)
     if isinstance(column.type, NullType):
         return _has_value(column, keep.equals)
-    return operand(column) == literal(str(keep.equals), UNTYPED)  # the database reads it as the column's type
+    return operand(column) == literal(str(keep.equals), UNTYPED)  # the database casts it to the column's type
 
 
 def _is_not_clearly(column: ColumnElement[Any], value: bool) -> ColumnElement[bool]:  # noqa: FBT001
-    """Every value holds but those that say the opposite without doubt."""
+    """Return a condition: every value holds the row unless it clearly means `value`."""
     if isinstance(column.type, Integer | Numeric | Float):
         return column != int(value)
     return func.lower(cast(column, Text)).not_in(_TRUE if value else _FALSE)
 
 
 def _has_value(column: ColumnElement[Any], equals: Scalar) -> ColumnElement[bool]:
-    """The same value, whichever way the column stores it: SQLite tells '5' from 5."""
+    """Return a condition: the same value, stored as text or as a number; SQLite distinguishes '5' and 5."""
     if isinstance(equals, str):
         return cast(column, Text) == equals
     texts = {str(equals), str(float(equals)), f"{equals:.0f}" if float(equals).is_integer() else str(equals)}
@@ -142,7 +142,7 @@ def _as_boolean(keep: Keep) -> bool:
 
 
 def _must_not_be_meant(facts: TableFacts, label: str, keeps: Sequence[Keep], *, contract: Contract) -> None:
-    """A held table that is gone may have been renamed to this one."""
+    """Raise an error if a missing table with holds may have been renamed to this one."""
     for keep in keeps:
         if keep.column in facts.columns:
             raise UnjudgedError(
@@ -159,7 +159,7 @@ def _must_be_judged(facts: TableFacts, keep: Keep) -> None:
 
 
 def _must_fit(facts: TableFacts, keep: Keep, contract: Contract) -> None:
-    """Another contract's hold may be out of date: that stops the rules it may hold rows of, no more."""
+    """Raise an error for an invalid hold of another contract: it stops only the rules it may apply to."""
     is_gone = contract.source == REMEMBERED
     remedy = f"; if that contract is gone: gandy lifecycle forget {contract.name}" if is_gone else ""
     if keep.column not in facts.columns:

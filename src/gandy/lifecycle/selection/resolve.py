@@ -1,4 +1,4 @@
-"""Resolving the tables of a contract against a database."""
+"""Resolve the rules of a contract against a database."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def with_null_keys(connection: Connection, dialect: Dialect, schema: SchemaFacts) -> SchemaFacts:
-    """The same tables; one that holds a row with a NULL in its key goes by where its rows are stored."""
+    """Identify rows by their storage address in tables that contain a NULL in a key column."""
     tables = {
         name: _by_row(dialect, facts) if _holds_null_keys(connection, facts) else facts
         for name, facts in schema.tables.items()
@@ -66,7 +66,7 @@ def _by_row(dialect: Dialect, facts: TableFacts) -> TableFacts:
 
 @dataclass(slots=True)
 class Resolved:
-    """A rule's walks, what is watched for it, and everything found about it."""
+    """A rule's walks, its watch, and all findings about it."""
 
     contract: Contract
     declared: Table
@@ -112,7 +112,7 @@ def resolve(
     schema: SchemaFacts,
     contracts: Sequence[Contract] = (),
 ) -> list[Resolved]:
-    """Every rule of the contract, in the order it is declared."""
+    """Resolve every rule of the contract, in the order of declaration."""
     rules = [Resolved(contract, table, rule) for table in contract.tables for rule in table.rules]
     for resolved in rules:
         facts = schema.find(resolved.declared.name, resolved.declared.schema)
@@ -125,7 +125,7 @@ def resolve(
 
 
 def tables_of(contract: Contract) -> Iterator[tuple[str | None, str]]:
-    """Every table that the contract names, in whatever place."""
+    """Yield every table that the contract names."""
     for table in contract.tables:
         yield table.schema, table.name
         for reference, _ in table.child_modes:
@@ -139,7 +139,7 @@ def tables_of(contract: Contract) -> Iterator[tuple[str | None, str]]:
 
 
 def _fill(shaper: RuleShaper) -> None:
-    """Shape the rule; what does not fit becomes a finding."""
+    """Shape the rule; an error becomes a finding."""
     resolved = shaper.resolved
     try:
         shaper.obstacles.judge_reading()
@@ -156,14 +156,14 @@ def _fill(shaper: RuleShaper) -> None:
             resolved.note(Severity.REFUSED, obstacle.message, field=obstacle.field, remedy=obstacle.remedy)
     except (GandyError, SQLAlchemyError):
         raise
-    except Exception as error:  # noqa: BLE001 whatever one rule raises, the others are judged
+    except Exception as error:  # noqa: BLE001 an error of one rule must not stop the others
         _note_unforeseen(resolved, error)
     for trigger in unknown_triggers(resolved, shaper.schema):
         resolved.note(Severity.WARNING, f"there is no DELETE trigger {trigger} any more", field="triggers")
 
 
 def _note_unforeseen(resolved: Resolved, error: Exception) -> None:
-    """A reference that names nothing is wrong; anything else was not foreseen and stops the rule."""
+    """Note an invalid reference as wrong; any other error is unexpected and stops the rule."""
     if isinstance(error, LookupError) and not isinstance(error, KeyError | IndexError):
         resolved.note(Severity.WRONG, str(error.args[0]), field="wait_for")
         return
@@ -172,7 +172,7 @@ def _note_unforeseen(resolved: Resolved, error: Exception) -> None:
 
 
 def _must_lead_somewhere(shaper: RuleShaper) -> None:
-    """SQLite lets a key refer to a missing column, and then refuses every delete from the parent."""
+    """Refuse a key to a missing column: SQLite allows it, and then refuses every delete from the parent."""
     if isinstance(shaper.resolved.rule, Inline | Singleton | Keep):
         return
     going = [shaper.facts.name]

@@ -1,4 +1,4 @@
-"""Giving one rule its shape in one database: the rows it means, their order, what hangs on them."""
+"""Shape one rule for one database: its rows, their order, and their dependent rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RuleShaper:
     resolved: Resolved
     schema: SchemaFacts
     reader: ColumnReader
-    contracts: tuple[Contract, ...]  # all of this database: each may hold rows
+    contracts: tuple[Contract, ...]  # all contracts of this database: each may hold rows
 
     @property
     def facts(self) -> TableFacts:
@@ -59,11 +59,11 @@ class RuleShaper:
 
     @property
     def holds(self) -> Holds:
-        """What every contract of the database keeps."""
+        """The holds of every contract of the database."""
         return Holds(self.contracts, self.schema)
 
     def walks(self, rule: RowRule) -> Iterator[Walk]:
-        """What a rule that deletes rows walks: one walk, or one for each state."""
+        """Yield the walks of a rule that deletes rows: one walk, or one for each state."""
         if not self.facts.key:
             raise NotCoveredError("the table is partitioned and has no key that tells its rows apart")
         match rule:
@@ -113,7 +113,7 @@ class RuleShaper:
             yield self._age(rule, instant=rule.at, keep_for=keep_for, index=index, more=(is_state,))
 
     def _unread(self, rule: StaleCursor) -> ColumnElement[bool]:
-        """The log still holds something older than the cursor's progress."""
+        """Return a condition: the log still contains a row older than the cursor's progress."""
         log = self._log(rule)
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
         form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
@@ -124,12 +124,12 @@ class RuleShaper:
         at = log.clause.c[rule.log_at]
         older = select(1).where(at < self.facts.clause.c[rule.column])
         unread = exists(older.correlate(self.facts.clause))
-        if log_form.kind is InstantKind.TEXT:  # what is no instant says nothing about its age either
+        if log_form.kind is InstantKind.TEXT:  # no instant, no known age: it counts as unread
             strange = select(1).select_from(log.clause).where(is_strange_text(at, log_form))
             return or_(unread, exists(strange))
         if form.window is None:
             return unread
-        # A number that is no instant of the unit says nothing about its age: it counts as unread.
+        # A number that is not an instant of the unit has no known age: it counts as unread.
         return or_(unread, exists(select(1).select_from(log.clause).where(form.window.above(at))))
 
     def _log(self, rule: StaleCursor) -> TableFacts:
@@ -140,7 +140,7 @@ class RuleShaper:
 
     @property
     def obstacles(self) -> Obstacles:
-        """What may stop the rule."""
+        """The checks that may stop the rule."""
         return Obstacles(self.resolved, self.schema, self.facts)
 
     def _cap(self, rule: Cap) -> CapWalk:
@@ -159,7 +159,7 @@ class RuleShaper:
         )
 
     def _surroundings(self, rule: RowRule) -> tuple[tuple[Child, ...], Columns]:
-        """Children to settle, and which other rows hold a row back whatever its age."""
+        """Return the children, and conditions on other rows that keep a row of any age."""
         family = Family(self.resolved.contract, self.schema, self.resolved.declared)
         waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]
         children = family.children(self.facts, rule.wait_for)
@@ -169,7 +169,7 @@ class RuleShaper:
         return children, (*waits, *self.holds.none_held_below(self.facts, children))
 
     def partitions(self, rule: DropPartition) -> PartitionWalk:
-        """What a rule that drops partitions looks at."""
+        """Return the walk of a rule that drops partitions."""
         if not self.dialect.has_partitions:
             raise WrongFieldError("drop_partition", f"{self.dialect.name} has no partitions; use older_than")
         form = self.reader.form("drop_partition", rule.column, unit=rule.unit)
@@ -177,11 +177,11 @@ class RuleShaper:
             raise WrongFieldError("drop_partition", "the table is not partitioned; use older_than")
         self._must_be_range(rule)
         referring = self.schema.referring_to(self.facts.name)
-        for key in (key for key in referring if key.member is None):  # a key to one partition keeps that one
+        for key in (key for key in referring if key.member is None):  # other keys block one partition only
             raise NotCoveredError(f"{key} refers to the table, so its partitions cannot be dropped")
         self.obstacles.judge_dropping()
         keeps = tuple(self.holds.keeps(self.facts))
-        any_held(self.facts.clause, keeps)  # what cannot be compared is found here, not in a batch
+        any_held(self.facts.clause, keeps)  # raises now if values cannot be compared, not in a batch
         return PartitionWalk(
             key=self._key(rule),
             label=self.resolved.label,
@@ -192,7 +192,7 @@ class RuleShaper:
         )
 
     def _must_be_range(self, rule: DropPartition) -> None:
-        """Only where a partition ends tells that all its rows are old."""
+        """Require RANGE partitions by the column: only an upper bound proves that all rows are old."""
         layout = self.dialect.layout(self.reader.connection, self.facts)
         if layout.column != rule.column:
             message = (
@@ -206,7 +206,7 @@ class RuleShaper:
             self.resolved.note(Severity.WARNING, message, field="drop_partition")
 
     def watch(self, rule: Inline) -> InlineWatch | None:
-        """What shows that the application's own path died; None where the rule names no instant."""
+        """Return the watch for rows that the application did not delete; None without an instant."""
         if rule.column is not None:
             self.reader.find("column", rule.column)
         if rule.at is None or rule.alarm_after is None:
@@ -225,7 +225,7 @@ class RuleShaper:
         )
 
     def check_singleton(self, rule: Singleton) -> None:
-        """The constraint that bounds the table must exist."""
+        """Check that the constraint that bounds the table exists."""
         self.reader.find("singleton", rule.column)
         if not self.facts.is_unique_on((rule.column,)):
             message = (

@@ -45,7 +45,7 @@ Values = tuple[object, ...]
 
 
 class Untyped(UserDefinedType[Any]):
-    """A value sent without a type: the database reads it as the type of what it is compared with."""
+    """A value sent without a type: the database infers the type from the other side of the comparison."""
 
     cache_ok = True
 
@@ -62,16 +62,16 @@ UNTYPED = Untyped()
 
 
 def readable(columns: Columns) -> Columns:
-    """The columns in a form that can be read and stored whatever they hold.
+    """Return the columns in a form in which every value can be read and stored.
 
-    Infinities, ranges, intervals and types of an extension have no equal in Python: they are read as the
-    database's own text, and given back as such.
+    Infinities, ranges, intervals and extension types have no Python equivalent: they are read as the
+    database's text, and sent back as text.
     """
     return tuple(column if _is_plain(column) else cast(column, Text) for column in columns)
 
 
 def type_to_bind(column: ColumnElement[Any]) -> TypeEngine[Any]:
-    """The type to send a value with that `readable` gave for this column."""
+    """Return the bind type for a value of this column that `readable` returned."""
     return column.type if _is_plain(column) else UNTYPED
 
 
@@ -80,7 +80,7 @@ def _is_plain(column: ColumnElement[Any]) -> bool:
 
 
 def after(columns: Columns, values: Values | None) -> ColumnElement[bool]:
-    """Rows that come later in this order."""
+    """Return a condition: rows after these values in this order (keyset pagination)."""
     if values is None:
         return true()
     if len(columns) == 1:
@@ -89,14 +89,14 @@ def after(columns: Columns, values: Values | None) -> ColumnElement[bool]:
 
 
 def up_to(columns: Columns, values: Values) -> ColumnElement[bool]:
-    """Rows that come no later in this order."""
+    """Return a condition: rows up to and including these values in this order."""
     if len(columns) == 1:
         return operand(columns[0]) <= _typed(columns, values)[0]
     return tuple_(*columns) <= tuple_(*_typed(columns, values))
 
 
 def equal(columns: Columns, values: Values) -> ColumnElement[bool]:
-    """Rows with exactly these values; NULL is a value like any other."""
+    """Return a condition: rows with exactly these values; NULL equals NULL."""
     pairs = zip(columns, _typed(columns, values), values, strict=True)
     return and_(
         true(),
@@ -105,34 +105,34 @@ def equal(columns: Columns, values: Values) -> ColumnElement[bool]:
 
 
 def among(columns: Columns, rows: Sequence[Values]) -> ColumnElement[bool]:
-    """Rows whose columns are one of these."""
+    """Return a condition: rows whose columns equal one of these tuples."""
     if len(columns) == 1:
         return columns[0].in_([row[0] for row in rows])
     return tuple_(*columns).in_(list(rows))
 
 
 def nth_row(selection: Selection, cursor: Values | None, limit: int) -> Select[Any]:
-    """Where a full batch after the cursor would end."""
+    """Select the end of a full batch after the cursor."""
     return row_after(selection, cursor, literal(limit - 1, BigInteger))
 
 
 def row_after(selection: Selection, cursor: Values | None, skip: ColumnElement[int]) -> Select[Any]:
-    """The dead row that comes so many after the first behind the cursor."""
+    """Select the dead row that is `skip` rows after the first dead row behind the cursor."""
     return _ahead(selection, cursor).order_by(*selection.order).offset(skip).limit(1)
 
 
 def last_row(selection: Selection, cursor: Values | None) -> Select[Any]:
-    """Where the dead rows end."""
+    """Select the last dead row after the cursor."""
     return _ahead(selection, cursor).order_by(*newest_first(selection.order)).limit(1)
 
 
 def first_row(selection: Selection) -> Select[Any]:
-    """The dead row that comes first."""
+    """Select the first dead row."""
     return _ahead(selection, None).order_by(*selection.order).limit(1)
 
 
 def delete_range(selection: Selection, cursor: Values | None, end: Values) -> Delete:
-    """Delete a batch; the predicate is asked again of every row, so that a renewed one survives."""
+    """Delete a batch; the predicate is checked again for every row, so that a renewed row survives."""
     return delete(selection.table.clause).where(in_range(selection, cursor, end))
 
 
@@ -143,14 +143,14 @@ def count_up_to(selection: Selection, most: int | None) -> Select[Any]:
 
 
 def in_range(selection: Selection, cursor: Values | None, end: Values) -> ColumnElement[bool]:
-    """The dead rows of a batch."""
-    # The bounds of the batch come first: SQLite searches its index by the first that it can use.
+    """Return a condition: the dead rows of a batch."""
+    # The bounds of the batch come first: SQLite searches its index by the first usable condition.
     order = selection.order
     return and_(after(order, cursor), up_to(order, end), selection.dead)
 
 
 def of_one_instant(selection: Selection, cursor: Values, more: Columns) -> Select[Any]:
-    """The dead rows after the cursor that have its instant; two bounds keep the walk on the index by it."""
+    """Select dead rows after the cursor with its instant; two bounds keep the plan on the instant's index."""
     instant, value = selection.order[:1], cursor[:1]
     is_of_it = and_(operand(instant[0]) >= _typed(instant, value)[0], up_to(instant, value))
     return (
@@ -165,12 +165,12 @@ def _ahead(selection: Selection, cursor: Values | None) -> Select[Any]:
 
 
 def operand(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The column for a comparison that only the database has to understand."""
+    """Return the column untyped, for a comparison that only the database interprets."""
     return column if _is_plain(column) else type_coerce(column, UNTYPED)
 
 
 def newest_first(columns: Columns) -> Columns:
-    """The same order from its end."""
+    """Return the reverse order."""
     return tuple(desc(operand(column)) for column in columns)
 
 
@@ -182,7 +182,7 @@ def _typed(columns: Columns, values: Values) -> list[ColumnElement[Any]]:
     ]
 
 
-# SQLite takes only so many values in one statement.
+# SQLite limits the number of values in one statement.
 _VALUES_IN_ONE_STATEMENT = 20_000
 
 
@@ -199,17 +199,17 @@ class Rows:
 
     table: TableFacts
     addresses: tuple[Values, ...]
-    has_locks: bool  # of rows: each then has an address of its own beside its key
+    has_locks: bool  # row locks: each row then has an address besides its key
 
     def __len__(self) -> int:
         return len(self.addresses)
 
     def only(self, addresses: Sequence[Values]) -> Rows:
-        """Other rows of the same table."""
+        """Return other rows of the same table."""
         return Rows(self.table, tuple(addresses), self.has_locks)
 
     def columns(self, clause: FromClause | None = None) -> Columns:
-        """What to select for an address."""
+        """Return the columns of an address."""
         clause = self.table.clause if clause is None else clause
         if not self.has_locks:
             return tuple(clause.c[key.name] for key in self.table.key)
@@ -217,11 +217,11 @@ class Rows:
 
     @property
     def most_in_one_statement(self) -> int:
-        """How many rows of the table one statement can name on any database."""
+        """The maximum number of rows in one statement on any database."""
         return max(1, _VALUES_IN_ONE_STATEMENT // len(self.table.key))
 
     def parts(self) -> Iterator[Rows]:
-        """The same rows in parts that one statement can name."""
+        """Split the rows into parts that fit into one statement."""
         if self.has_locks:
             if self.addresses:
                 yield self
@@ -231,7 +231,7 @@ class Rows:
             yield self.only(self.addresses[start : start + size])
 
     def are(self, clause: FromClause) -> ColumnElement[bool]:
-        """The condition that a row is one of these."""
+        """Return the condition that a row is one of these."""
         if not self.has_locks:
             return among(self.columns(clause), self.addresses)
         by_table = groupby(sorted(self.addresses, key=_table), key=_table)
@@ -240,7 +240,7 @@ class Rows:
 
 
 def rows_of(table: TableFacts, *, has_locks: bool) -> Rows:
-    """No rows yet of this table."""
+    """Return an empty set of rows of this table."""
     if has_locks and "tableoid" not in table.clause.c:
         table.clause.append_column(column("tableoid", NullType()))
     if has_locks and "ctid" not in table.clause.c:
@@ -249,20 +249,20 @@ def rows_of(table: TableFacts, *, has_locks: bool) -> Rows:
 
 
 def refers(child: Child, parents: Select[Any], clause: FromClause | None = None) -> ColumnElement[bool]:
-    """The child's row refers to one of these parents."""
+    """Return a condition: the child's row refers to one of these parents."""
     clause = child.table.clause if clause is None else clause
     mine = tuple(clause.c[name] for name in child.columns)
     return operand(mine[0]).in_(parents) if len(mine) == 1 else tuple_(*mine).in_(parents)
 
 
 def parents_of(child: Child, rows: Rows) -> Select[Any]:
-    """What the child's rows refer to in these rows."""
+    """Select the columns of these rows that the child refers to."""
     clause = rows.table.clause.alias()
     return select(*(clause.c[name] for name in child.parent_columns)).where(rows.are(clause))
 
 
 def found(connection: Connection, statement: Select[Any]) -> list[Values]:
-    """The addresses that a statement selects."""
+    """Return the addresses that a statement selects."""
     return [tuple(row) for row in connection.execute(statement)]
 
 
@@ -271,12 +271,12 @@ def _table(address: Values) -> str:
 
 
 def places(addresses: Sequence[Values]) -> str:
-    """Where rows are within their table, as PostgreSQL writes an array."""
+    """Return the ctids of the rows as a PostgreSQL array literal."""
     return "{" + ",".join(f'"{row[1]}"' for row in addresses) + "}"
 
 
 def stored_at(clause: FromClause, listed: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The row is at one of these places."""
+    """Return a condition: the row has one of these ctids."""
     return clause.c["ctid"] == func.any(cast(listed, _Addresses()))
 
 

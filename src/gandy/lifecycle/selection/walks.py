@@ -1,4 +1,4 @@
-"""Rules resolved against a database: which rows, in which order, and what hangs on them."""
+"""Rules resolved against a database: which rows, in which order, with which dependent rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Columns = tuple[ColumnElement[Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """Rows of another table that refer to rows of this one, and what becomes of them."""
+    """Rows of another table that refer to rows of this one, and how they are treated."""
 
     table: TableFacts
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class Child:
 
     @property
     def restorers(self) -> tuple[Trigger, ...]:
-        """What may keep or bring back a reference that is set to NULL."""
+        """Triggers that may keep or restore a reference that is set to NULL."""
         if self.mode is not ChildMode.SET_NULL:
             return ()
         return self.table.standing.fired_by_update(self.nulled)
@@ -54,23 +54,23 @@ class Child:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Dead rows of one table, the cutoff frozen: what one sweep walks."""
+    """Dead rows of one table at a fixed cutoff, as one sweep walks them."""
 
     table: TableFacts
     dead: ColumnElement[bool]
     order: Columns
     children: tuple[Child, ...] = ()
-    is_guarded: bool = False  # other rows decide too: they are asked again once the rows are locked
+    is_guarded: bool = False  # depends on other rows: checked again once the rows are locked
 
     @property
     def key(self) -> Columns:
-        """The columns that tell rows apart."""
+        """The columns that identify a row."""
         return tuple(self.table.clause.c[column.name] for column in self.table.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeWalk:
-    """Rows that are dead once an instant of theirs is old enough."""
+    """Rows that are dead once an instant in them is old enough."""
 
     key: RuleKey
     label: str
@@ -81,18 +81,18 @@ class AgeWalk:
     keep_for: timedelta
     equals: tuple[str, ...] = ()  # columns that the conditions pin to one value, for the index
     conditions: Columns = ()
-    guards: Columns = ()  # conditions that read other rows than the one that goes
+    guards: Columns = ()  # conditions that read other rows than the deleted row
     children: tuple[Child, ...] = ()
 
     @property
     def shape(self) -> str:
-        """What is selected by, without how long it is kept."""
+        """The rule's selection, without its retention; a change invalidates the cursor."""
         key = ",".join(column.name for column in self.table.key)
         return f"{self.key.rule}|{self.form.kind}{self.form.separator}|{key}"
 
     @property
     def retention(self) -> int:
-        """What a person agrees to, as a number that shrinks when more is deleted."""
+        """The retention to be confirmed, as a number that shrinks if more is deleted."""
         return self.keep_for // timedelta(milliseconds=1)
 
     def frozen_at(self, now: datetime) -> Selection:
@@ -127,7 +127,7 @@ class CapWalk:
 
     @property
     def shape(self) -> str:
-        """What is selected by, without how many are kept."""
+        """The rule's selection, without the number of rows kept."""
         return self.key.rule
 
     @property
@@ -157,16 +157,16 @@ class PartitionWalk:
     rule: DropPartition
     table: TableFacts
     form: Form
-    keeps: tuple[Keep, ...] = ()  # values that hold their whole partition back
+    keeps: tuple[Keep, ...] = ()  # values that keep their whole partition
 
     @property
     def shape(self) -> str:
-        """What is selected by."""
+        """The rule's selection."""
         return self.key.rule
 
     @property
     def retention(self) -> int:
-        """What a person agrees to."""
+        """The retention to be confirmed."""
         return self.rule.keep_for // timedelta(milliseconds=1)
 
 
@@ -184,7 +184,7 @@ class InlineWatch:
     conditions: Columns = ()
 
     def overdue_at(self, now: datetime) -> Selection:
-        """The rows that show that the path died."""
+        """Return the rows that the application failed to delete."""
         columns = self.table.clause.c
         return Selection(
             table=self.table,

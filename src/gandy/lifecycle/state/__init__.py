@@ -1,3 +1,3 @@
-"""What the lifecycle has to remember: in the swept database, in tables of its own."""
+"""The lifecycle's persistent state, in its own tables in the swept database."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Holds that contracts have declared on this database, for sweeps that know nothing of those contracts."""
+"""Recorded holds of all contracts of a database, for sweeps that do not have those contracts."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import SchemaFacts, Wanted
     from gandy.lifecycle.database.target import TargetSession
 
-REMEMBERED = "as this database remembers"  # where the contract itself is not at hand
+REMEMBERED = "as this database remembers"  # source of a contract that is only recorded in the database
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hold:
-    """One value of one column that keeps rows, and the contract that says so."""
+    """One value of one column that keeps rows, and the contract that declares it."""
 
     scheduler: str
     schema_name: str  # '' on SQLite
     table_name: str
     column_name: str
-    equals: str  # as JSON, so that true stays apart from 1 and 'true'
+    equals: str  # as JSON, which distinguishes true, 1 and 'true'
 
     @property
     def place(self) -> tuple[str, str]:
@@ -50,7 +50,7 @@ class Hold:
 def absent_tables(
     connection: Connection, schema: SchemaFacts, contracts: Iterable[Contract]
 ) -> frozenset[Wanted]:
-    """Tables that contracts keep rows of, and that are not there: each may have been renamed."""
+    """Return tables with `keep` rules that do not exist: each may have been renamed."""
     return frozenset(
         (table.schema, table.name)
         for contract in contracts
@@ -66,7 +66,7 @@ def _name(contract: Contract, schema: SchemaFacts) -> str:
 
 
 def _holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
-    """What a contract keeps on this database; a name without a schema means the default one."""
+    """Return a contract's holds on this database; a name without a schema means the default schema."""
     scheduler = _name(contract, schema)
     return {
         Hold(scheduler, found.name.schema or "", found.name.name, rule.column, json.dumps(rule.equals))
@@ -78,7 +78,7 @@ def _holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
 
 
 def read_holds(connection: Connection, schema: SchemaFacts) -> frozenset[Hold]:
-    """All that is recorded, by whichever contract; an older version has made no table for it."""
+    """Read the recorded holds of all contracts; an older version has no table for them."""
     if not {(HOLD.name, column.name) for column in HOLD.columns} <= schema.state:
         return frozenset()
     return frozenset(Hold(*row) for row in connection.execute(select(*HOLD.c)))
@@ -87,9 +87,9 @@ def read_holds(connection: Connection, schema: SchemaFacts) -> frozenset[Hold]:
 def record_holds(
     session: TargetSession, contract: Contract, schema: SchemaFacts, *, recorded: Iterable[Hold]
 ) -> None:
-    """Write down what a contract keeps now, in the place of what it kept before of the same tables.
+    """Record the contract's current holds; they replace its earlier holds on the same tables.
 
-    Holds of other tables may be those of another application that gave its contract the same name.
+    Holds on other tables may belong to another application with a contract of the same name.
     """
     scheduler = _name(contract, schema)
     before = {hold for hold in recorded if hold.scheduler == scheduler}
@@ -109,7 +109,7 @@ def record_holds(
 def declared_elsewhere(
     recorded: Iterable[Hold], known: Iterable[Contract], schema: SchemaFacts
 ) -> Iterator[Contract]:
-    """Recorded holds that no known contract speaks for, as contracts of those holds alone."""
+    """Yield recorded holds that no known contract declares, as contracts with only those holds."""
     spoken_for = {
         (_name(contract, schema), place)
         for contract in known
@@ -126,7 +126,7 @@ def declared_elsewhere(
 
 
 def _places(table: Table, schema: SchemaFacts) -> Iterator[tuple[str, str]]:
-    """Where a declared table is, or may be if the catalogue was not asked for it."""
+    """Yield the table's location, or its possible locations if the catalogue does not list it."""
     found = schema.find(table.name, table.schema)
     if found is not None:
         yield found.name.schema or "", found.name.name

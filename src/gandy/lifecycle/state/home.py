@@ -1,4 +1,4 @@
-"""The one set of our own tables that a database has, wherever it is, and what keeps a role from using it."""
+"""The single set of our own tables in a database, in any schema, and obstacles to using it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gandy.lifecycle.contract.tables import Contract
 
 EVERY_PRIVILEGE = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_LATER = {(RULE.name, "agreed")}  # columns that the first version did not make
-#: What tells our own tables from an application's of the same name.
+_LATER = {(RULE.name, "agreed")}  # columns that the first version lacks
+#: Columns that distinguish our own tables from an application's tables of the same name.
 _COLUMNS = {
     table.name: {column.name for column in table.columns if (table.name, column.name) not in _LATER}
     for table in STATE_TABLES
@@ -28,28 +28,28 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class StateHome:
-    """Where the state is, out of all tables that have the names of ours."""
+    """The location of the state, among all tables with the names of our own."""
 
     sight: StateSight
 
     @cached_property
     def schemas(self) -> tuple[str, ...]:
-        """Each schema that holds a table of ours; more than one only where an older version made them."""
+        """The schemas with our own tables; more than one only if an older version created them."""
         return tuple(sorted({table.schema for table in self.sight.tables if _is_ours(table)}))
 
     @property
     def place(self) -> str | None:
-        """Where the state is, or where it is to be made."""
+        """The schema where the state is, or where it is to be created."""
         return self.schema or self.sight.named_schema or self.sight.default_schema
 
     @property
     def schema(self) -> str | None:
-        """The schema of the state; None where there is none, or no single one."""
+        """The schema of the state; None if there is none or more than one."""
         return self.schemas[0] if len(self.schemas) == 1 else None
 
     @property
     def is_complete(self) -> bool:
-        """Whether every table is there with every column."""
+        """Whether every table exists with every column."""
         made = {table.name: table.columns for table in self.tables}
         return all(
             {column.name for column in table.columns} <= made.get(table.name, frozenset())
@@ -63,11 +63,11 @@ class StateHome:
         return tuple(table for table in mine if _is_ours(table))
 
     def find(self, name: str) -> StateTable | None:
-        """The one of this name, if it is there."""
+        """Return the table of this name, or None."""
         return next((table for table in self.tables if table.name == name), None)
 
     def split(self) -> StateObstacle | None:
-        """Two sets: neither lease nor hold of the one is seen in the other."""
+        """Report two sets of tables: leases and holds of one set are invisible in the other."""
         if len(self.schemas) < 2:  # noqa: PLR2004  # two are one too many
             return None
         message = (
@@ -80,7 +80,7 @@ class StateHome:
         return StateObstacle(message, f"Stop every sweep of this database and run, as their owner: {steps}")
 
     def _moving(self, kept: str) -> Iterator[str]:
-        """What brings the holds of the other sets into the one that is kept; the rest is found again."""
+        """Yield SQL that moves the holds of other sets into the kept set; the rest can be rebuilt."""
         columns = ", ".join(column.name for column in HOLD.columns)
         rest = ", ".join(column.name for column in HOLD.columns if column.name != "scheduler")
         for schema in self.schemas:
@@ -88,19 +88,19 @@ class StateHome:
             if schema == kept:
                 continue
             if HOLD.name in {table.name for table in mine}:
-                name = f"replace(scheduler, '@', '@@') || {_literal(_apart('', schema))}"  # written as it was
+                name = f"replace(scheduler, '@', '@@') || {_literal(_apart('', schema))}"  # stored unescaped
                 yield (
-                    f"INSERT INTO {quoted(kept)}.{HOLD.name} ({columns}) SELECT "  # noqa: S608  # for people
+                    f"INSERT INTO {quoted(kept)}.{HOLD.name} ({columns}) SELECT "  # noqa: S608  # shown, not executed
                     f"{name}, {rest} FROM {quoted(schema)}.{HOLD.name} ON CONFLICT DO NOTHING"
                 )
             yield f"DROP TABLE {', '.join(map(_named, mine))}"
 
     def unsafe(self) -> StateObstacle | None:
-        """What would run code of another role as this one, or is not the state at all."""
+        """Report tables that would run another role's code as this role, or that are not the state."""
         return self._foreign() or self._armed() or (None if self.schema is None else self.taken())
 
     def _foreign(self) -> StateObstacle | None:
-        """Tables like ours that a role made which this one has no reason to trust."""
+        """Report tables like ours that belong to an untrusted role."""
         is_known = bool(self.schemas) or self.sight.named_schema is not None
         others = [
             table
@@ -122,7 +122,7 @@ class StateHome:
         return StateObstacle(message, remedy)
 
     def _armed(self) -> StateObstacle | None:
-        """A role that was granted TRIGGER needs no more to let its own code run in every sweep."""
+        """Report triggers and rules: a role with the TRIGGER privilege could run its code in every sweep."""
         armed = next((table for table in self.tables if table.fires), None)
         if armed is None:
             return None
@@ -130,7 +130,7 @@ class StateHome:
         return StateObstacle(message, "Drop them: the lifecycle's state has none")
 
     def taken(self) -> StateObstacle | None:
-        """A table of an application that has the name of one of ours, where ours has to be."""
+        """Report an application's table that has the name and place of one of ours."""
         for table in self.sight.tables:
             if table.schema == self.place and table.name in OWN_TABLES and not _looks_like_ours(table):
                 missing = ", ".join(sorted(_COLUMNS[table.name] - table.columns))
@@ -142,7 +142,7 @@ class StateHome:
     def closed(
         self, tables: Sequence[Table] = STATE_TABLES, privileges: Sequence[str] = EVERY_PRIVILEGE
     ) -> StateObstacle | None:
-        """What this role may not do with these tables."""
+        """Report privileges on these tables that this role lacks."""
         names = {table.name for table in tables}
         mine = [table for table in self.tables if table.name in names]
         lacking = [table for table in mine if set(privileges) & set(table.lacks)]
@@ -170,7 +170,7 @@ class StateHome:
         )
 
     def unmade(self) -> StateObstacle | None:
-        """What keeps this role from making the tables that are missing."""
+        """Report why this role cannot create the missing tables."""
         if {table.name for table in self.tables} == set(OWN_TABLES):
             return None
         place = self.place
@@ -188,20 +188,20 @@ class StateHome:
 
 
 def plain(name: str) -> str:
-    """How a contract is remembered: with "@" doubled, so that a single one only ever precedes a schema."""
+    """Return the stored name of a contract: "@" is doubled, so that a single "@" precedes a schema."""
     return name.replace("@", "@@")
 
 
 def _apart(name: str, schema: str) -> str:
-    """How a contract is remembered whose names mean the tables of another schema than the state's."""
-    is_odd = schema.startswith(("@", '"'))  # doubled behind the separator, it could be the end of the name
+    """Return the stored name of a contract whose tables are in another schema than the state."""
+    is_odd = schema.startswith(("@", '"'))  # else a doubled "@" after the separator is ambiguous
     return f"{plain(name)}@{plain(quoted(schema) if is_odd else schema)}"
 
 
 def remembered_as(contract: Contract, default_schema: str | None, state_schema: str | None) -> str:
-    """The name of a contract in the state.
+    """Return the name of a contract in the state.
 
-    A bare table name means another table under another search path, so each path has a memory of its own.
+    A bare table name may mean another table under another search path, so each path has its own state.
     """
     is_bare = any(table.schema is None for table in contract.tables)
     if not is_bare or default_schema is None or state_schema in {None, default_schema}:

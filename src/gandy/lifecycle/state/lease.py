@@ -1,4 +1,4 @@
-"""One writer for each contract: a lease whose token guards every batch."""
+"""One writer for each contract: a lease with a fence token that guards every batch."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Lease:
     token: int
     taken_at: datetime
     taken_monotonic: float
-    is_direct: bool = False  # no pooler is between: what the session prepares, it finds again
+    is_direct: bool = False  # no pooler between, so prepared statements stay valid
 
     def renew(self, connection: Connection, only_if: ColumnElement[bool]) -> None:
-        """Hold on in the batch's own transaction; a batch of a lost lease deletes nothing."""
+        """Renew in the batch's transaction, so that a batch without the lease deletes nothing."""
         renewed = connection.execute(self.renewing(literal(self.expiry(), Instant), only_if))
         if renewed.rowcount == 0:
             raise SweepLeaseLostError(self.scheduler)
 
     def renewing(self, expires_at: ColumnElement[datetime], only_if: ColumnElement[bool]) -> Update:
-        """The statement that holds on; it changes no row once the lease is lost."""
+        """Return the renewing statement; it updates no row once the lease is lost."""
         return update(LEASE).where(*self._mine(), only_if).values(expires_at=expires_at)
 
     def expiry(self) -> datetime:
-        """When a lease renewed now runs out, by the database's clock."""
+        """Return the expiry of a lease renewed now, by the database's clock."""
         elapsed = timedelta(seconds=time.monotonic() - self.taken_monotonic)
         return self.taken_at + elapsed + LEASE_FOR
 
@@ -51,11 +51,11 @@ class Lease:
 
 
 def take_lease(session: TargetSession, scheduler: str) -> Lease | None:
-    """The lease, or None while another process holds it."""
+    """Take the lease; None while another process holds it."""
     is_free = or_(
         LEASE.c.session == "",
         LEASE.c.expires_at <= _in(session, timedelta(0)),
-        LEASE.c.expires_at > _in(session, MOST_DRIFT),  # taken under a clock that was wrong
+        LEASE.c.expires_at > _in(session, MOST_DRIFT),  # written by a wrong clock
     )
     mine = {"session": session.dialect.session(), "expires_at": _in(session, LEASE_FOR)}
     with session.alone() as connection:
@@ -71,7 +71,7 @@ def take_lease(session: TargetSession, scheduler: str) -> Lease | None:
 
 
 def newest_lease(session: TargetSession) -> tuple[datetime, datetime | None]:
-    """Now, and the newest instant that a sweep wrote here; what is beyond now comes from a wrong clock."""
+    """Return now, and the newest instant that a sweep wrote; later instants come from a wrong clock."""
     is_past = LEASE.c.expires_at <= _in(session, LEASE_FOR)
     known = select(_in(session, timedelta(0)), func.max(LEASE.c.expires_at).filter(is_past))
     try:
@@ -80,12 +80,12 @@ def newest_lease(session: TargetSession) -> tuple[datetime, datetime | None]:
     except DBAPIError:
         if session.is_lost:
             raise
-        return session.now(), None  # the tables are not there yet
+        return session.now(), None  # the tables do not exist yet
     return stored_instant(now) or session.now(), stored_instant(newest)
 
 
 def _take_over(session: TargetSession, scheduler: str) -> Lease | None:
-    """The lease of a session that certainly ended, unless another process is first."""
+    """Take over the lease of a session that has certainly ended, unless another process is first."""
     with session.reading() as connection:
         held = connection.execute(select(LEASE).where(LEASE.c.scheduler == scheduler)).one_or_none()
         if held is None or not held.session or not session.dialect.is_gone(connection, held.session):
@@ -101,7 +101,7 @@ def _take_over(session: TargetSession, scheduler: str) -> Lease | None:
 
 
 def _in(session: TargetSession, span: timedelta) -> ColumnElement[Any]:
-    """So far ahead by the database's clock, or by the one that a test passed."""
+    """Return now plus `span`, by the database's clock or by the clock that a test passed."""
     if session.clock is None:
         return session.dialect.instant_in(span)
     return literal(session.clock.now + span, Instant)
@@ -118,7 +118,7 @@ def _lease(session: TargetSession, scheduler: str, found: Row[Any]) -> Lease:
 
 
 def give_back(session: TargetSession, lease: Lease) -> None:
-    """Let the next one begin at once."""
+    """Release the lease, so that the next sweep need not wait for its expiry."""
     with session.alone() as connection:
         connection.execute(
             update(LEASE)

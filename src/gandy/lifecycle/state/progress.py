@@ -1,4 +1,4 @@
-"""Progress and quarantine: what a sweep remembers between ticks."""
+"""Progress and quarantine: the state of a sweep between ticks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Cursor = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class RuleKey:
-    """Which rule of which table of which contract."""
+    """Identifies a rule by contract, table and rule."""
 
     scheduler: str
     table: str
@@ -58,7 +58,7 @@ class RuleKey:
 
 @dataclass(frozen=True, slots=True)
 class RememberedPace:
-    """How a rule kept up between two ticks; the rates are known from the second one on."""
+    """How a rule kept up between two ticks; the rates are known from the second tick on."""
 
     lag_seconds: float
     arriving_per_hour: float | None = None
@@ -67,7 +67,7 @@ class RememberedPace:
 
 @dataclass(frozen=True, slots=True)
 class RuleState:
-    """What is remembered about a rule."""
+    """The stored state of a rule."""
 
     shape: str
     accepted: int | None = None
@@ -82,12 +82,12 @@ class RuleState:
 
 
 def read_states(connection: Connection, scheduler: str) -> dict[RuleKey, RuleState]:
-    """Everything remembered about a contract's rules, as far as there are tables for it."""
+    """Read the states of a contract's rules; empty if there is no table for them."""
     return recall_states(connection, scheduler)[0] if has_table(connection, RULE) else {}
 
 
 def recall_states(connection: Connection, scheduler: str) -> tuple[dict[RuleKey, RuleState], bool]:
-    """Everything remembered about a contract's rules, and whether rows may be in quarantine."""
+    """Read the states of a contract's rules, and whether rows may be in quarantine."""
     is_quarantined = exists().where(QUARANTINE.c.scheduler == scheduler).label("is_quarantined")
     mine = _every_column().add_columns(is_quarantined).where(RULE.c.scheduler == scheduler)
     found = connection.execute(mine).all()
@@ -96,13 +96,13 @@ def recall_states(connection: Connection, scheduler: str) -> tuple[dict[RuleKey,
 
 
 def forget_rules(connection: Connection, keys: Iterable[RuleKey]) -> None:
-    """Drop what is remembered about rules that are declared no more."""
+    """Delete the states of rules that are no longer declared."""
     for key in keys:
         SweepProgress(key, "").forget(connection)
 
 
 def _every_column() -> Select[Any]:
-    """All columns that there are: a plan reads the table of an older version as it is."""
+    """Select all existing columns: a plan also reads the table of an older version."""
     return select(text("*")).select_from(RULE)
 
 
@@ -125,46 +125,46 @@ def _state(row: Row[Any]) -> RuleState:
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """Writes down the progress of one rule."""
+    """Stores the progress of one rule."""
 
     key: RuleKey
     shape: str
 
     def advance(self, connection: Connection, *, cutoff: datetime, cursor: Cursor | None) -> None:
-        """Remember where the next batch goes on; called in the batch's own transaction."""
+        """Save the cursor in the batch's transaction, so that both are committed or neither is."""
         written = None if cursor is None else encode_values(cursor)
         connection.execute(self.advancing(cutoff, literal(written, String)))
 
     def advancing(self, cutoff: datetime, cursor: ColumnElement[Any]) -> Update:
-        """The statement that remembers; the rule's row is there since its retention was accepted."""
+        """Return the statement that saves; the rule's row exists since its retention was accepted."""
         return update(RULE).where(*self._mine()).values(cutoff=cutoff, cursor=cursor)
 
     def finish_pass(self, connection: Connection) -> None:
-        """Forget the cursor: the next pass begins at the head."""
+        """Clear the cursor: the next pass begins at the head."""
         connection.execute(update(RULE).where(*self._mine()).values(cursor=None, cutoff=None))
 
     def accept(self, connection: Connection, retention: int, agreed: str) -> None:
-        """Remember the retention that was agreed to, and all else that selects the rows."""
+        """Store the confirmed retention and selection."""
         self._write(connection, {"accepted": retention, "agreed": agreed, "held_rows": None}, {})
 
     def hold(self, connection: Connection, rows: int) -> None:
-        """Remember that a person has to agree first."""
+        """Store that the rule waits for a confirmation."""
         self._write(connection, {"held_rows": rows}, {})
 
     def measure(
         self, connection: Connection, *, backlog: int, measured_at: datetime, rows: int, pace: RememberedPace
     ) -> None:
-        """Remember what went and what was left over, so that the next tick can tell arrivals."""
+        """Store the deleted and remaining rows, from which the next tick computes arrivals."""
         values = {"backlog": backlog, "measured_at": measured_at, "deleted": rows, **asdict(pace)}
         self._write(connection, values, {"deleted": RULE.c.deleted + rows})
 
     def read(self, connection: Connection) -> RuleState | None:
-        """What is remembered about this rule."""
+        """Read the state of this rule."""
         found = connection.execute(_every_column().where(*self._mine())).one_or_none()
         return None if found is None else _state(found)
 
     def forget(self, connection: Connection) -> None:
-        """Drop what was remembered: the rule selects differently now."""
+        """Delete the state, such as when the rule's selection changed."""
         connection.execute(delete(RULE).where(*self._mine()))
 
     def _mine(self) -> tuple[ColumnElement[bool], ...]:
@@ -187,7 +187,7 @@ _ROWS_IN_ONE_STATEMENT = 500
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRow:
-    """One row that could not be deleted, and what the database said."""
+    """One row that could not be deleted, and the database's error."""
 
     scheduler: str
     table: str
@@ -195,12 +195,12 @@ class QuarantinedRow:
     rule: str
     error: str
     quarantined_at: datetime
-    stored: str = ""  # the key as the database wrote it
+    stored: str = ""  # the key in the database's text form
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A row to quarantine, by the key that the database itself wrote."""
+    """A row to quarantine, by its key in the database's text form."""
 
     scheduler: str
     table_name: str
@@ -211,7 +211,7 @@ class Quarantined:
 
 
 class KeyText(FunctionElement[str]):
-    """A row's key as a JSON array that the database writes: any type has a text that it reads back."""
+    """A row's key as a JSON array made by the database, which can parse the text of every type."""
 
     name = "gandy_key_text"
     type = Text()
@@ -229,7 +229,7 @@ def _key_text_on_postgresql(element: KeyText, compiler: SQLCompiler, **how: Any)
 
 @compiles(KeyText, "sqlite")
 def _key_text_on_sqlite(element: KeyText, compiler: SQLCompiler, **how: Any) -> str:  # noqa: ANN401
-    """JSON holds no blob: it is written as SQL writes it."""
+    """Write a blob as an SQL literal, since JSON has no blobs."""
     parts = [
         case((func.typeof(column) == "blob", func.quote(column)), else_=column) for column in element.clauses
     ]
@@ -237,7 +237,7 @@ def _key_text_on_sqlite(element: KeyText, compiler: SQLCompiler, **how: Any) -> 
 
 
 def not_in_quarantine(key: Sequence[ColumnElement[Any]], scheduler: str, table: str) -> ColumnElement[bool]:
-    """The row is not in quarantine. The inner question does not depend on the row: it is asked once."""
+    """Return a condition: the row is not in quarantine. The subquery is uncorrelated and runs once."""
     there = select(QUARANTINE.c.row_key).where(
         QUARANTINE.c.scheduler == scheduler, QUARANTINE.c.table_name == table
     )
@@ -245,7 +245,7 @@ def not_in_quarantine(key: Sequence[ColumnElement[Any]], scheduler: str, table: 
 
 
 def put_in_quarantine(connection: Connection, rows: Sequence[Quarantined]) -> None:
-    """Record rows; a second time replaces the error."""
+    """Record rows; a repeated row gets the new error."""
     for start in range(0, len(rows), _ROWS_IN_ONE_STATEMENT):
         values = [asdict(row) for row in rows[start : start + _ROWS_IN_ONE_STATEMENT]]
         insert_or_replace(connection, QUARANTINE, values, changes=("rule", "error", "quarantined_at"))
@@ -254,14 +254,14 @@ def put_in_quarantine(connection: Connection, rows: Sequence[Quarantined]) -> No
 def list_quarantine(
     connection: Connection, *, scheduler: str | None = None, table: str | None = None
 ) -> list[QuarantinedRow]:
-    """The rows in quarantine, by table and time, as far as there are tables for it."""
+    """Read the rows in quarantine by table and time; empty if there is no table for them."""
     return recall_quarantine(connection, scheduler, table) if has_table(connection, QUARANTINE) else []
 
 
 def recall_quarantine(
     connection: Connection, scheduler: str | None, table: str | None = None
 ) -> list[QuarantinedRow]:
-    """The rows in quarantine, by table and time."""
+    """Read the rows in quarantine by table and time."""
     wanted = select(QUARANTINE).order_by(QUARANTINE.c.table_name, QUARANTINE.c.quarantined_at)
     if scheduler is not None:
         wanted = wanted.where(QUARANTINE.c.scheduler == scheduler)

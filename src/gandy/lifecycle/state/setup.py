@@ -1,4 +1,4 @@
-"""Making and finding the lifecycle's tables, and forgetting a contract."""
+"""Create and find the lifecycle's tables, and delete the state of a contract."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _REMAKE = "Restore it; or run: {making}; then sweep every contract that keeps ro
 
 @contextmanager
 def open_state(target: str, *, clock: Clock | None = None) -> Iterator[TargetSession]:
-    """Connect for the length of one call, and find the state."""
+    """Connect for the duration of one call, and find the state."""
     with open_target(target, clock=clock) as session:
         _find(session, is_fresh=False)
         yield session
 
 
 def is_ready(schema: SchemaFacts) -> bool:
-    """Whether the catalogue shows every column of our own tables, open to this role."""
+    """Whether our own tables have every column and this role may write them."""
     own = {(table.name, column.name) for table in STATE_TABLES for column in table.columns}
     return own <= schema.state and schema.may_write_state
 
 
 def ensure_tables(session: TargetSession, *, newcomer: str | None = None) -> None:
-    """Make our own tables where they are missing, and complete those of an older version.
+    """Create our own tables if they are missing, and migrate those of an older version.
 
-    The lease of a newcomer was just taken for the first time: it does not show that the state is in use.
+    The first lease of `newcomer` does not count as use of the state: it was just taken.
     """
     with session.reading() as connection:
         home = _look(session, is_fresh=True)
@@ -62,7 +62,7 @@ def ensure_tables(session: TargetSession, *, newcomer: str | None = None) -> Non
         return
     with session.writing() as connection:
         session.dialect.serialise_setup(connection)
-        home = _look(session, is_fresh=True)  # another process may have been first, in a schema of its own
+        home = _look(session, is_fresh=True)  # another process may have been first, in another schema
         obstacle = _obstacle(connection, home, newcomer=newcomer)
         if obstacle is None:
             _make(connection, home)
@@ -74,7 +74,7 @@ def ensure_tables(session: TargetSession, *, newcomer: str | None = None) -> Non
 
 def _make(connection: Connection, home: StateHome) -> None:
     schema = home.place
-    assert schema is not None  # noqa: S101  # else it is an obstacle
+    assert schema is not None  # noqa: S101  # else there is an obstacle
     reach_state(connection, schema)
     for table in STATE_TABLES:
         if home.find(table.name) is None:
@@ -85,7 +85,7 @@ def _make(connection: Connection, home: StateHome) -> None:
 
 
 def sweep_obstacle(session: TargetSession) -> StateObstacle | None:
-    """What keeps this role from sweeping: our own tables cannot be found, made or written."""
+    """Return why this role cannot sweep: our own tables cannot be found, created or written."""
     with session.reading() as connection:
         return _obstacle(connection, _look(session, is_fresh=False), newcomer=None)
 
@@ -93,7 +93,7 @@ def sweep_obstacle(session: TargetSession) -> StateObstacle | None:
 def must_allow(
     session: TargetSession, tables: Sequence[Table], privileges: Sequence[str] = EVERY_PRIVILEGE
 ) -> None:
-    """Raise where this role may not do this with our own tables; a file knows no privileges."""
+    """Raise an error if this role lacks privileges on our own tables; SQLite has no privileges."""
     if session.dialect.only_schema is not None:
         return
     home = _look(session, is_fresh=False)
@@ -103,7 +103,7 @@ def must_allow(
 
 
 def must_remember_holds(session: TargetSession) -> None:
-    """Raise where what contracts keep cannot be known: a plan without it would be wrong."""
+    """Raise an error if holds cannot be read: a plan without them would be wrong."""
     must_allow(session, (HOLD, RULE, QUARANTINE), ("SELECT",))
     with session.reading() as connection:
         home = _look(session, is_fresh=False)
@@ -115,7 +115,7 @@ def must_remember_holds(session: TargetSession) -> None:
 
 
 def scheduler_of(session: TargetSession, contract: Contract) -> str:
-    """The name of a contract in the state of this database."""
+    """Return the name of a contract in the state of this database."""
     if session.dialect.only_schema is not None:
         return plain(contract.name)
     sight = session.dialect.state_sight(session.connection, is_fresh=False)
@@ -130,7 +130,7 @@ def _find(session: TargetSession, *, is_fresh: bool) -> None:
 
 
 def _look(session: TargetSession, *, is_fresh: bool) -> StateHome:
-    """What there is of the state; from here on the connection's statements go there, if it is safe."""
+    """Find the state, and direct the connection's statements to it if it is safe."""
     home = StateHome(session.dialect.state_sight(session.connection, is_fresh=is_fresh))
     schema = home.schema if home.unsafe() is None else None
     reach_state(session.connection, schema or session.dialect.only_schema)
@@ -150,7 +150,7 @@ def _obstacle(connection: Connection, home: StateHome, *, newcomer: str | None) 
 
 
 def _lost_holds(connection: Connection, home: StateHome, *, newcomer: str | None) -> StateObstacle | None:
-    """The holds were dropped, and the rest was not; the first version recorded none."""
+    """Report a missing table of holds while the others are in use; the first version had no holds."""
     rule = home.find(RULE.name)
     is_first_version = rule is not None and "agreed" not in rule.columns
     if home.find(HOLD.name) is not None or is_first_version or home.schema is None:
@@ -169,7 +169,7 @@ def _lost_holds(connection: Connection, home: StateHome, *, newcomer: str | None
 
 
 def _signs(newcomer: str | None) -> dict[Table, ColumnElement[bool]]:
-    """What shows, by table, that contracts were swept here."""
+    """Return conditions, by table, that show that contracts were swept here."""
     is_new = and_(LEASE.c.scheduler == (newcomer or ""), LEASE.c.token == 1)
     return {
         LEASE: exists(select(1).select_from(LEASE).where(~is_new)),
@@ -182,21 +182,21 @@ _KINDS = {"holds": HOLD, "rules": RULE, "quarantined": QUARANTINE}
 
 
 def remembered_contracts(connection: Connection) -> list[str]:
-    """The contracts that the database remembers."""
+    """Return the contracts with stored state in this database."""
     tables = [table for table in _KINDS.values() if has_table(connection, table)]
     found = (connection.execute(select(table.c.scheduler).distinct()) for table in tables)
     return sorted({name for names in found for name in names.scalars()})
 
 
 def remembered_name(given: str, known: Collection[str]) -> str | None:
-    """What a person means by a name: one that is remembered, or that of a contract that holds an "@"."""
+    """Return the stored name for a user's input: a stored name, or a contract's name with an "@"."""
     return next((name for name in (given, plain(given)) if name in known), None)
 
 
 def forget_contract(connection: Connection, scheduler: str, *, now: datetime) -> dict[str, int]:
-    """Drop what is remembered, by kind; a lease that a sweep still holds is left to it.
+    """Delete the stored state and return the rows by kind; keep a lease that a sweep still holds.
 
-    A lease is of the contract as it is declared, whatever the search path: what is remembered apart has none.
+    A lease belongs to the declared contract under every search path: names with a schema have none.
     """
     there = {kind: table for kind, table in _KINDS.items() if has_table(connection, table)}
     gone = {

@@ -1,4 +1,4 @@
-"""The lifecycle's own tables, how they are written, and how they grow."""
+"""The lifecycle's own tables, upserts, and recorded table sizes."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class Instant(TypeDecorator[datetime]):
 
 
 def stored_instant(value: object) -> datetime | None:
-    """Read an instant as either database returns it."""
+    """Convert an instant from either database."""
     if isinstance(value, str):
         return datetime.strptime(value, _FORMAT).replace(tzinfo=UTC)
     assert value is None or isinstance(value, datetime)  # noqa: S101  # timestamptz
     return value
 
 
-# Texts are of the type text, for which PostgreSQL's own `=` fits exactly: no other is looked for.
+# Columns are of type text, which matches the `=` of pg_catalog exactly: the search path is not used.
 _METADATA = MetaData(schema=STATE)
 
 LEASE = Table(
@@ -87,18 +87,18 @@ RULE = Table(
     Column("scheduler", Text, primary_key=True),
     Column("table_name", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
-    Column("shape", Text, nullable=False),  # what the rule selects by; a cursor of another shape is void
-    Column("accepted", BigInteger),  # the retention in milliseconds, or the rows of a cap, last agreed to
+    Column("shape", Text, nullable=False),  # the rule's selection; a cursor of another shape is void
+    Column("accepted", BigInteger),  # the last confirmed retention in milliseconds, or rows of a cap
     Column("cutoff", Instant),  # of an unfinished pass, with its cursor
     Column("cursor", Text),
     Column("deleted", BigInteger, nullable=False),
     Column("backlog", BigInteger, nullable=False),
     Column("measured_at", Instant),
-    Column("lag_seconds", Float),  # these three as of then
+    Column("lag_seconds", Float),  # these three as of measured_at
     Column("arriving_per_hour", Float),
     Column("removed_per_hour", Float),
-    Column("held_rows", BigInteger),  # what waits for a person's word
-    Column("agreed", Text),  # what selected the rows when it was agreed to; the first version kept none
+    Column("held_rows", BigInteger),  # rows that wait for a confirmation
+    Column("agreed", Text),  # the confirmed selection; NULL in the first version
 )
 QUARANTINE = Table(
     "gandy_lifecycle_quarantine",
@@ -132,7 +132,7 @@ OWN_TABLES = tuple(sorted(table.name for table in STATE_TABLES))
 
 
 def has_table(connection: Connection, table: Table) -> bool:
-    """Whether this one of our own tables is there; an older version has made fewer."""
+    """Whether this table of our own exists; an older version has fewer tables."""
     schema = state_schema(connection)
     return schema is not None and columns_of(connection, table.name, schema) is not None
 
@@ -143,7 +143,7 @@ Values = Mapping[str, object]
 def insert_or_set_where(
     connection: Connection, table: Table, values: Values, *, changes: Values, where: ColumnElement[bool]
 ) -> postgresql.Insert | sqlite.Insert:
-    """The statement that inserts a row, or changes the one with its key where that may be."""
+    """Return an upsert that updates an existing row only if `where` is true."""
     keys = [column.name for column in table.primary_key]
     given = dict(changes)
     if connection.dialect.name == "postgresql":
@@ -154,7 +154,7 @@ def insert_or_set_where(
 
 
 def insert_or_set(connection: Connection, table: Table, values: Values, *, changes: Values) -> None:
-    """Insert a row, or change the one with its key."""
+    """Insert a row, or update the row with the same key."""
     keys = [column.name for column in table.primary_key]
     given = dict(changes)
     if connection.dialect.name == "postgresql":
@@ -168,7 +168,7 @@ def insert_or_set(connection: Connection, table: Table, values: Values, *, chang
 def insert_or_replace(
     connection: Connection, table: Table, rows: Sequence[Values], *, changes: Sequence[str]
 ) -> None:
-    """Insert rows, or change these columns of those with their keys, in one statement."""
+    """Insert rows, or update these columns of rows with the same keys, in one statement."""
     keys = [column.name for column in table.primary_key]
     if connection.dialect.name == "postgresql":
         mine = postgresql.insert(table).values(list(rows))
@@ -192,7 +192,7 @@ class MeasuredTable:
 
 
 def last_measured(connection: Connection) -> dict[str, MeasuredTable]:
-    """The latest audit of each table."""
+    """Read the latest audit of each table."""
     if not has_table(connection, AUDIT):
         return {}
     newest = select(AUDIT.c.table_name, func.max(AUDIT.c.audited_at).label("at")).group_by(AUDIT.c.table_name)
@@ -207,12 +207,12 @@ def last_measured(connection: Connection) -> dict[str, MeasuredTable]:
 
 
 def forget_others(connection: Connection, tables: Iterable[str]) -> None:
-    """Forget tables that are there no more."""
+    """Delete audits of tables that no longer exist."""
     connection.execute(delete(AUDIT).where(AUDIT.c.table_name.not_in(list(tables))))
 
 
 def record_size(connection: Connection, table: str, measured: MeasuredTable) -> None:
-    """Remember a table's size, and forget what is beyond the newest hundred."""
+    """Record a table's size, and delete all but the newest hundred records."""
     mine = AUDIT.c.table_name == table
     connection.execute(delete(AUDIT).where(mine, AUDIT.c.audited_at == measured.at))
     connection.execute(

@@ -1,3 +1,3 @@
-"""Who sweeps, when, how fast, and what operators are told."""
+"""Schedule sweeps of contracts, confirm them, and report on them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A first run, or a change that lets more rows go, asks a person before it removes most of a large table."""
+"""Ask for confirmation before a new or wider rule deletes most of a large table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LONGEST_COUNT = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What selects the rows of one walk, in the contract's own words: not its pace, not its prose."""
+    """The selection of one walk as the contract declares it, without pace and documentation."""
 
     selects: str
     retention: int
@@ -52,19 +52,19 @@ class Agreement:
 
     @property
     def written(self) -> str:
-        """The text that is remembered."""
+        """The stored text."""
         sets = {name: sorted(getattr(self, name)) for name in ("holds", "waits", "takes")}
         return json.dumps({"selects": self.selects, "retention": self.retention, **sets})
 
     @classmethod
     def read(cls, written: str) -> Agreement:
-        """What `written` said."""
+        """Parse the output of `written`."""
         said = json.loads(written)
         sets = {name: frozenset(said[name]) for name in ("holds", "waits", "takes")}
         return cls(selects=said["selects"], retention=said["retention"], **sets)
 
     def may_take_more_than(self, agreed: Agreement) -> bool:
-        """Whether rows may go that did not before; a longer retention or one more hold takes less."""
+        """Whether it may delete more rows than before; a longer retention or one more hold deletes fewer."""
         return (
             self.selects != agreed.selects
             or self.retention < agreed.retention
@@ -75,7 +75,7 @@ class Agreement:
 
 
 def agreement_of(walk: Walk, contracts: Iterable[Contract], schema: SchemaFacts) -> Agreement:
-    """What a person agrees to with this walk; holds of every contract count."""
+    """Return the agreement for this walk; the holds of every contract apply."""
     form = "" if isinstance(walk, CapWalk) else f"|{walk.form.kind.value}"
     children = () if isinstance(walk, PartitionWalk) else tuple(_descendants(walk.children))
     touched = {walk.table.name, *(child.table.name for child in children)}
@@ -90,7 +90,7 @@ def agreement_of(walk: Walk, contracts: Iterable[Contract], schema: SchemaFacts)
 
 
 def _descendants(children: Iterable[Child]) -> Iterator[Child]:
-    """The children that go along, at any depth."""
+    """Yield the children that are deleted too, at any depth."""
     for child in children:
         if child.mode is not ChildMode.SET_NULL:
             yield child
@@ -107,25 +107,25 @@ def _holds(contracts: Iterable[Contract], schema: SchemaFacts, touched: set[Tabl
 
 
 def is_new(agreement: Agreement, state: RuleState | None) -> bool:
-    """Whether the rule runs for the first time, or may take more than was agreed to."""
+    """Whether the rule runs for the first time, or may delete more than was confirmed."""
     if state is None or state.accepted is None:
         return True
-    if state.agreed is None:  # agreed to under the first version, which remembered the retention alone
+    if state.agreed is None:  # confirmed under the first version, which stored only the retention
         return agreement.retention < state.accepted
     return agreement.may_take_more_than(Agreement.read(state.agreed))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Share:
-    """What one walk would take from one table."""
+    """The rows that one walk would delete from one table."""
 
     table: TableFacts
     rows: int
-    condition: ColumnElement[bool] | None = None  # None where no condition alone tells the rows
+    condition: ColumnElement[bool] | None = None  # None if no single condition selects the rows
 
 
 class Confirmation:
-    """Judges whether a walk needs a person's word: by all that would go from its tables, with any rule."""
+    """Decides whether a walk needs a confirmation, by the rows that all rules together would delete."""
 
     def __init__(self, advisor: IndexAdvisor, walks: Sequence[Walk]) -> None:
         self._advisor = advisor
@@ -133,7 +133,7 @@ class Confirmation:
         self._shares: dict[RuleKey, list[Share]] = {}
 
     def needed(self, walk: Walk, agreement: Agreement, state: RuleState | None) -> Held | None:
-        """What a person would agree to; None where no question is needed."""
+        """Return what needs confirmation; None if nothing does."""
         if not is_new(agreement, state):
             return None
         advisor = self._advisor
@@ -144,7 +144,7 @@ class Confirmation:
             return Held(table=walk.key.table, rule=walk.label, rows=LARGE + 1, of=LARGE + 1, is_counted=False)
 
     def _judge(self, walk: Walk) -> Held | None:
-        """The table itself, then each table that rows go from along with its own."""
+        """Judge the table itself, then each table that loses dependent rows."""
         for mine in self._taken(walk):
             if not mine.rows:
                 continue
@@ -158,32 +158,32 @@ class Confirmation:
         return None
 
     def _beside(self, walk: Walk, table: TableName) -> Iterator[Share]:
-        """What the other rules take from the table."""
+        """Yield the shares of the other rules in the table."""
         others = (other for other in self._walks if other.key != walk.key)
         for other in others:
             yield from (share for share in self._taken_by_other(other) if share.table.name == table)
 
     def _taken_by_other(self, walk: Walk) -> list[Share]:
-        """A rule whose rows cannot be asked for takes none: it fails with the same words."""
+        """Return no shares for a rule whose query fails: the rule itself fails with the same error."""
         try:
             with self._advisor.connection.begin_nested():
                 return self._taken(walk)
         except DBAPIError as error:
             if self._advisor.dialect.failure(error) is DriverFailure.CONTENDED or is_interrupted(error):
-                raise  # too slow: that is a reason to ask
+                raise  # a slow count needs confirmation
             return self._shares.setdefault(walk.key, [])
 
     def _most_of(self, table: TableFacts, shares: Sequence[Share]) -> tuple[int, int] | None:
-        """The dead rows and all, where more than half of a large table would go."""
+        """Return dead and total rows if more than half of a large table would be deleted."""
         dead = sum(share.rows for share in shares)
         total = self._total(table, dead)
         if total is None:
             return None
-        dead = min(dead, self._once(table, shares))  # a row that two rules mean goes once
+        dead = min(dead, self._once(table, shares))  # a row that two rules select counts once
         return (dead, total) if dead * 2 > total else None
 
     def _total(self, table: TableFacts, dead: int) -> int | None:
-        """How many rows a large table holds; None where it is small, or twice as many as are dead."""
+        """Count the rows of a large table; None if it is small, or has at least twice as many as are dead."""
         most = 2 * dead
         if most <= LARGE:
             return None
@@ -193,7 +193,7 @@ class Confirmation:
     def _once(self, table: TableFacts, shares: Sequence[Share]) -> int:
         told = [share for share in shares if share.condition is not None and share.table is table]
         others = sum(share.rows for share in shares if share not in told)
-        if len(told) < 2:  # noqa: PLR2004  # one rule means each row once
+        if len(told) < 2:  # noqa: PLR2004  # a single rule selects each row once
             return others + sum(share.rows for share in told)
         return others + self._count(
             table, or_(*(share.condition for share in told if share.condition is not None))
@@ -229,11 +229,11 @@ class Confirmation:
 
 
 def all_walks(connection: Connection, seen: Survey, dialect: Dialect) -> list[Walk]:
-    """What the rules of every contract of the database would walk."""
+    """Return the walks of every contract of the database."""
     rules = list(seen.rules)
     for contract in seen.contracts:
         if contract.name != seen.contract.name and contract.source != REMEMBERED:
-            # What cannot be read here cannot run either.
+            # A contract that cannot be read here cannot run either.
             with suppress(DBAPIError), connection.begin_nested():
                 rules += _rules_of(contract, connection, seen, dialect=dialect)
     return [walk for rule in rules if not rule.is_refused for walk in rule.walks if not is_waiting(walk)]
@@ -247,5 +247,5 @@ def _rules_of(
 
 
 def is_waiting(walk: Walk) -> bool:
-    """Whether the rule's numbers show no unit: nothing goes, and what was agreed to stays remembered."""
+    """Whether the unit of the rule's numbers is unknown: nothing is deleted, and the agreement stays."""
     return not isinstance(walk, CapWalk) and walk.form.kind is InstantKind.UNKNOWN

@@ -1,4 +1,4 @@
-"""What a tick reports, announces and measures."""
+"""Reports, events and metrics of a tick."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class RuleFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A rule that waits for a person: it would remove so many rows of so many."""
+    """A rule that waits for a confirmation: it would delete `rows` of `of` rows."""
 
     table: str
     rule: str
     rows: int
     of: int
     is_counted: bool = True  # False: the count took too long, so both numbers are lower bounds
-    is_shared: bool = False  # other rules take some of the rows
+    is_shared: bool = False  # other rules delete some of the rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overdue:
-    """Rows that the application's own path should have deleted."""
+    """Rows that the application itself should have deleted."""
 
     table: str
     path: str
@@ -53,7 +53,7 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """How a rule keeps up: the lag, what is left, and the rates where they are known."""
+    """How a rule keeps up: its lag, its backlog, and its rates if known."""
 
     table: str
     rule: str
@@ -64,7 +64,7 @@ class Health:
 
     @property
     def is_falling_behind(self) -> bool:
-        """Whether rows arrive faster than they can go."""
+        """Whether rows arrive faster than they can be deleted."""
         return (
             self.backlog > 0
             and self.arriving_per_second is not None
@@ -75,13 +75,13 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """A rule that the contract's budget stopped before it was done."""
+    """A rule that the contract's budget stopped before it was finished."""
 
     table: str
     rule: str
-    budget: str  # what was used up: rows or time
-    left: int | None  # dead rows that are still there; None where they were not counted
-    is_counted: bool = True  # False: there are at least so many
+    budget: str  # the exhausted budget: rows or time
+    left: int | None  # remaining dead rows; None if they were not counted
+    is_counted: bool = True  # False: `left` is a lower bound
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class ContractReport:
     scheduler: str
     started_at: datetime | None = None
     is_skipped: bool = False
-    doubt: str | None = None  # why the clock is not believed, so that nothing was done
+    doubt: str | None = None  # why the clock is not trusted, so that nothing was done
     counts: dict[str, int] = field(default_factory=dict)
     rules: list[RuleOutcome] = field(default_factory=list)
     failures: list[RuleFailure] = field(default_factory=list)
@@ -102,19 +102,19 @@ class ContractReport:
     unfinished: list[Unfinished] = field(default_factory=list)
 
     def start_over(self) -> None:
-        """Drop what was found, not what was done: the rules are judged again."""
+        """Clear the findings before the rules are judged again; keep the counts of deleted rows."""
         found = (self.rules, self.failures, self.held, self.overdue, self.health, self.warnings)
         for each in (*found, self.unfinished):
             each.clear()
 
     @property
     def deleted(self) -> int:
-        """Rows that went, children included."""
+        """Deleted rows, including children."""
         return sum(self.counts.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing failed and nothing waits for a person."""
+        """Whether nothing failed and nothing waits for a confirmation."""
         return not (self.failures or self.held or self.doubt)
 
 
@@ -122,7 +122,7 @@ LOGGER = logging.getLogger("gandy.lifecycle")
 
 
 def announce(level: int, name: str, fields: Mapping[str, object]) -> None:
-    """Write one event."""
+    """Log one event."""
     text = json.dumps(fields, default=str, sort_keys=True)
     LOGGER.log(level, "%s %s", name, text, extra={"event": name, "fields": dict(fields)})
 
@@ -133,7 +133,7 @@ def pruned(scheduler: str, counts: Mapping[str, int]) -> None:
 
 
 def tick_failed(scheduler: str, *, table: str, rule: str, error: str) -> None:
-    """A rule failed; the others went on."""
+    """A rule failed; the others continued."""
     fields = {"table": table, "rule": rule, "error": error}
     announce(logging.ERROR, f"{scheduler}.lifecycle_tick_failed", fields)
 
@@ -144,34 +144,34 @@ def judged_again(scheduler: str) -> None:
 
 
 def confirmation_needed(scheduler: str, *, table: str, rule: str, rows: int, of: int) -> None:
-    """A rule waits for a person's word."""
+    """A rule waits for a confirmation."""
     fields = {"table": table, "rule": rule, "rows": rows, "of": of}
     announce(logging.WARNING, f"{scheduler}.lifecycle_confirmation_needed", fields)
 
 
 def inline_overdue(scheduler: str, *, table: str, path: str, oldest: object) -> None:
-    """Rows are left that the application's own path should have deleted."""
+    """Rows remain that the application itself should have deleted."""
     fields = {"table": table, "path": path, "oldest": oldest}
     announce(logging.WARNING, f"{scheduler}.lifecycle_inline_overdue", fields)
 
 
 def falling_behind(scheduler: str, *, table: str, rule: str, arriving: float, draining: float) -> None:
-    """Rows arrive faster than the budget lets them go."""
+    """Rows arrive faster than the budget allows to delete."""
     fields = {"table": table, "rule": rule, "arriving_per_second": arriving, "draining_per_second": draining}
     announce(logging.WARNING, f"{scheduler}.lifecycle_falling_behind", fields)
 
 
 def quarantine_outdated(scheduler: str, *, table: str, key: str) -> None:
-    """A quarantined key cannot be read as a key of its table any more: the row is tried again."""
+    """A quarantined key is no longer valid for its table: the row is tried again."""
     fields = {"table": table, "key": key}
     announce(logging.WARNING, f"{scheduler}.lifecycle_quarantine_outdated", fields)
 
 
 class SweepMetrics(Protocol):
-    """Where the supervisor counts."""
+    """The metrics of the supervisor."""
 
     def declare(self, contracts: Iterable[Contract]) -> None:
-        """Make every series exist, at 0."""
+        """Create every series at 0."""
         ...
 
     def pruned(self, scheduler: str, table: str, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""Keeping one contract once."""
+"""Run one contract once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class HealthCheck:
     quarantined: list[Values]
 
     def measure(self, state: RuleState | None, outcome: RuleOutcome) -> Health:
-        """What is overdue now; written down only where there is news."""
+        """Measure the overdue rows; store the result only if something changed."""
         lag, backlog = self._left()
         before = state.backlog if state is not None else 0
         arriving = self._per_second(state, outcome.rows + backlog - before)
@@ -93,13 +93,13 @@ class HealthCheck:
         return max(self.shift.now - due, timedelta(0)), backlog
 
     def _per_second(self, state: RuleState | None, rows: int) -> float | None:
-        """Spread rows over the time since the last tick that had news."""
+        """Divide rows by the time since the last stored measurement."""
         if state is None or state.measured_at is None or state.measured_at >= self.shift.now:
             return None
         return max(0, rows) / (self.shift.now - state.measured_at).total_seconds()
 
     def _draining(self, outcome: RuleOutcome) -> float | None:
-        """What the rule could remove per second of wall clock, given its budget and how often it runs."""
+        """Return how many rows per second the rule could delete with its budget and interval."""
         if not outcome.rows or not outcome.elapsed:
             return None
         budget, every = self.contract.budget, self.contract.interval
@@ -114,7 +114,7 @@ def _per_hour(per_second: float | None) -> float | None:
 
 _Task = tuple[Resolved, Walk]
 _SPENT = {SweepEnding.ROWS_SPENT: "rows", SweepEnding.TIME_SPENT: "time"}
-_MOST_IN_QUARANTINE = 100_000  # what is remembered must be bounded too
+_MOST_IN_QUARANTINE = 100_000  # the state must be bounded too
 _FULL = (
     f"{_MOST_IN_QUARANTINE:,} rows of the table are in quarantine; find out why, then: "
     "gandy lifecycle quarantine --release"
@@ -139,7 +139,7 @@ class ContractRun:
     confirmation: Confirmation | None = None
 
     def run(self, only: str | None) -> None:
-        """Sweep every rule, children first; what a budget left over goes to those that need more."""
+        """Sweep every rule, children first; unused budget goes to rules that need more."""
         rules = list(self._ordered(only))
         self._note(rules)
         tasks = [task for rule in rules for task in self._tasks(rule)]
@@ -173,7 +173,7 @@ class ContractRun:
                 yield rule, walk
 
     def _round(self, tasks: list[_Task]) -> None:
-        """Each task gets an even share of what is left; what it does not use goes to the next."""
+        """Give each task an even share of the remaining budget; unused budget goes to the next task."""
         for index, (rule, walk) in enumerate(tasks):
             if self.shift.is_stopping():
                 continue
@@ -207,7 +207,7 @@ class ContractRun:
         self.outcomes[walk.key] = outcome
         if shift.grounds.have_changed:
             raise GroundsChangedError
-        if outcome.set_aside:  # later sweeps of this run must look for them too
+        if outcome.set_aside:  # later sweeps of this run must exclude them too
             self.quarantine.setdefault(walk.key.table, [()])
         if isinstance(walk, PartitionWalk) and outcome.reason is not None:
             raise RuleRefusedError(walk.key.table, walk.label, outcome.reason)
@@ -249,14 +249,14 @@ class ContractRun:
                 assert_never(walk)
 
     def _state(self, walk: Walk) -> RuleState | None:
-        """As it was read at the start, or as an earlier round of this run left it."""
+        """Return the state as read at the start, or as an earlier round of this run stored it."""
         if walk.key not in self.outcomes:
             return self.states.get(walk.key)
         with self.shift.session.reading() as connection:
             return SweepProgress(walk.key, walk.shape).read(connection)
 
     def _is_agreed(self, walk: Walk) -> bool:
-        """Ask a person where it is needed; what was agreed to is remembered."""
+        """Ask for confirmation if needed, and store the agreement."""
         progress = SweepProgress(walk.key, walk.shape)
         state = self.states.get(walk.key)
         agreement = agreement_of(walk, self.survey.contracts, self.survey.schema)
@@ -279,11 +279,11 @@ class ContractRun:
         return True
 
     def _question(self, walk: Walk, agreement: Agreement, state: RuleState | None) -> Held | None:
-        """What a person has to agree to; a run that a limit bounds asks nothing."""
+        """Return what needs confirmation; a run with a row limit needs none."""
         if self.is_limited or not is_new(agreement, state):
             return None
         with self.shift.session.reading() as connection:
-            if self.confirmation is None:  # nothing goes before every question is asked: it counts once
+            if self.confirmation is None:  # nothing is deleted before all confirmations, so count once
                 dialect = self.shift.session.dialect
                 advisor = IndexAdvisor(connection, dialect, self.survey.schema, self.shift.now)
                 self.confirmation = Confirmation(advisor, all_walks(connection, self.survey, dialect))
@@ -311,7 +311,7 @@ class ContractRun:
         return True
 
     def _measure(self, walk: AgeWalk, outcome: RuleOutcome) -> int:
-        """How many dead rows are left."""
+        """Measure the rule's health; return the number of remaining dead rows."""
         check = HealthCheck(
             shift=self.shift,
             contract=self.survey.contract,
@@ -347,7 +347,7 @@ class ContractRun:
         return True
 
     def _guard(self, rule: Resolved, step: Callable[[], bool]) -> bool:
-        """One failing rule never stops the others; a lost lease or connection stops them all."""
+        """Run a step; a failing rule does not stop the others, a lost lease or connection stops them all."""
         try:
             return step()
         except (SweepLeaseLostError, GroundsChangedError):
@@ -357,7 +357,7 @@ class ContractRun:
             if self.shift.session.is_lost:
                 raise
             return False
-        except Exception as error:  # noqa: BLE001 whatever one rule raises, the others go on
+        except Exception as error:  # noqa: BLE001 an error of one rule must not stop the others
             announce.LOGGER.debug("%s of %s raised", rule.label, rule.declared.label, exc_info=error)
             self._fail(rule, unexpected(error))
             return False

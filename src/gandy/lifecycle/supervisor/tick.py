@@ -58,7 +58,7 @@ _lock = Lock()
 
 
 def doubted(session: TargetSession, url: str, by: Attendance) -> str | None:
-    """Say why the clock is not believed; None where it is, or where a person or the caller vouches for it."""
+    """Return why the clock is not trusted; None if it is, or if an operator or the caller overrules."""
     now, newest = newest_lease(session)
     steadiness = _watch(url, by.clock).observe(now)
     is_vouched_for = by.is_clock_right or (by.believed is not None and abs(now - by.believed) <= MOST_DRIFT)
@@ -93,7 +93,7 @@ _RESTLESS = (
 
 
 def nobody_confirms(_held: Held) -> bool:
-    """Unattended: what needs a person's word is held back."""
+    """Confirm nothing: without an operator, such rules are held."""
     return False
 
 
@@ -111,7 +111,7 @@ def _sleep(span: timedelta) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attendance:
-    """Who attends a run: whom it asks, whom it tells, when it stops."""
+    """The callbacks and options of a run: confirmation, progress, stopping."""
 
     confirm: Confirm = nobody_confirms
     is_stopping: Callable[[], bool] = _never
@@ -122,12 +122,12 @@ class Attendance:
     patience: LockPatience = field(default_factory=LockPatience)
     clock: Clock | None = None
     wait_for_lease: timedelta = timedelta(0)
-    pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None reads on to the end
-    beside: Sequence[Contract] = ()  # contracts that are not kept now, but whose holds count
-    is_strict: bool = False  # refuse a contract that does not fit before anything of it is deleted
-    believed: datetime | None = None  # which instant it is, by a clock that the caller believes
-    is_clock_right: bool = False  # a person vouches for the clock
-    is_limited: bool = False  # a limit bounds one run: no question is asked, and no pace is measured
+    pages: int | None = PAGES_PER_TICK  # that caps may read in one run; None means no limit
+    beside: Sequence[Contract] = ()  # contracts that are not swept now, but whose holds apply
+    is_strict: bool = False  # refuse a contract that does not fit before it deletes anything
+    believed: datetime | None = None  # the current instant by a clock that the caller trusts
+    is_clock_right: bool = False  # an operator confirms that the clock is right
+    is_limited: bool = False  # a row limit bounds the run: no confirmation, no measuring
 
 
 def run_contracts(
@@ -137,7 +137,7 @@ def run_contracts(
     attendance: Attendance | None = None,
     table: str | None = None,
 ) -> list[ContractReport]:
-    """Keep each contract once; what fails is reported and logged, and the rest goes on."""
+    """Run each contract once; report and log failures, and continue with the others."""
     by = attendance or Attendance()
     wanted = gathered(contracts, target)
     by.metrics.declare(wanted)
@@ -152,7 +152,7 @@ def run_contracts(
 @dataclass(frozen=True, slots=True)
 class _Kept:
     contract: Contract
-    contracts: tuple[Contract, ...]  # all of its database
+    contracts: tuple[Contract, ...]  # all contracts of its database
 
 
 def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None) -> ContractReport:
@@ -186,7 +186,7 @@ def _keep(kept: _Kept, target: str | None, by: Attendance, *, table: str | None)
         _failed_whole(report, by, said(error))
     except GandyError:
         raise
-    except Exception as error:  # noqa: BLE001 whatever one contract raises, the others are kept
+    except Exception as error:  # noqa: BLE001 an error of one contract must not stop the others
         announce.LOGGER.debug("the contract %s raised", contract.name, exc_info=error)
         _failed_whole(report, by, unexpected(error))
     return report
@@ -226,7 +226,7 @@ def _run(tick: _Tick, report: ContractReport, *, table: str | None) -> None:
 def _run_rules(
     tick: _Tick, report: ContractReport, committed: Callable[[Counts], None], *, table: str | None
 ) -> None:
-    """Judge the rules and run them; they are judged again where a table or a hold changes meanwhile."""
+    """Judge the rules and run them; judge them again if a table or a hold changes meanwhile."""
     outcomes: dict[RuleKey, RuleOutcome] = {}
     for _ in range(_MOST_JUDGEMENTS):
         report.start_over()
@@ -241,13 +241,13 @@ def _run_rules(
 
 
 def _judged(tick: _Tick) -> tuple[Survey, Memory]:
-    """The rules against the database as it is now, and what is remembered of them."""
+    """Judge the rules against the current database, and read their state."""
     session = tick.session
     seen, recalled = _look(tick)
     if recalled is None:
         ensure_tables(session, newcomer=tick.contract.name)
-        seen, recalled = _look(tick)  # a hold may have been recorded in a table that was not there before
-    assert recalled is not None  # noqa: S101  # the tables are there
+        seen, recalled = _look(tick)  # a hold may be recorded in a table that did not exist before
+    assert recalled is not None  # noqa: S101  # the tables exist
     record_holds(session, seen.contract, seen.schema, recorded=seen.recorded)
     if tick.by.is_strict and seen.wrong:
         raise ContractRefusedError([finding.as_problem(tick.contract.where) for finding in seen.wrong])
@@ -255,7 +255,7 @@ def _judged(tick: _Tick) -> tuple[Survey, Memory]:
 
 
 def _look(tick: _Tick) -> tuple[Survey, Recalled | None]:
-    """The contract on its database, and what is remembered of it where the state is whole."""
+    """Survey the contract, and read its state if the state's tables are complete."""
     with tick.session.reading():
         seen = survey(tick.session, tick.contract, tick.lease.taken_at, contracts=tick.kept.contracts)
         return seen, recall(tick.session, seen) if is_ready(seen.schema) else None
@@ -291,7 +291,7 @@ def _contract_run(
 
 
 def _wait_for_lease(session: TargetSession, scheduler: str, by: Attendance) -> Lease | None:
-    """The lease of a process that was killed falls free at once, or when it runs out."""
+    """Wait for the lease; that of a killed process is free at once, or when it expires."""
     lease = _first_lease(session, scheduler)
     waited = timedelta(0)
     while lease is None and waited < by.wait_for_lease and not by.is_stopping():
@@ -302,7 +302,7 @@ def _wait_for_lease(session: TargetSession, scheduler: str, by: Attendance) -> L
 
 
 def _first_lease(session: TargetSession, scheduler: str) -> Lease | None:
-    """Our own tables are made, or what is in their way is told, where the lease cannot be asked for."""
+    """Take the lease; if its table cannot be used, create our own tables or report the obstacle."""
     try:
         return take_lease(session, scheduler)
     except DBAPIError:
@@ -314,7 +314,7 @@ def _first_lease(session: TargetSession, scheduler: str) -> Lease | None:
 
 def _failed_whole(report: ContractReport, by: Attendance, error: str) -> None:
     if any(failure.error == error for failure in report.failures):
-        return  # the rule that met it has said so
+        return  # already reported by the rule
     report.failures.append(RuleFailure(table="", rule="", error=error))
     by.metrics.failed(report.scheduler)
     announce.tick_failed(report.scheduler, table="", rule="", error=error)
@@ -331,7 +331,7 @@ def keep_contracts(
     attendance: Attendance | None = None,
     ticked: Callable[[ContractReport], None] = lambda _report: None,
 ) -> None:
-    """Keep the contracts until told to stop; a stop is heard between two batches."""
+    """Run the contracts at their intervals until `stop` is set, which ends a sweep between two batches."""
     by = replace(
         attendance or Attendance(),
         is_stopping=stop.is_set,
@@ -339,7 +339,7 @@ def keep_contracts(
         beside=contracts,
     )
     for contract in gathered(contracts, target):
-        contract.target(target)  # a contract without a database is an error now, not in five minutes
+        contract.target(target)  # raise now if no database is named, not at the first tick
     by.metrics.declare(contracts)
     due = [(time.monotonic(), index) for index in range(len(contracts))]
     while not stop.is_set():

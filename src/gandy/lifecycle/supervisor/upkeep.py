@@ -1,4 +1,4 @@
-"""Keeping the lifecycle's own memory bounded: rules that are gone, quarantined rows that are gone."""
+"""Keep the lifecycle's own state bounded: delete state of removed rules and of deleted rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BLOB = re.compile("X'((?:[0-9A-F]{2})*)'")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is remembered about a contract: by rule, and the keys in quarantine by table."""
+    """The state of a contract: by rule, and the keys in quarantine by table."""
 
     states: dict[RuleKey, RuleState]
     quarantine: dict[str, list[Values]]
@@ -48,7 +48,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """All that is remembered about a contract, and what of it means nothing any more."""
+    """The stored state of a contract, and the part of it that is obsolete."""
 
     states: dict[RuleKey, RuleState]
     quarantine: list[QuarantinedRow]
@@ -56,7 +56,7 @@ class Recalled:
 
 
 def recall(session: TargetSession, survey: Survey) -> Recalled:
-    """Read what is remembered."""
+    """Read the stored state."""
     scheduler = _name(survey)
     with session.reading() as connection:
         states, has_quarantine = recall_states(connection, scheduler)
@@ -65,7 +65,7 @@ def recall(session: TargetSession, survey: Survey) -> Recalled:
 
 
 def tidied(session: TargetSession, survey: Survey, recalled: Recalled) -> Memory:
-    """Forget what no longer means anything."""
+    """Delete obsolete state, and return the rest."""
     declared = {
         RuleKey(_name(survey), table.label, key)
         for table in survey.contract.tables
@@ -90,7 +90,7 @@ def _name(survey: Survey) -> str:
 
 
 def _vanished(connection: Connection, survey: Survey, rows: list[QuarantinedRow]) -> Iterator[QuarantinedRow]:
-    """Quarantined rows that were deleted since, or whose key means no row any more."""
+    """Yield quarantined rows that were deleted since, or whose key matches no row any more."""
     for table in survey.contract.tables:
         facts = survey.schema.find(table.name, table.schema)
         mine = [row for row in rows if row.table == table.label]
@@ -101,7 +101,7 @@ def _vanished(connection: Connection, survey: Survey, rows: list[QuarantinedRow]
 
 
 def _there(connection: Connection, facts: TableFacts, rows: Sequence[QuarantinedRow]) -> set[str]:
-    """The stored keys that a row has; halved around a key that the database cannot read any more."""
+    """Return the stored keys that still exist; bisect to find a key that the database cannot parse."""
     try:
         with connection.begin_nested():
             return _present(connection, facts, rows)
@@ -131,12 +131,12 @@ def _present(connection: Connection, facts: TableFacts, rows: Sequence[Quarantin
 
 
 def _part(place: int, column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """One value out of the stored key, as the column's type reads it."""
+    """Return one value of the stored key, cast to the column's type."""
     text = cast(QUARANTINE.c.row_key, JSONB)[place].astext
     return text if isinstance(column.type, NullType | Text) else cast(text, column.type)
 
 
 def _read_blob(value: object) -> object:
-    """SQLite's own way to write a blob; every other value is what it is."""
+    """Decode an SQLite blob literal; return every other value unchanged."""
     found = _BLOB.fullmatch(value) if isinstance(value, str) else None
     return value if found is None else bytes.fromhex(found[1])
