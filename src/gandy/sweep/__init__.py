@@ -1,4 +1,4 @@
-"""How to delete much without hurting: batch size, bisection, budget, throttle; no SQL."""
+"""Delete many rows without disturbing other work: batch size, bisection, budget, throttle; no SQL."""
 
 from __future__ import annotations
 

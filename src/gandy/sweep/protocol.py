@@ -1,4 +1,4 @@
-"""The protocol of a deletion in batches: steps, answers, budgets, pace and throttle."""
+"""The protocol of a deletion in batches: requests, answers, budgets, pace and throttle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[K]):
-    """Delete the first `limit` dead rows after the cursor, in one transaction of their own."""
+    """Delete the first `limit` dead rows after the cursor, in their own transaction."""
 
     after: K | None
     limit: int
@@ -21,21 +21,21 @@ class Attempt(Generic[K]):
 
 @dataclass(frozen=True, slots=True)
 class SetAsideRequest(Generic[K]):
-    """Delete the first dead row after the cursor, or record it as one that cannot go, and pass it."""
+    """Delete the first dead row after the cursor, or record that it cannot be deleted and pass it."""
 
     after: K | None
 
 
 @dataclass(frozen=True, slots=True)
 class PassOver(Generic[K]):
-    """Leave the first dead row after the cursor to a later sweep: somebody holds it locked."""
+    """Leave the first dead row after the cursor to a later sweep: another session has it locked."""
 
     after: K | None
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """May the next batch begin? Answered by a Verdict."""
+    """Ask whether the next batch may begin; answered by a Verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptBatch(Generic[K]):
-    """The batch was committed; `is_full` says that it reached its limit, so there may be more."""
+    """The batch was committed; `is_full` means that it reached its limit, so more rows may remain."""
 
     rows: int
     cursor: K | None
     is_full: bool
     elapsed: timedelta
     set_aside: int = 0
-    reason: str | None = None  # what the database said of the first row set aside
-    along: int = 0  # rows that had to go before the next one of the sweep can
+    reason: str | None = None  # the database's error for the first row set aside
+    along: int = 0  # dependent rows, deleted before the next row of the sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Contended:
 
 
 class Verdict(StrEnum):
-    """What the checkpoint between two batches says."""
+    """The answer to a checkpoint between two batches."""
 
     GO = "go"
     HOLD = "hold"
@@ -94,7 +94,7 @@ class SweepEnding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepResult(Generic[K]):
-    """What one sweep did, and where the next one would go on."""
+    """The outcome of one sweep, and the cursor at which the next sweep continues."""
 
     ending: SweepEnding
     rows: int = 0
@@ -119,7 +119,7 @@ class Budget:
     time: timedelta | None = None
 
     def rows_left(self, swept: int) -> int | None:
-        """Rows that may still go, or None without a limit."""
+        """Return the rows that may still be deleted, or None without a limit."""
         return None if self.rows is None else max(0, self.rows - swept)
 
     def is_out_of_time(self, elapsed: timedelta) -> bool:
@@ -132,10 +132,10 @@ _GROWTH = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The first batch size, the largest one, and the time that a batch should take."""
+    """The first batch size, the largest batch size, and the target duration of a batch."""
 
     start: int = 500
-    largest: int = 1_000  # others who commit wait for the log of a whole batch, however fast it was
+    largest: int = 1_000  # other commits wait for the flush of a whole batch's log
     target: timedelta = timedelta(milliseconds=50)
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class Pace:
 
 
 class BatchSize:
-    """The size that the next batch may have; grows under the target, halves over it."""
+    """The size of the next batch; grows under the target duration, halves above it."""
 
     __slots__ = ("_pace", "_size")
 
@@ -155,11 +155,11 @@ class BatchSize:
 
     @property
     def rows(self) -> int:
-        """Rows that the next batch may hold."""
+        """The maximum rows of the next batch."""
         return self._size
 
     def learn(self, elapsed: timedelta) -> None:
-        """Take in how long a full batch took."""
+        """Adapt to the duration of a full batch."""
         if elapsed > self._pace.target:
             self.halve()
         else:
@@ -174,7 +174,7 @@ Throttle = Callable[[], bool]
 
 
 def verdict(throttles: Iterable[Throttle], is_stopping: Callable[[], bool]) -> Verdict:
-    """STOP once asked to, HOLD while any throttle says so, else GO."""
+    """Return STOP if the sweep is stopping, HOLD while any throttle returns True, else GO."""
     if is_stopping():
         return Verdict.STOP
     return Verdict.HOLD if any(throttle() for throttle in throttles) else Verdict.GO

@@ -1,4 +1,4 @@
-"""Walking over rows to delete, and driving such a walk."""
+"""The walk over dead rows as a generator of requests, and its drivers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Steps = Generator[Request[K], Answer[K], SweepResult[K]]
 class Patience:
     """How many rows one sweep may set aside or pass over before it gives up."""
 
-    set_aside: int | None = 100  # None sets aside all that cannot go
+    set_aside: int | None = 100  # None: no limit
     passed_over: int = 100
 
 
@@ -105,7 +105,7 @@ class _Sweep(Generic[K]):
                 return self.tally.result(ending)
 
     def _pause(self) -> Generator[Request[K], Answer[K], SweepEnding | None]:
-        """Hold while a throttle says so, a little longer each time."""
+        """Hold while a throttle requires it, with exponential back-off."""
         answer = yield Checkpoint()
         while answer is Verdict.HOLD:
             if (ending := self._spent()) is not None:
@@ -136,7 +136,7 @@ class _Sweep(Generic[K]):
             case Refused():
                 self.tally.spend(answer.elapsed)
                 self.tally.reason = answer.reason
-                self.tally.suspects = limit
+                self.tally.suspects = limit  # bisect: the refused row is among the next `limit` rows
                 return None
             case Contended():
                 self.tally.spend(answer.elapsed)
@@ -159,12 +159,12 @@ class _Sweep(Generic[K]):
             return SweepEnding.EXHAUSTED
         if self.tally.suspects:
             self.tally.suspects -= limit
-        elif limit == self.size.rows:  # a batch that a budget cut short says nothing about a full one
+        elif limit == self.size.rows:  # a batch that the budget shortened is not representative
             self.size.learn(answer.elapsed)
         return None
 
     def _give_way(self, limit: int) -> Generator[Request[K], Answer[K], SweepEnding | None]:
-        """Try with fewer rows; a single row that stays locked is left for later."""
+        """Retry with fewer rows; pass over a single row that stays locked."""
         self.size.halve()
         if limit > 1:
             return None
@@ -199,7 +199,7 @@ def walk(
     budget: Budget | None = None,
     patience: Patience | None = None,
 ) -> Steps[K]:
-    """Sweep everything dead after the cursor, as a generator of requests."""
+    """Sweep all dead rows after the cursor, as a generator of requests."""
     sweep = _Sweep(
         tally=_Tally(cursor=after),
         size=BatchSize(pace or Pace()),
