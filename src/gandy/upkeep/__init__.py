@@ -1,3 +1,3 @@
-"""Upkeep: keeping Gandy's own tables and the application's bounded."""
+"""Upkeep: keep Gandy's own tables and the application's tables bounded."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prints the page of the documentation on Gandy's own tables."""
+"""Print the documentation page about Gandy's own tables."""
 
 from __future__ import annotations
 

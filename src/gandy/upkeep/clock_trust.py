@@ -1,4 +1,4 @@
-"""Whether the clock can be trusted before anything is removed by age."""
+"""Check that the clock can be trusted before rows are deleted by age."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ClockTrust:
 
     @property
     def believed(self) -> datetime | None:
-        """Which instant it should be now, by the last one that was believed and the time since."""
+        """The expected current instant: the last trusted instant plus the time elapsed since."""
         return self._watch.believed
 
     async def examine(self, *, is_overruled: bool = False) -> ClockDoubt | None:
-        """Judge the clock and keep the mark; one that a person vouches for is believed from now on."""
+        """Judge the clock and save its mark; `is_overruled` trusts the clock from now on."""
         mark, newest = await self._database.read(_read())
         found = doubt(mark.now, newest, self._watch.observe(mark.now))
-        # the first instant of a fresh database has nothing to be compared with, and vouches for none
+        # a fresh database has no earlier instant to compare with, so its first instant proves nothing
         is_believed = is_overruled or (found is None and newest is not None)
         if is_believed:
             self._watch.believe(mark.now)

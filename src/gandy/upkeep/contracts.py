@@ -1,4 +1,4 @@
-"""Sweeping an application's tables by its contracts, as a train."""
+"""Sweep an application's tables by its contracts, as a train."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractRequest:
-    """Which contract to keep, by its name."""
+    """The contract to run, by its name."""
 
     scheduler: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractShift:
-    """The contract, and how its sweep hears that it has to stop."""
+    """The contract, and the callbacks of its sweep."""
 
     contract: Contract
     is_stopping: Callable[[], bool]
     rest: Callable[[timedelta], None]
     clock: Clock | None = None
-    believed: datetime | None = None  # which instant it is, by a clock that is believed
-    is_clock_right: bool = False  # a person vouches for the clock
-    beside: Sequence[Contract] = ()  # the application's other contracts, whose holds count too
+    believed: datetime | None = None  # the current instant by a trusted clock
+    is_clock_right: bool = False  # an operator confirms that the clock is right
+    beside: Sequence[Contract] = ()  # the application's other contracts, whose holds apply too
 
 
 @dataclass(frozen=True, slots=True)
 class SweptContract:
-    """The report, as a cycle's result."""
+    """The report, as the result of a cycle."""
 
     report: ContractReport
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was done, in words and numbers."""
+        """The counts of the report, by name; zeros are left out."""
         report = self.report
         done = {
             "deleted": report.deleted,
@@ -66,12 +66,12 @@ class SweptContract:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was there to do, or another process did it."""
+        """Whether there was nothing to do, or another process did it."""
         return not any(count for word, count in self.counts.items() if word != "skipped")
 
 
 def keep_contract(request: ContractRequest, shift: ContractShift) -> SweptContract:
-    """Sweep in this thread; a rule that fails is part of the report, a tick that did nothing at all fails."""
+    """Sweep in this thread; a failed rule is reported, a tick that failed as a whole raises an error."""
     report = _swept(request.scheduler, shift)
     whole = [failure.error for failure in report.failures if not failure.table]
     if whole and not report.deleted:
@@ -90,7 +90,7 @@ def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
             is_clock_right=shift.is_clock_right,
         )
         [report] = lifecycle.run_contracts([shift.contract], attendance=attendance)
-    except GandyError as error:  # no database is named, or it cannot be what is named
+    except GandyError as error:  # no database is named, or its URL is invalid
         process_metrics().failed(scheduler)
         announce.tick_failed(scheduler, table="", rule="", error=str(error))
         raise ContractTickError(scheduler, str(error)) from error
@@ -98,14 +98,14 @@ def _swept(scheduler: str, shift: ContractShift) -> ContractReport:
 
 
 class ContractSweepTrain(Train[ContractRequest, SweptContract]):
-    """Recorded under the name of the maintenance of tables: whose they are does not matter to a reader."""
+    """Recorded as TableMaintenance: readers need not distinguish Gandy's tables from others."""
 
     name = "TableMaintenanceTrain"
     route = (keep_contract,)
 
 
 async def sweep_contract(database: Database, shift: ContractShift, *, record: Record) -> SweptContract:
-    """Keep the contract once; what fails is recorded and reported, and never raised."""
+    """Run the contract once; failures are recorded and reported, never raised."""
     request = ContractRequest(scheduler=shift.contract.name)
     try:
         return await run_in_steps(

@@ -1,4 +1,4 @@
-"""Which of Gandy's own rows go when: the declaration, and the page that is made of it."""
+"""The retention of Gandy's own rows: the declaration, and the documentation page made from it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PrunedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepRequest:
-    """Whose settings a cycle prunes by."""
+    """The owner and the settings of a pruning cycle."""
 
     owner: str
     retention: RetentionSettings
@@ -60,7 +60,7 @@ class ByDay:
 
 @dataclass(frozen=True, slots=True)
 class ByCount:
-    """What is beyond the newest so many is deleted."""
+    """Rows beyond the newest N are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ByKey:
 
 @dataclass(frozen=True, slots=True)
 class RemovedInline:
-    """The path that wrote the row removes it."""
+    """The code that wrote the row removes it."""
 
     path: str
 
@@ -90,7 +90,7 @@ class Upkeep:
 
 
 def _without_own_date(names: tuple[str, ...], cleanup: CleanupSettings) -> tuple[str, ...]:
-    """Leave out the trains with a retention of their own: their runs carry the date of it."""
+    """Leave out the trains with their own retention: their runs carry its date."""
     return tuple(name for name in names if name not in cleanup.retention_by_train)
 
 
@@ -261,7 +261,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
 
 
 def upkeep_of(pruned_by: PrunedBy) -> tuple[Upkeep, ...]:
-    """Give what one train has to see to, in the order of the declaration."""
+    """Return the bounds that one train maintains, in the order of the declaration."""
     return tuple(upkeep for upkeep in UPKEEP if upkeep.pruned_by is pruned_by)
 
 
@@ -307,7 +307,7 @@ _FOOT: Final = """\
 
 
 def own_matrix(settings: Settings) -> tuple[MatrixRow, ...]:
-    """Say what bounds each table under these settings; `scheduler` is Gandy itself."""
+    """Return the bounds of each table under these settings; `scheduler` is Gandy itself."""
     spoken = {section.name: _spoken(getattr(settings, section.name)) for section in fields(settings)}
     return tuple(
         MatrixRow(
@@ -322,7 +322,7 @@ def own_matrix(settings: Settings) -> tuple[MatrixRow, ...]:
 
 
 def render_page() -> str:
-    """Write the page of the documentation, in Markdown."""
+    """Return the documentation page in Markdown."""
     rows = "".join(
         f"| {row.table} | {row.bounded_by} | {row.prune_path} | {row.safety} |\n"
         for row in own_matrix(Settings())

@@ -1,4 +1,4 @@
-"""Deleting what has expired of Gandy's own tables, in batches."""
+"""Delete expired rows of Gandy's own tables, in batches."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _log = logging.getLogger("gandy.cleanup")
 #: How long a batch waits for a lock before it gives way.
 PATIENCE: Final = timedelta(milliseconds=200)
 _START: Final = 500
-LARGEST: Final = 2_000  # others who commit wait for the log of a whole batch
-#: More rows than a table holds: one statement for all of them.
+LARGEST: Final = 2_000  # other commits wait for the flush of a whole batch's log
+#: More rows than any table has: one statement deletes all of them.
 _ALL: Final = 2**31 - 1
 
 
@@ -60,7 +60,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PruningShift:
-    """Where a cycle prunes, and who tells it to stop between two batches."""
+    """The database of a cycle, and the stop flag that is checked between two batches."""
 
     database: Database
     is_stopping: Callable[[], bool] = _never
@@ -68,16 +68,16 @@ class PruningShift:
 
 @dataclass(slots=True)
 class Pruned:
-    """What became of one walk, or of several together."""
+    """The outcome of one walk, or of several together."""
 
-    counts: Counter[str] = field(default_factory=Counter)  #: rows that are gone, by table
+    counts: Counter[str] = field(default_factory=Counter)  #: deleted rows, by table
     set_aside: int = 0  #: rows that the database refuses to delete
-    passed_over: int = 0  #: rows that somebody held
+    passed_over: int = 0  #: rows that stayed locked
     endings: set[SweepEnding] = field(default_factory=set)
     longest_batch: timedelta = timedelta(0)
 
     def add(self, other: Pruned) -> None:
-        """Take in what another walk did."""
+        """Add the outcome of another walk."""
         self.counts += other.counts
         self.set_aside += other.set_aside
         self.passed_over += other.passed_over
@@ -86,19 +86,19 @@ class Pruned:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was told to stop before it had come to the end."""
+        """Whether a walk was stopped before its end."""
         return SweepEnding.STOPPED in self.endings
 
 
 async def prune(shift: PruningShift, dead: Walk, *, batch_size: int | None = LARGEST) -> Pruned:
-    """Delete everything dead; without a batch size in one statement for each table."""
+    """Delete all dead rows; without a batch size, in one statement for each table."""
     driver = _Driver(shift, dead)
     if batch_size is None:
         whole = await driver.attempt(None, _ALL)
         if isinstance(whole, SweptBatch):
             driver.pruned.endings.add(SweepEnding.EXHAUSTED)
             return driver.pruned
-        batch_size = LARGEST  # one row is in the way of all: it is looked for batch by batch
+        batch_size = LARGEST  # one row blocks all: find it batch by batch
     pace = Pace(start=min(_START, batch_size), largest=batch_size)
     result = await drive_async(walk(None, pace=pace), driver.perform)
     driver.pruned.set_aside, driver.pruned.passed_over = result.set_aside, result.passed_over
@@ -117,7 +117,7 @@ class _Driver:
     async def perform(self, request: Request[WalkPlace]) -> Answer[WalkPlace]:
         match request:
             case Checkpoint():
-                await asyncio.sleep(0)  # work that waits for the event loop goes first
+                await asyncio.sleep(0)  # give way to other tasks on the event loop
                 return Verdict.STOP if self._shift.is_stopping() else Verdict.GO
             case Rest(rest_for):
                 await asyncio.sleep(rest_for.total_seconds())
@@ -144,9 +144,7 @@ class _Driver:
         except RowConflictError as error:
             return Refused(reason=str(error), elapsed=_since(begun))
         elapsed = _since(begun)
-        self.pruned.counts += Counter(
-            batch.counts
-        )  # only now: what was rolled back must not have been counted
+        self.pruned.counts += Counter(batch.counts)  # only after the commit: a rollback must not count
         self.pruned.longest_batch = max(self.pruned.longest_batch, elapsed)
         rows = batch.counts.get(self._dead.table, 0)
         return SweptBatch(rows=rows, cursor=batch.place, is_full=batch.is_full, elapsed=elapsed)
@@ -156,7 +154,7 @@ class _Driver:
         if not isinstance(answer, Refused):
             return answer
         place = await self._shift.database.run(next_place(self._dead, after))
-        if place is None:  # somebody else got rid of it
+        if place is None:  # deleted by another process
             return SweptBatch(rows=0, cursor=after, is_full=False, elapsed=answer.elapsed)
         _log.error("row %s of %s cannot be deleted: %s", place.id, self._dead.table, answer.reason)
         return SweptBatch(rows=0, cursor=place, is_full=True, elapsed=answer.elapsed, set_aside=1)
@@ -174,7 +172,7 @@ def _since(begun: float) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class FailedBound:
-    """A bound that could not be kept this time; the others were seen to."""
+    """A bound that failed in this cycle; the others were maintained."""
 
     table: str
     error: str
@@ -182,25 +180,25 @@ class FailedBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepResult:
-    """What a cycle removed, and what it could not."""
+    """What a cycle deleted, and what it could not delete."""
 
     rows: Mapping[str, int] = field(default_factory=dict)  #: by table
     days_made: int = 0
     days_dropped: int = 0
     set_aside: int = 0  #: rows that the database refuses to delete
-    passed_over: int = 0  #: rows that somebody held
+    passed_over: int = 0  #: rows that stayed locked
     failed: tuple[FailedBound, ...] = ()
     is_stopped: bool = False
     longest_batch: timedelta | None = None
 
     @property
     def deleted(self) -> int:
-        """How many rows are gone, of all tables together."""
+        """The number of deleted rows in all tables."""
         return sum(self.rows.values())
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was done, in words and numbers."""
+        """The counts of the cycle, by name; zeros are left out."""
         done = {
             "deleted": self.deleted,
             **{f"deleted_{table}": rows for table, rows in sorted(self.rows.items())},
@@ -214,12 +212,12 @@ class UpkeepResult:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was there to do."""
+        """Whether there was nothing to do."""
         return not any(self.counts.values())
 
 
 def result_of(pruned: Pruned, *, failed: tuple[FailedBound, ...] = ()) -> UpkeepResult:
-    """Say what walks over rows came to."""
+    """Convert the outcome of walks to a result."""
     return UpkeepResult(
         rows=dict(pruned.counts),
         set_aside=pruned.set_aside,
@@ -233,8 +231,8 @@ def result_of(pruned: Pruned, *, failed: tuple[FailedBound, ...] = ()) -> Upkeep
 async def prune_rows_of(
     pruned_by: PrunedBy, request: UpkeepRequest, shift: PruningShift, *, batch_size: int | None = LARGEST
 ) -> UpkeepResult:
-    """Walk the dead rows of every bound that is the train's; one that fails does not stop the others."""
-    now = await shift.database.read(read_now())  # once: what dies while it walks is the next cycle's
+    """Prune the rows of every bound of the train; a failed bound does not stop the others."""
+    now = await shift.database.read(read_now())  # once: rows that expire meanwhile are left to the next cycle
     total, failed = Pruned(counts=Counter()), list[FailedBound]()
     for upkeep in upkeep_of(pruned_by):
         if not isinstance(upkeep.means, ByRow) or total.is_stopped:
@@ -243,18 +241,18 @@ async def prune_rows_of(
             total.add(await prune(shift, upkeep.means.dead(request, now), batch_size=batch_size))
         except GandyError as error:
             if isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError):
-                raise  # it would stop the others, too
+                raise  # the fault affects the other bounds too
             _log.error("%s could not be pruned (%s): %s", upkeep.table, upkeep.bound, error)
             failed.append(FailedBound(upkeep.table, str(error)))
     return result_of(total, failed=tuple(failed))
 
 
-#: Gandy's own tables among all that a lifecycle looks after.
+#: The scheduler label of Gandy's own tables in events and metrics.
 SCHEDULER: Final = "gandy"
 
 
 def declare_metrics() -> None:
-    """Let every series exist from the start, at 0."""
+    """Create every series at 0."""
     metrics = process_metrics()
     metrics.failed(SCHEDULER, 0)
     for table in {upkeep.table for upkeep in UPKEEP}:
@@ -268,7 +266,7 @@ async def run_upkeep(
     *,
     record: Record,
 ) -> UpkeepResult:
-    """Run one cycle and record it; what it removed is counted once it is committed."""
+    """Run one cycle and record it; count deleted rows in the metrics after the commit."""
     try:
         result = await run_in_steps(
             shift.database, train, request, record=record, provide={PruningShift: shift}

@@ -1,4 +1,4 @@
-"""The services of upkeep, and the one that keeps contracts."""
+"""The services of upkeep, and the service that runs contracts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepParts:
-    """What the application gives to a service that prunes."""
+    """The dependencies of a service that prunes."""
 
     owner: str
     database: Database
     settings: Settings
     events: EventBus
-    trust: ClockTrust | None = None  #: None: the clock is believed
+    trust: ClockTrust | None = None  #: None: the clock is always trusted
 
 
 class UpkeepService:
@@ -62,15 +62,15 @@ class UpkeepService:
         self._stop = asyncio.Event()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run cycles until told to stop, also between two batches of one."""
+        """Run cycles until `stop` is set, which also ends a cycle between two batches."""
         self._stop = stop
         declare_metrics()
         await Poller(self._name, self._cycle, poll_every=self._every, wake=asyncio.Event()).run(stop)
 
     async def tick(self, *, is_overruled: bool = False) -> UpkeepResult:
-        """Run exactly one cycle because a person asks for it.
+        """Run exactly one cycle on request.
 
-        ClockDoubtedError: the clock cannot be believed, and the person does not vouch for it.
+        ClockDoubtedError: the clock cannot be trusted, and the request does not overrule this.
         """
         trust = self._parts.trust
         found = None if trust is None else await trust.examine(is_overruled=is_overruled)
@@ -128,7 +128,7 @@ DEAD_LETTER_CLEANUP: Final = "dead-letter-cleanup"
 
 
 def dead_letter_cleanup(parts: UpkeepParts) -> UpkeepService:
-    """Run it every `retention.interval`."""
+    """Return the service, which runs every `retention.interval`."""
     return UpkeepService(
         parts, DEAD_LETTER_CLEANUP, DeadLetterCleanupTrain, every=parts.settings.retention.interval
     )
@@ -138,7 +138,7 @@ METADATA_CLEANUP: Final = "metadata-cleanup"
 
 
 def metadata_cleanup(parts: UpkeepParts) -> UpkeepService:
-    """Run it every `cleanup.interval`."""
+    """Return the service, which runs every `cleanup.interval`."""
     return UpkeepService(parts, METADATA_CLEANUP, MetadataCleanupTrain, every=parts.settings.cleanup.interval)
 
 
@@ -146,13 +146,13 @@ LIFECYCLE: Final = "lifecycle"
 
 
 def table_maintenance(parts: UpkeepParts) -> UpkeepService:
-    """Run it every `retention.interval`."""
+    """Return the service, which runs every `retention.interval`."""
     return UpkeepService(parts, LIFECYCLE, TableMaintenanceTrain, every=parts.settings.retention.interval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleParts:
-    """What the application gives to the service; every contract names its database."""
+    """The dependencies of the service; every contract names its database."""
 
     upkeep: UpkeepParts
     contracts: tuple[Contract, ...] = ()
@@ -161,14 +161,14 @@ class LifecycleParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleTick:
-    """One cycle of everything that the service sees to."""
+    """One cycle of Gandy's own tables and of all contracts."""
 
     own: UpkeepResult
     contracts: tuple[ContractReport, ...]
 
 
 class LifecycleService:
-    """Runs TableMaintenance and the contracts side by side; one contract after the other."""
+    """Runs TableMaintenance concurrently with the contracts, which run one after the other."""
 
     def __init__(self, parts: LifecycleParts) -> None:
         self._parts = parts
@@ -176,14 +176,14 @@ class LifecycleService:
         self._keeper = ContractKeeper(parts)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until told to stop, which a sweep hears between two batches."""
+        """Run until `stop` is set, which ends a sweep between two batches."""
         process_metrics().declare(self._parts.contracts)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own.run(stop))
             group.create_task(self._keeper.run(stop))
 
     async def tick(self, *, is_overruled: bool = False) -> LifecycleTick:
-        """Run exactly one cycle of Gandy's own tables, and keep each contract once."""
+        """Run exactly one cycle of Gandy's own tables, and each contract once."""
         own = await self._own.tick(is_overruled=is_overruled)
         reports = [
             await self._keeper.tick(contract, is_overruled=is_overruled) for contract in self._parts.contracts
@@ -192,15 +192,15 @@ class LifecycleService:
 
 
 class ContractKeeper:
-    """Keeps contracts, each as often as it says; any number of servers may do so at once."""
+    """Runs contracts, each at its own interval; any number of servers may do so at once."""
 
     def __init__(self, parts: LifecycleParts) -> None:
         self._parts = parts
-        self._is_told = Event()  # heard in the threads that sweep
+        self._is_told = Event()  # checked in the sweeping threads
         self._turn = asyncio.Lock()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep every contract at once, and then at its interval."""
+        """Run every contract immediately, and then at its interval."""
         try:
             async with asyncio.TaskGroup() as group:
                 for contract in self._parts.contracts:
@@ -208,12 +208,12 @@ class ContractKeeper:
                 await stop.wait()
                 self._is_told.set()
         finally:
-            self._is_told.set()  # also where the service is cut off: a thread cannot be cancelled
+            self._is_told.set()  # also on cancellation of the service: a thread cannot be cancelled
 
     async def tick(
         self, contract: Contract, *, is_asked_for: bool = True, is_overruled: bool = False
     ) -> ContractReport:
-        """Keep one contract once."""
+        """Run one contract once."""
         upkeep = self._parts.upkeep
         shift = ContractShift(
             contract=contract,
@@ -249,7 +249,7 @@ class ContractKeeper:
         self._is_told.wait(span.total_seconds())
 
     def _tell(self, swept: SweptContract, took: timedelta) -> None:
-        """Tell of the loop that went round; how the rules fared is in the contract's own events."""
+        """Emit the end of the cycle; results of the rules are in the contract's own events."""
         event = CycleEnded(service=LIFECYCLE, verdict=_verdict(swept), took=took, counts=swept.counts)
         self._parts.upkeep.events.emit(event)
 

@@ -1,4 +1,4 @@
-"""The trains of upkeep: expired runs, resolved letters, and the days of tables."""
+"""The trains of upkeep: expired runs, resolved letters, and daily partitions."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MadeDays:
-    """Days that have partitions now."""
+    """The number of days that got partitions."""
 
     days: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedDays:
-    """Partitions that are gone, and the rows that went with them."""
+    """Dropped partitions, and the rows in them."""
 
     leaves: int = 0
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -64,21 +64,21 @@ class DroppedDays:
 
 @dataclass(frozen=True, slots=True)
 class PrunedRows:
-    """What was deleted by row."""
+    """Rows that were deleted by row."""
 
     result: UpkeepResult
 
 
 _PLACE: Final = "table_maintenance.keep_last_place"
 _PAGE: Final = 100
-#: One cycle looks at so many manifests; the next goes on where it ended.
+#: Pages of manifests that one cycle examines; the next cycle continues there.
 _PAGES: Final = 10
 
 
 async def cap_runs(
     made: MadeDays, dropped: DroppedDays, pruned: PrunedRows, *, shift: PruningShift
 ) -> UpkeepResult:
-    """See to the next manifests with a cap, and say what the whole cycle did."""
+    """Prune the next manifests with a cap, and return the result of the whole cycle."""
     is_asked_for = any(isinstance(upkeep.means, ByCount) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
     surplus = await _cap(shift) if is_asked_for and not pruned.result.is_stopped else Pruned()
     result = pruned.result
@@ -112,7 +112,7 @@ _log = logging.getLogger("gandy.table_maintenance")
 
 
 async def drop_past_days(_: MadeDays, shift: PruningShift) -> DroppedDays:
-    """Detach without holding up anybody, then drop; what was cut short before is brought to its end."""
+    """Detach concurrently, then drop; also finish what an interrupted cycle began."""
     is_asked_for = any(isinstance(upkeep.means, ByDay) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
     if not is_asked_for or not isinstance(shift.database, KeepsDays):
         return DroppedDays()
@@ -146,7 +146,7 @@ async def _drop_all(commands: Commands, shift: PruningShift) -> DroppedDays:
 
 
 async def _drop(commands: Commands, leaf: PastLeaf) -> None:
-    """Run the command that the partition needs next, until it is gone."""
+    """Run the next command of the partition until it no longer exists."""
     remaining: tuple[PastLeaf, ...] = (leaf,)
     while remaining:
         await commands.execute(remaining[0].command)
@@ -154,7 +154,7 @@ async def _drop(commands: Commands, leaf: PastLeaf) -> None:
 
 
 async def make_coming_days(request: UpkeepRequest, shift: PruningShift) -> MadeDays:
-    """Make days as far ahead as runs are kept; a day that cannot be made now is made by a later cycle."""
+    """Create days as far ahead as runs are kept; leave a day that fails to a later cycle."""
     retention = request.retention
     wanted = days_ahead((retention.completed, retention.failed, retention.cancelled))
     horizon = await shift.database.read(read_horizon())
@@ -185,12 +185,12 @@ async def _make(shift: PruningShift, today: date, end: date) -> MadeDays:
 
 
 async def prune_rows(request: UpkeepRequest, _: DroppedDays, shift: PruningShift) -> PrunedRows:
-    """Walk one table after the other, as declared."""
+    """Prune one table after the other, as declared."""
     return PrunedRows(await prune_rows_of(PrunedBy.TABLE_MAINTENANCE, request, shift))
 
 
 class TableMaintenanceTrain(Train[UpkeepRequest, UpkeepResult]):
-    """Days first: what goes with a day need not be deleted by row."""
+    """Days first: rows of a dropped day need not be deleted by row."""
 
     route = (make_coming_days, drop_past_days, prune_rows, cap_runs)
 
@@ -203,17 +203,17 @@ async def delete_expired_metadata(request: UpkeepRequest, shift: PruningShift) -
 
 
 class MetadataCleanupTrain(Train[UpkeepRequest, UpkeepResult]):
-    """One junction; it takes no lock, since whoever comes second finds nothing left."""
+    """One junction; it takes no lock, since a second process finds nothing left."""
 
     route = (delete_expired_metadata,)
 
 
 async def delete_resolved_letters(request: UpkeepRequest, shift: PruningShift) -> UpkeepResult:
-    """Delete them; never one that awaits a person, never while its requeued entry waits."""
+    """Delete resolved letters; never an unresolved letter, never while its requeued entry waits."""
     return await prune_rows_of(PrunedBy.DEAD_LETTER_CLEANUP, request, shift)
 
 
 class DeadLetterCleanupTrain(Train[UpkeepRequest, UpkeepResult]):
-    """One junction; it takes no lock, since whoever comes second finds nothing left."""
+    """One junction; it takes no lock, since a second process finds nothing left."""
 
     route = (delete_resolved_letters,)
