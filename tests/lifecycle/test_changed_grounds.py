@@ -188,7 +188,7 @@ def test_a_sweep_whose_grounds_never_rest_says_so(parents: Ground) -> None:
     [report] = run_contracts([contract], parents.url, attendance=by)
 
     assert [failure.error for failure in report.failures] == [
-        "tables or holds changed 10 times while the sweep ran; the next run goes on from here"
+        "tables or holds changed 10 times while the sweep ran; the next run continues from here"
     ]
     assert report.deleted == 2 * 10
 

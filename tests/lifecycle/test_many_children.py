@@ -266,7 +266,7 @@ def test_a_parent_that_may_come_back_to_life_is_set_aside_whole(ground: Ground, 
     assert report.failures == []
     [row] = quarantine(ground.url)
     assert row.key == (2,)
-    assert "2,050 rows would go with it, and one row goes with at most 2,000 at once" in row.error
+    assert "2,050 rows would be deleted with it, and the limit of one transaction is 2,000" in row.error
     assert "child" in row.error
     assert before.rows == report.counts["parent"] == 3 - len(survivors)
     assert before.children == {"child": 152 - children}

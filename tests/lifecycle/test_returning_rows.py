@@ -55,7 +55,7 @@ def in_steps(ground: Ground, table: Table, size: int) -> ContractReport:
 
 def told(ground: Ground) -> list[tuple[str, bool]]:
     found = ground.rows("SELECT row_key, error FROM gandy_lifecycle_quarantine ORDER BY 1")
-    return [(key, "inserted again" in error and "it fires: again" in error) for key, error in found]
+    return [(key, "inserted again" in error and "triggers: again" in error) for key, error in found]
 
 
 @pytest.mark.parametrize("index", [ALONE, TIED])
@@ -95,7 +95,7 @@ def test_rows_that_come_back_under_another_key_do_not_keep_a_sweep_busy(
 
     assert len(ground.ids("event")) == 60
     reasons = [failure.error for failure in report.failures]
-    is_told = ["may insert a row that is dead already" in each and "fires: again" in each for each in reasons]
+    is_told = ["may insert a dead row" in each and "triggers: again" in each for each in reasons]
     assert is_told == ([] if at == "NULL" else [True])  # without an instant they are not dead
 
 
@@ -108,7 +108,7 @@ def test_a_cap_ends_too(ground: Ground, size: int) -> None:
     rule = cap(2, per=["kind"], order_by="at")
     [failure] = in_steps(ground, Table("event", [rule], triggers=["again"]), size).failures
 
-    assert "it fires: again" in failure.error
+    assert "triggers: again" in failure.error
     assert len(ground.ids("event")) == 5
 
 

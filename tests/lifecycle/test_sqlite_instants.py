@@ -76,9 +76,9 @@ def test_a_date_alone_is_old_only_once_its_whole_day_is(sqlite: Ground) -> None:
     [
         (["2020-01-01T00:00:00Z", "2020-01-01 00:00:00"], "more than one form"),
         (["2020-01-01T00:00:00+02:00"], "an offset other than UTC"),
-        (["yesterday"], "no instant written as text"),
-        (["01/02/2020"], "no instant written as text"),
-        ([2458849.5], "no instant"),
+        (["yesterday"], "not an instant as text"),
+        (["01/02/2020"], "not an instant as text"),
+        ([2458849.5], "not an instant"),
     ],
 )
 def test_texts_that_do_not_sort_as_instants_are_refused(
@@ -132,5 +132,5 @@ def test_a_unit_is_doubted_only_by_values_that_speak_for_another() -> None:
     assert unit_problem([0, 5, 1_700_000_000], InstantKind.SECONDS) is None
     assert unit_problem([1_700_000_000_000], InstantKind.MILLISECONDS) is None
     assert "milliseconds" in (unit_problem([1_700_000_000_000], InstantKind.SECONDS) or "")
-    assert "no number" in (unit_problem(["2020-01-01"], InstantKind.SECONDS) or "")
+    assert "not a number" in (unit_problem(["2020-01-01"], InstantKind.SECONDS) or "")
     assert form_of_texts([], "at") == Form(InstantKind.TEXT, "T")

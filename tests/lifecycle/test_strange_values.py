@@ -298,12 +298,12 @@ def test_an_instant_that_is_not_utf_8_stays_and_is_counted(sqlite: Ground, tmp_p
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("{ cap = 2147483648, order_by = 'at' }", "cap: is between 1 and 2147483647"),
-        ("{ keep_last = 9223372036854775808, order_by = 'at' }", "keep_last: is between 1 and 2147483647"),
-        ("{ keep = { column = 'flag', equals = 9223372036854775808 } }", "equals: is between -92"),
+        ("{ cap = 2147483648, order_by = 'at' }", "cap: must be between 1 and 2147483647"),
+        ("{ keep_last = 9223372036854775808, order_by = 'at' }", "keep_last: must be between 1 and 2"),
+        ("{ keep = { column = 'flag', equals = 9223372036854775808 } }", "equals: must be between -92"),
         (
             "{ terminal = 's', states = [-9223372036854775809], at = 'at', keep_for = '1h' }",
-            "states: is between",
+            "states: must be between",
         ),
         ("{ keep = { column = 'flag', equals = inf } }", "equals: needs a number"),
     ],

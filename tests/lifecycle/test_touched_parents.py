@@ -83,4 +83,4 @@ def test_the_parent_that_comes_back_to_life_is_told(ground: Ground, mode: str) -
 
     told = ground.rows("SELECT row_key, error FROM gandy_lifecycle_quarantine ORDER BY row_key")
     assert len(told) == len(REVIVED)
-    assert all("changed when rows that refer to it go" in error and "touch" in error for _, error in told)
+    assert all("changes when rows that refer to it" in error and "touch" in error for _, error in told)

@@ -54,9 +54,9 @@ class ClockTrust:
     def _tell(self, found: ClockDoubt | None) -> None:
         """Log once when the doubt begins, and once when it ends."""
         if found is not None and not self._is_told:
-            _log.error("nothing is removed by age until ten steady minutes have passed: %s", found)
+            _log.error("deletion by age is suspended until the clock is steady for ten minutes: %s", found)
         if found is None and self._is_told:
-            _log.info("the clock is believed again; what is dead is removed again")
+            _log.info("the clock is trusted again; deletion resumes")
         self._is_told = found is not None
 
 

@@ -107,13 +107,13 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
                 before=now - request.cleanup.retention,
             )
         ),
-        safety="Never a pending run or one in progress, however old. Its entry and its lines go with it.",
+        safety="Never an unfinished run, of any age. The entry and the lines are deleted with the run.",
         pruned_by=PrunedBy.METADATA_CLEANUP,
     ),
     Upkeep(
         table="metadata",
         bound="finished runs: completed {retention.completed}, failed {retention.failed}, cancelled "
-        "{retention.cancelled} from their end, or as their train or manifest says; at most a day longer",
+        "{retention.cancelled} from their end, or as their train or manifest declares; at most a day longer",
         means=ByDay(),
         safety="A day is dropped only when it is over and no unfinished run is in it.",
     ),
@@ -122,20 +122,20 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         bound="finished runs that are kept by row (on SQLite all; those kept for less than a day; those "
         "whose day has no partition): the date that each carries",
         means=ByRow(lambda _, now: walks.dead_runs(now)),
-        safety="Only finished runs carry a date. Nothing that decides is read from a run: dependents do not "
+        safety="Only finished runs carry a date. No decision is read from a run: dependents do not "
         "need their parent's history.",
     ),
     Upkeep(
         table="metadata",
-        bound="runs of a manifest with keep_last: the newest so many",
+        bound="runs of a manifest with keep_last: that number, the newest",
         means=ByCount(),
-        safety="Unfinished runs are not counted and never go.",
+        safety="Unfinished runs are not counted and never deleted.",
     ),
     Upkeep(
         table="log",
         bound="with their run; at most run_log.max_lines for each",
         means=ByRow(lambda _request, _now: walks.stray_logs()),
-        safety="Lines go when their run goes. Lines that a lost worker left are taken to their run first.",
+        safety="Lines are deleted with their run. Lines of a lost worker are moved to their run first.",
     ),
     Upkeep(
         table="work_queue",
@@ -147,7 +147,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         table="work_queue",
         bound="skipped occurrences: {retention.skipped} from their last instant",
         means=ByRow(lambda request, now: walks.settled_entries("skipped", now - request.retention.skipped)),
-        safety="The manifest's own cursor says what is settled; the row only tells a person.",
+        safety="The manifest's cursor decides what is settled; the row is for information only.",
     ),
     Upkeep(
         table="work_queue",
@@ -155,13 +155,13 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         means=ByRow(
             lambda request, now: walks.settled_entries("cancelled", now - request.retention.cancelled_entries)
         ),
-        safety="Queued entries never go: they are what is still to be done.",
+        safety="Queued entries are never deleted: they are work to do.",
     ),
     Upkeep(
         table="dead_letter",
         bound="resolved letters: {retention.dead_letters} from their resolution",
         means=ByRow(lambda request, now: walks.resolved_letters(now - request.retention.dead_letters)),
-        safety="Never one that awaits a person, never while its requeued entry waits.",
+        safety="Never a letter that awaits an operator, never while its requeued entry waits.",
         pruned_by=PrunedBy.DEAD_LETTER_CLEANUP,
     ),
     Upkeep(
@@ -180,14 +180,14 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
                 now, request.retention.orphaned, keep_once_for=request.retention.once_completed
             )
         ),
-        safety="Never one made at run time, with an unfinished run, with a letter that awaits a person, or "
-        "with a dependent. Entries that still wait are cancelled.",
+        safety="Never a manifest that was made at run time, or has an unfinished run, an awaiting letter or "
+        "a dependent. Entries that still wait are cancelled.",
     ),
     Upkeep(
         table="manifest",
         bound="made at run time to run once, and completed: {retention.once_completed}",
         means=ByRow(lambda request, now: walks.completed_manifests(now, request.retention.once_completed)),
-        safety="Never one that is declared, has an unfinished run, or has a letter that awaits a person.",
+        safety="Never a manifest that is declared, or has an unfinished run or an awaiting letter.",
     ),
     Upkeep(
         table="worker",
@@ -197,53 +197,53 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="worker",
-        bound="silent workers that nobody marked lost: {retention.workers} from the end of their lease",
+        bound="silent workers that are not marked as lost: {retention.workers} from the end of their lease",
         means=ByRow(lambda request, now: walks.silent_workers(now - request.retention.workers)),
-        safety="Only once every run of theirs has been settled.",
+        safety="Only after all their runs are settled.",
     ),
     Upkeep(
         table="unique_key",
-        bound="one for each unfinished job that asked for it; past its expiry, at the next pass",
+        bound="one for each unfinished job with a unique key; expired keys until the next pass",
         means=ByRow(lambda _, now: walks.expired_keys(now)),
-        safety="An expired key is free already: the next to ask would take it.",
+        safety="An expired key blocks nothing: the next job may take it.",
     ),
     Upkeep(
         table="audit",
         bound="{retention.audit}",
         means=ByRow(lambda request, now: walks.old_audit(now - request.retention.audit)),
-        safety="Read by people only. Lost by design: older entries.",
+        safety="Read by operators only. Lost by design: older entries.",
     ),
     Upkeep(
         table="service_state",
-        bound="one for each key; those that nothing has touched for {retention.audit} go",
+        bound="one for each key; keys unused for {retention.audit} are deleted",
         means=ByRow(lambda request, now: walks.old_state(now - request.retention.audit)),
-        safety="A service that forgets begins its slow pass from the start.",
+        safety="A service without its state begins its slow pass from the start.",
     ),
     Upkeep(
         table="web_key",
         bound="sessions of the dashboard 12 hours, one-time codes 10 minutes; the newest 1,000 of each for "
         "a token",
         means=ByRow(lambda _, now: walks.expired_web_keys(now)),
-        safety="An expired one opens nothing any more.",
+        safety="An expired key gives no access.",
     ),
     Upkeep(
         table="manifest_group",
-        bound="no more than a name, and nothing waits or runs under it: {retention.orphaned}",
+        bound="groups without manifests, settings, or waiting or running work: {retention.orphaned}",
         means=ByRow(lambda request, now: walks.idle_groups(now - request.retention.orphaned)),
-        safety="Never one with a manifest, or with a cap, priority or pause that somebody set. One named "
-        "again is made again.",
+        safety="Never a group with a manifest, or with a configured cap, priority or pause. A group that is "
+        "named again is created again.",
     ),
     Upkeep(
         table="payload_layout",
         bound="one row for each layout of a train's payloads",
         means=ByKey(),
-        safety="Says which parts are secret, also of what older code wrote.",
+        safety="Records which parts are secret, also in payloads of older code.",
     ),
     Upkeep(
         table="history_horizon",
         bound="one row (PostgreSQL)",
         means=ByKey(),
-        safety="Says which days have partitions.",
+        safety="Records which days have partitions.",
     ),
     Upkeep(
         table="sequence",
@@ -255,7 +255,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         table="schema_version",
         bound="one row for each migration",
         means=ByKey(),
-        safety="Says which code may run.",
+        safety="Determines which code may run.",
     ),
 )
 
@@ -271,17 +271,17 @@ _HEAD: Final = """\
     <!-- Written by `python -m gandy.upkeep`; a test compares. -->
 
     Every table that Gandy writes is bounded out of the box, with no configuration. The spans below are the
-    defaults; [settings](settings.md) lists what each can be set to, and `keep_for` and `keep_last` say it for
+    defaults; [settings](settings.md) lists their settings, and `keep_for` and `keep_last` override them for
     one train or manifest.
 
     - Batches are short transactions of at most `cleanup.batch_size` rows (MetadataCleanup) or 2,000 (the
-      others), sized so that each takes about 50 ms. They walk an index, so a cycle that finds nothing costs
-      the same whatever is kept.
-    - A batch waits at most 200 ms for a lock and then tries again with less: cleanup loses to work.
+      others), sized so that each takes about 50 ms. They walk an index, so the cost of a cycle that finds
+      nothing does not depend on the number of rows kept.
+    - A batch waits at most 200 ms for a lock and then tries again with fewer rows: cleanup gives way to work.
     - A row that cannot be deleted is found by halving the batch, logged with its error and counted as
-      `set_aside`; all others go.
-    - No lock keeps servers apart: whoever comes second finds nothing left. Only the making and dropping of
-      partitions is left to one server at a time.
+      `set_aside`; all others are deleted.
+    - Servers need no common lock: a second server finds nothing left. Only creating and dropping
+      partitions is limited to one server at a time.
     - Shutdown stops between two batches.
 
     | Table | Bounded by | Prune path | Safety rule |
@@ -290,19 +290,19 @@ _HEAD: Final = """\
 _FOOT: Final = """\
 
     ## What happens to references
-    Before a run is deleted, its entry in `work_queue` and its lines in `log` go, and
-    `dead_letter.retry_metadata_id` is set to null. Other columns name runs too and keep the number as a
-    record of what was: `dead_letter.metadata_id`, `metadata.parent_id`, `work_queue.retry_of`,
+    Before a run is deleted, its entry in `work_queue` and its lines in `log` are deleted, and
+    `dead_letter.retry_metadata_id` is set to null. Other columns also contain run ids and keep them for the
+    record: `dead_letter.metadata_id`, `metadata.parent_id`, `work_queue.retry_of`,
     `work_queue.parent_id`, and `last_run_id`, `last_failed_run_id` and `last_successful_run_id` of
-    `manifest`. The number of a run past its keeping is no error. Whether a dependent is due is decided by
-    counts on the manifests, never by a run that may be gone.
+    `manifest`. The id of a deleted run is not an error. Whether a dependent is due is decided by
+    counts on the manifests, never by a run that may be deleted.
 
     ## Days
-    On PostgreSQL a finished run lies in the partition of the day on which its keeping ends, and so do its
-    lines. TableMaintenance makes days ahead (the longest of the three retentions and four days, at most 100)
-    and drops those that are over: detached concurrently, then dropped. A detach that was cut short is
+    On PostgreSQL a finished run is in the partition of the day on which its retention ends, and so are its
+    lines. TableMaintenance creates days ahead (the longest of the three retentions plus 4 days, at most 100)
+    and drops past days: detached concurrently, then dropped. An interrupted detach is
     finished by the next cycle; a partition that was detached and not dropped is dropped. Runs that are kept
-    for less than a day, or beyond the days made so far, lie in a partition of their own, pruned by row.
+    for less than a day, or beyond the days created so far, are in a partition of their own, pruned by row.
     """
 
 

@@ -132,7 +132,7 @@ async def _drop_all(commands: Commands, shift: PruningShift) -> DroppedDays:
             break
         unfinished = await commands.run(find_unfinished_run(leaf.day))
         if unfinished is not None:
-            _log.error("%s is kept: run %s in it is not over", leaf.name, unfinished)
+            _log.error("%s is kept: run %s in it is unfinished", leaf.name, unfinished)
             continue
         held = await commands.run(count_rows(leaf))
         try:
@@ -178,7 +178,7 @@ async def _make(shift: PruningShift, today: date, end: date) -> MadeDays:
         try:
             await shift.database.run(add_day(day, PATIENCE))
         except (DatabaseBusyError, DatabaseRefusedError, RowConflictError) as error:
-            _log.warning("the partitions of %s could not be made now: %s", day, error)
+            _log.warning("the partitions of %s could not be created now: %s", day, error)
             break
         made, day = made + 1, day + timedelta(days=1)
     return MadeDays(made)

@@ -246,7 +246,7 @@ QUARANTINE = [
     Mutant(
         breaks="the checks at once, where they wait for the commit",
         file="driver/careful.py",
-        old="if self.guard.has_locks:  # a check that waits for the commit would spoil the whole batch",
+        old="if self.guard.has_locks:  # a deferred check at the commit would fail the whole batch",
         new="if False:",
         tests=["test_stubborn_rows.py", "test_children.py"],
     ),

@@ -78,7 +78,7 @@ HOLDS = [
     Mutant(
         breaks="the second look at a partition, once it is locked",
         file="driver/partitions.py",
-        old="if is_held(connection, self.walk, partition, dialect=dialect):  # set meanwhile\n"
+        old="if is_held(connection, self.walk, partition, dialect=dialect):  # a hold set meanwhile\n"
         "                    return outcome",
         new="",
         tests=["test_partitions.py"],

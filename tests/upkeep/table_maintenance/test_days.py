@@ -137,7 +137,7 @@ async def test_a_day_with_an_unfinished_run_is_kept_and_named(
 
     assert result.days_dropped == 0
     assert run in past.ids("metadata")
-    assert f"run {run} in it is not over" in caplog.text
+    assert f"run {run} in it is unfinished" in caplog.text
 
 
 async def test_a_detach_that_gives_way_to_a_reader_is_finished_by_a_later_cycle(past: Past) -> None:

@@ -177,4 +177,4 @@ def _judge(
     except DBAPIError as error:
         if connection.invalidated:
             raise
-        rule.note(Severity.REFUSED, f"it could not be judged: {said(error)}")
+        rule.note(Severity.REFUSED, f"the rule could not be judged: {said(error)}")

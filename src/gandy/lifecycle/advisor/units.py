@@ -109,7 +109,7 @@ def _count_kept(connection: Connection, resolved: Resolved, instants: _Instants,
         _warn(
             resolved,
             f"{'more than ' if kept > _COUNTED else ''}{min(kept, _COUNTED):,} rows are kept: their "
-            f"{instants.column} (such as {odd}) is no instant between 1990 and 2100 in "
+            f"{instants.column} (such as {odd}) is not an instant between 1990 and 2100 in "
             f"{instants.form.kind.value}",
             field="unit",
         )
@@ -130,7 +130,7 @@ def _count_kept_texts(
         _warn(
             resolved,
             f"{'' if is_all else 'at least '}{kept:,} rows are kept: their {instants.column} (such as "
-            f"{odd!r}) is no instant in UTC in the form of the others",
+            f"{odd!r}) is not an instant in UTC in the form of the others",
         )
 
 

@@ -295,7 +295,7 @@ class Fields:
         span = value if isinstance(value, timedelta) else self._parsed(field, value)
         if span is not None and not timedelta(0) <= span <= LONGEST:
             given = str(value) if isinstance(value, timedelta) else repr(value)
-            self.note(field, f"is between 0 and {LONGEST.days}d (100 years), not {given}")
+            self.note(field, f"must be between 0 and {LONGEST.days}d (100 years), not {given}")
             return None
         return span
 
@@ -314,7 +314,7 @@ class Fields:
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most:
             return value
         is_large = isinstance(value, int) and value > most
-        needed = f"is between 1 and {most}" if is_large else "needs a whole number above zero"
+        needed = f"must be between 1 and {most}" if is_large else "needs a whole number above zero"
         self.note(field, f"{needed}, not {value!r}")
         return 1
 
@@ -327,13 +327,13 @@ class Fields:
         try:
             return choices(str(value))
         except ValueError:
-            self.note(field, f"is {', '.join(choices)}, not {value!r}")
+            self.note(field, f"must be one of {', '.join(choices)}, not {value!r}")
             return next(iter(choices))
 
     def scalar(self, field: str, value: object) -> Scalar:
         """Read a value that a column can be compared with."""
         if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
-            self.note(field, f"is between {-LARGEST - 1} and {LARGEST} (64 bits), not {value}")
+            self.note(field, f"must be between {-LARGEST - 1} and {LARGEST} (64 bits), not {value}")
             return ""
         if isinstance(value, float) and not isfinite(value):
             self.note(field, f"needs a number that a column can be compared with, not {value}")

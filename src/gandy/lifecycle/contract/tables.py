@@ -83,7 +83,7 @@ def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
     yield from _said_twice(rules)
     if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
         yield ContractProblem(
-            rule="singleton", message="says that the key bounds the table; remove the rules that delete"
+            rule="singleton", message="declares that the key bounds the table; remove the rules that delete"
         )
 
 
@@ -116,7 +116,7 @@ def _said_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
     for rule in rules:
         for key in keys_of(rule):
             if key in seen:
-                yield ContractProblem(rule=kind_of(rule), message=f"{key} has two rules; which one holds?")
+                yield ContractProblem(rule=kind_of(rule), message=f"{key} has two rules; remove one")
             seen.add(key)
 
 

@@ -172,7 +172,7 @@ def _rule(entry: object) -> Rule:
     kinds = [kind for kind in _BUILDERS if kind in entry]
     if len(kinds) != 1:
         known = ", ".join(_BUILDERS)
-        fields.note("rules", f"a rule is exactly one of {known}; this one says {sorted(entry)}")
+        fields.note("rules", f"a rule is exactly one of {known}; this one has {sorted(entry)}")
         raise ContractInvalidError(fields.problems)
     return _build(kinds[0], dict(entry))
 
@@ -203,7 +203,7 @@ def _build(kind: str, values: dict[str, object]) -> Rule:
 def _unknown(fields: Fields, values: Mapping[str, object], known: set[str]) -> None:
     for name in values:
         if name not in known:
-            fields.note(str(name), f"is not known here; known are {', '.join(sorted(known))}")
+            fields.note(str(name), f"is unknown here; known are {', '.join(sorted(known))}")
 
 
 def _section(fields: Fields, values: Mapping[str, object], name: str) -> Mapping[str, object]:

@@ -89,7 +89,7 @@ class ReplicationLag:
 
     def __str__(self) -> str:
         standbys = "a standby" if self.hidden == 1 else f"{self.hidden} standbys"
-        return f"the role may not see the replication lag of {standbys}, which the throttle asks for"
+        return f"the role may not see the replication lag of {standbys}, which the throttle needs"
 
 
 class Dialect(Protocol):

@@ -236,7 +236,7 @@ def form_of_texts(samples: list[object], column: str) -> Form:
         if match is not None and (match[4] or "Z") not in _UTC:
             reason = f"holds {samples[0]!r}: an offset other than UTC does not sort as text"
         else:
-            reason = f"holds {samples[0]!r}, which is no instant written as text"
+            reason = f"holds {samples[0]!r}, which is not an instant as text"
         raise UnreadableError(f"{column} {reason}")
     return Form(InstantKind.TEXT, prevailing(instants, separator_of, column) if instants else "T")
 
@@ -287,7 +287,7 @@ def unit_problem(samples: list[object], declared: InstantKind | None) -> str | N
     fitting = [kind for sample in samples if (kind := kind_of_number(sample)) is not None]
     strange = [sample for sample in samples if as_number(sample) is None]
     if strange and not fitting:
-        return f"holds {strange[0]!r}, which is no number"
+        return f"holds {strange[0]!r}, which is not a number"
     if declared is not None:
         best = max(examples, key=fitting.count, default=declared)
         if fitting.count(best) > fitting.count(declared):
@@ -295,5 +295,5 @@ def unit_problem(samples: list[object], declared: InstantKind | None) -> str | N
     elif len(examples) > 1:
         return f"holds {' and '.join(f'{value} ({kind.value})' for kind, value in examples.items())}"
     elif not examples and (odd := [sample for sample in samples if not is_placeholder(sample)]):
-        return f"holds {odd[0]}, which is no instant between 1990 and 2100 in any unit"
+        return f"holds {odd[0]}, which is not an instant between 1990 and 2100 in any unit"
     return None

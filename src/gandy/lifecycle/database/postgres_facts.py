@@ -110,7 +110,7 @@ DOUBTS = """
         AND other.oprleft IN (mine.atttypid, plain.mine) AND other.oprright IN (theirs.atttypid, plain.theirs)
         AND other.oid NOT IN (used.oid, used.oprcom) AND pg_catalog.pg_operator_is_visible(other.oid))
 """
-_PERIOD = Doubt("it is a PERIOD key, which compares ranges by what they cover", "Leave this table alone")
+_PERIOD = Doubt("it is a PERIOD key, which compares ranges by containment", "Leave this table out")
 
 
 def doubt_of_key(found: dict[str, Any], path: Sequence[str]) -> tuple[tuple[str, str], Doubt] | None:
@@ -151,7 +151,7 @@ def comparison(declared: dict[str, Any], collation: str, path: Sequence[str]) ->
 
 def _hidden(base: str, schema: str | None, path: Sequence[str]) -> Doubt:
     if schema is None:
-        return Doubt(f"a statement cannot tell values of {base} apart as the type does", "Use another column")
+        return Doubt(f"a statement cannot compare values of {base} as the type does", "Use another column")
     return _not_on_path(f"the operators of {base} are in the schema {schema}", schema, path)
 
 

@@ -53,7 +53,7 @@ _AFFINITIES: Final = {0x41: _UNTYPED, 0x42: _TEXT, 0x43: _NUMERIC, 0x44: _NUMERI
 _ENCODING = re.compile(r"-(?:8|16LE|16BE)$")
 _LONGEST = 18  # EXPLAIN truncates a longer name
 _UNCLEAR = Comparison(
-    hidden=Doubt("SQLite does not say how it compares one of them", "Declare the column without COLLATE")
+    hidden=Doubt("it is unknown how SQLite compares one of them", "Declare the column without COLLATE")
 )
 # Only the bytecode shows which column a COLLATE belongs to; ANY has another affinity in a STRICT table.
 _ASK = re.compile(r"\b(?:COLLATE|ANY)\b", re.IGNORECASE)

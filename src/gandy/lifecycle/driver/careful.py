@@ -66,7 +66,7 @@ def hint_of(doomed: Doomed) -> str:
     fired = sorted(
         {str(each) for table in watched for each in table.standing.delete_triggers if each.may_keep}
     )
-    return f"; a trigger may keep a row that should go with it: {', '.join(fired)}" if fired else ""
+    return f"; a trigger may keep a row that should be deleted with it: {', '.join(fired)}" if fired else ""
 
 
 def _each(levels: Iterable[Level]) -> Iterator[Level]:

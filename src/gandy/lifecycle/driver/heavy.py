@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 _MOST_COUNTED = 1_000_000
 WHOLE_BATCHES = 10  # the most batches that a row may span if it may not be deleted in parts
-_STUCK = "{rows} rows that refer to it were deleted or let go, and are still there; does a trigger keep them?"
+_STUCK = "{rows} rows that refer to it were deleted or set to NULL, but remain; does a trigger keep them?"
 _REFUSED = (
-    "{rows} rows would go with it, and one row goes with at most {bound:,} at once; the rule may come to "
-    "spare the row between two batches, or a trigger to keep it, so they cannot go before it. Give {tables} "
-    "a rule of their own that goes first, or raise max of the contract's batch; then: gandy lifecycle "
+    "{rows} rows would be deleted with it, and the limit of one transaction is {bound:,}; they cannot be "
+    "deleted before it, as it may become live between two batches, or a trigger may keep it. Give {tables} "
+    "a rule of their own that runs first, or raise max of the contract's batch; then: gandy lifecycle "
     "quarantine --release"
 )
 

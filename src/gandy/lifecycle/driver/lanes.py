@@ -189,8 +189,8 @@ def _address(text: str) -> Values:
 
 _SLACK = 1_000  # rows that others may add meanwhile, on top of as many as there were
 _ENDLESS = (
-    "{rows:,} rows were deleted, and as many are dead as before: a trigger may insert a row that is dead "
-    "already whenever one is deleted; it fires: {triggers}"
+    "{rows:,} rows were deleted, but as many dead rows remain: a trigger may insert a dead row for each "
+    "deleted row; triggers: {triggers}"
 )
 
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 KEPT = "a trigger keeps a"
-_KEPT = KEPT + " row of {table} that was deleted, without an error; it fires: {triggers}"
-_AGAIN = KEPT + " row of {table}: it is inserted again when it is deleted; it fires: {triggers}"
-_TOUCHED = KEPT + " row of {table}: it is changed when rows that refer to it go; there fires: {triggers}"
+_KEPT = KEPT + " row of {table} that was deleted, without an error; triggers: {triggers}"
+_AGAIN = KEPT + " row of {table}: it is inserted again when it is deleted; triggers: {triggers}"
+_TOUCHED = KEPT + " row of {table}: it changes when rows that refer to it are deleted; triggers: {triggers}"
 _UNCUT = (
-    KEPT + " reference of {table} ({columns}) that was set to NULL, without an error; it fires: {triggers}"
+    KEPT + " reference of {table} ({columns}) that was set to NULL, without an error; triggers: {triggers}"
 )
 
 

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from gandy.lifecycle.selection.statements import Values
 
 
-_AFTER_LOCKS = "true as of the statement after the locks: rows that are written meanwhile may change it"
-_SELF = "rows wait for rows of their own table: those that become free in the same sweep are not counted"
+_AFTER_LOCKS = "the counts may change: the sweep checks again after the locks, and sees concurrent writes"
+_SELF = "rows wait for rows of their own table: rows that become deletable during the sweep are not counted"
 _NEEDED = "{name} cannot be dropped and is not counted: {what} depends on it"
 _SET_ASIDE = (
-    "{rows} set aside and not counted: with each more rows would go than the {bound:,} that go at once, and "
-    "the rule may come to spare it between two batches, or a trigger to keep it"
+    "{rows} set aside and not counted: each has more dependent rows than one transaction may delete "
+    "({bound:,}), and between two batches it may become live, or a trigger may keep it"
 )
 
 
@@ -286,8 +286,8 @@ def _remembered(walk: AgeWalk | CapWalk, seen: Survey) -> Iterator[str]:
         found = (seen.schema.find(table.name, table.schema) for table in contract.tables)
         held = sorted(str(table.name) for table in found if table is not None and table.name in going)
         if held:
-            where = f"on {', '.join(held)} of the contract {contract.name} count, {REMEMBERED}"
-            yield f"holds {where}; if it is gone: gandy lifecycle forget {contract.name}"
+            where = f"on {', '.join(held)} of the contract {contract.name} apply, {REMEMBERED}"
+            yield f"holds {where}; if the contract is gone: gandy lifecycle forget {contract.name}"
 
 
 def _all_of(children: Iterable[Child]) -> Iterator[Child]:

@@ -39,10 +39,10 @@ class WrongFieldError(ValueError):
 def must_be_findable(table: TableName, column: ColumnFacts, *, field: str) -> None:
     """Raise an error unless a statement with a value finds exactly the rows that are equal by their type."""
     if column.comparison.is_composite:
-        message = f"{table}.{column.name} is of a composite type, whose values no statement can give"
+        message = f"{table}.{column.name} is of a composite type; statements cannot pass its values"
         raise ObstructedError([Obstacle(message, "Use columns of simple types", field=field)])
     if (doubt := column.comparison.hidden) is not None:
-        message = f"values of {table}.{column.name} may be compared otherwise than their type does"
+        message = f"values of {table}.{column.name} may be compared differently from their type"
         raise ObstructedError([Obstacle(f"{message}: {doubt.reason}", doubt.remedy, field=field)])
 
 
@@ -137,7 +137,7 @@ class Family:
         if child.inheritors:
             heirs = ", ".join(map(str, child.inheritors))
             raise NotCoveredError(
-                f"{key} is inherited by {heirs}, where no foreign key says what it refers to; use wait_for"
+                f"{key} is inherited by {heirs}, where no foreign key defines what it refers to; use wait_for"
             )
         if mode is ChildMode.SET_NULL:
             _must_be_nullable(child, key)
@@ -145,13 +145,13 @@ class Family:
             raise NotCoveredError(f"the foreign key {key.name} of {key} is {_OFF}, so nothing would cascade")
         if mode is ChildMode.CASCADE and key.on_delete != "CASCADE":
             raise NotCoveredError(
-                f"{key} is declared cascade, but its foreign key {key.name} says ON DELETE {key.on_delete}"
+                f"{key} is declared cascade, but its foreign key {key.name} has ON DELETE {key.on_delete}"
             )
         nested: tuple[Child, ...] = ()
         if mode is not ChildMode.SET_NULL:
             if key.child in seen:
                 raise NotCoveredError(
-                    f"{key} leads back to {key.child}: use wait_for or set_null where rows refer in a circle"
+                    f"{key} leads back to {key.child}: use wait_for or set_null for circular references"
                 )
             nested = tuple(self._walk(child, (), seen=(*seen, key.child)))
         return Child(child, key.columns, key.parent_columns, mode, nested, key.set_null_columns)
@@ -184,7 +184,7 @@ class Family:
             keys = [key for key in self.schema.foreign_keys if (key.child, key.columns) == slot]
             if keys and not any(key.parent in going for key in keys):
                 raise NotCoveredError(
-                    f"{reference} refers to {keys[0].parent}, not to {parent.name} or what goes with its rows"
+                    f"{reference} refers to {keys[0].parent}, not to {parent.name} or a table below it"
                 )
 
     def find(self, reference: Reference) -> TableFacts:
@@ -259,7 +259,7 @@ def _must_be_certain(key: ForeignKey) -> None:
     (mine, theirs), doubt = key.doubt
     message = (
         f"the foreign key {key.name or 'without a name'} of {key} may compare {key.child}.{mine} with "
-        f"{key.parent}.{theirs} otherwise than a statement does: {doubt.reason}"
+        f"{key.parent}.{theirs} differently from a statement: {doubt.reason}"
     )
     raise ObstructedError([Obstacle(message, doubt.remedy, field="children")])
 
@@ -284,13 +284,13 @@ def _must_be_told_apart(table: TableFacts) -> None:
 
 def _uncovered(key: ForeignKey) -> str:
     effects = {
-        "CASCADE": "would take its rows along uncounted",
+        "CASCADE": "would delete its rows uncounted",
         "SET NULL": "would be set to NULL",
         "SET DEFAULT": "would be set to its default",
     }
     effect = effects.get(key.on_delete, "would block the delete")
     if not key.is_enforced:
-        effect = f"is {_OFF}, so its rows would be left without what they refer to"
+        effect = f"is {_OFF}, so its rows would be orphaned"
     return (
         f"the foreign key {key.name or 'without a name'} of {key} {effect}; add "
         f"wait_for = [{in_quotes(key)}] to the "
@@ -311,6 +311,6 @@ def _must_be_clear(parent: TableFacts, key: ForeignKey) -> None:
     if key.member is None or (parent.is_partitioned and parent.is_unique_on(key.parent_columns)):
         return
     raise NotCoveredError(
-        f"{key} refers to {key.member} alone, and rows of {parent.name} elsewhere may have the same "
+        f"{key} refers to {key.member} alone, and other rows of {parent.name} may have the same "
         f"{', '.join(key.parent_columns)}; add wait_for = [{in_quotes(key)}] to the rule"
     )

@@ -162,9 +162,9 @@ class Obstacles:
         if need.locks and need.table.inheritors:
             heirs = ", ".join(map(str, need.table.inheritors))
             message = (
-                f"rows of {heirs}, which inherit from {need.table.name}, go with it, and no key tells them"
+                f"rows of {heirs}, which inherit from {need.table.name}, are included, and no key identifies"
             )
-            yield Obstacle(f"{message} apart", "Give each of these tables rules of its own", field="name")
+            yield Obstacle(f"{message} them", "Give each of these tables rules of its own", field="name")
 
     def _unlisted(self, tables: Iterable[TableFacts]) -> Iterator[Obstacle]:
         for table in tables:
@@ -175,7 +175,7 @@ class Obstacles:
                 message = f"the trigger {trigger.name} of {trigger.table} fires when rows of it are deleted"
                 self.resolved.note(Severity.INFORMATION, message, field="triggers")
                 if not self._spellings(table, trigger).intersection(self.resolved.declared.triggers):
-                    remedy = f'Look at what it does, then add it to the table: triggers = ["{name}"]'
+                    remedy = f'Check what it does, then add it to the table: triggers = ["{name}"]'
                     yield Obstacle(f"{message}, and the contract does not list it", remedy, field="triggers")
 
     def _restoring(self, children: Sequence[Child]) -> Iterator[Obstacle]:
@@ -188,7 +188,7 @@ class Obstacles:
                 message = f"{trigger.name} of {trigger.table} fires when its references are set to NULL"
                 if trigger.is_instead:
                     remedy = "Write it as a trigger, or use wait_for or delete_first for these rows"
-                    yield Obstacle(f"the rule {message}, and replaces that", remedy, field="children")
+                    yield Obstacle(f"the rule {message}, and replaces the update", remedy, field="children")
                 else:
                     self.resolved.note(Severity.INFORMATION, f"the trigger {message}", field="triggers")
 
@@ -240,7 +240,7 @@ def _missing(need: _Need) -> Iterator[Obstacle]:
             message, f"Give it a primary key, or run: ALTER TABLE {_sql(name)} REPLICA IDENTITY FULL"
         )
     if need.changes and standing.is_silent:
-        message = "this session has session_replication_role = replica, so that no key and no trigger works"
+        message = "this session has session_replication_role = replica, which disables keys and triggers"
         yield Obstacle(message, f"Run: ALTER ROLE {role} SET session_replication_role = origin")
     if standing.has_row_security:
         message = f"row level security of {name} is active for the role {standing.role} and may hide rows"

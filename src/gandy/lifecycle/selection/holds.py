@@ -137,7 +137,7 @@ def _as_boolean(keep: Keep) -> bool:
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
     raise WrongFieldError(
-        "keep", f"{keep.column} is boolean, so equals = {keep.equals!r} would hold no row; say true or false"
+        "keep", f"{keep.column} is boolean, so equals = {keep.equals!r} would hold no row; use true or false"
     )
 
 
@@ -166,7 +166,7 @@ def _must_fit(facts: TableFacts, keep: Keep, contract: Contract) -> None:
         known = ", ".join(facts.columns)
         raise UnjudgedError(
             "keep",
-            f"{facts.name} has no column {keep.column}, which {contract.where} keeps rows by; it has {known}"
+            f"{facts.name} has no column {keep.column}, by which {contract.where} keeps rows; it has {known}"
             f"{remedy}",
         )
     try:

@@ -168,7 +168,7 @@ def _note_unforeseen(resolved: Resolved, error: Exception) -> None:
         resolved.note(Severity.WRONG, str(error.args[0]), field="wait_for")
         return
     _LOG.debug("%s of %s raised", resolved.label, resolved.declared.label, exc_info=error)
-    resolved.note(Severity.REFUSED, f"it cannot be judged: {unexpected(error)}")
+    resolved.note(Severity.REFUSED, f"the rule cannot be judged: {unexpected(error)}")
 
 
 def _must_lead_somewhere(shaper: RuleShaper) -> None:

@@ -65,7 +65,7 @@ class RuleShaper:
     def walks(self, rule: RowRule) -> Iterator[Walk]:
         """Yield the walks of a rule that deletes rows: one walk, or one for each state."""
         if not self.facts.key:
-            raise NotCoveredError("the table is partitioned and has no key that tells its rows apart")
+            raise NotCoveredError("the table is partitioned and has no key that identifies its rows")
         match rule:
             case Expires():
                 yield self._age(rule, instant=rule.column, keep_for=rule.grace)
@@ -120,7 +120,7 @@ class RuleShaper:
         log_form = log_reader.form("log_at", rule.log_at, unit=rule.unit)
         is_known = InstantKind.UNKNOWN not in {log_form.kind, form.kind}
         if log_form != form and is_known and self.reader.holds(rule.column) and log_reader.holds(rule.log_at):
-            raise WrongFieldError("log_at", f"writes instants otherwise than {rule.column} does")
+            raise WrongFieldError("log_at", f"stores instants in another form than {rule.column} does")
         at = log.clause.c[rule.log_at]
         older = select(1).where(at < self.facts.clause.c[rule.column])
         unread = exists(older.correlate(self.facts.clause))
@@ -229,7 +229,7 @@ class RuleShaper:
         self.reader.find("singleton", rule.column)
         if not self.facts.is_unique_on((rule.column,)):
             message = (
-                f"no primary key or unique constraint holds {rule.column} alone: nothing bounds the table"
+                f"no primary key or unique constraint covers {rule.column} alone: nothing bounds the table"
             )
             raise WrongFieldError("singleton", message)
         if self.dialect.is_checked_singleton(self.reader.connection, self.facts, rule.column):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.facts import SchemaFacts, Wanted
     from gandy.lifecycle.database.target import TargetSession
 
-REMEMBERED = "as this database remembers"  # source of a contract that is only recorded in the database
+REMEMBERED = "recorded in this database"  # source of a contract that is only recorded in the database
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -71,8 +71,8 @@ class StateHome:
         if len(self.schemas) < 2:  # noqa: PLR2004  # two are one too many
             return None
         message = (
-            f"it is in {len(self.schemas)} schemas, {' and '.join(self.schemas)}, so that the holds and"
-            " leases of the one are not heeded in the other"
+            f"it is in {len(self.schemas)} schemas, {' and '.join(self.schemas)}, so that holds and"
+            " leases in one are ignored in the other"
         )
         having = (table.schema for table in self.sight.tables if table.name == HOLD.name and _is_ours(table))
         kept = next(having, self.schemas[0])
@@ -114,7 +114,7 @@ class StateHome:
         mine = [table for table in others if table.schema == schema]
         message = (
             f"tables like the lifecycle's own in the schema {schema} belong to the role {mine[0].owner}, and"
-            f" what that role defines on them would run as the role {self.sight.role}"
+            f" code that it defines on them would run as the role {self.sight.role}"
         )
         naming = f"ALTER DATABASE {quoted(self.sight.database)} SET {SETTING} = {_literal(schema)}"
         dropping = f"DROP TABLE {', '.join(map(_named, mine))}"

@@ -31,7 +31,7 @@ _LOST = (
     "{table} is missing while the other tables of the state are in use: the holds that contracts recorded in"
     " it are lost"
 )
-_REMAKE = "Restore it; or run: {making}; then sweep every contract that keeps rows before any other one"
+_REMAKE = "Restore it; or run: {making}; then sweep every contract that keeps rows before any other contract"
 
 
 @contextmanager

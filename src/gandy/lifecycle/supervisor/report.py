@@ -232,13 +232,13 @@ class PrometheusMetrics(SweepMetrics):
         )
         self._skipped = Counter(
             "gandy_lifecycle_ticks_skipped",
-            "Ticks left to the replica that holds the lease",
+            "Ticks skipped because another replica holds the lease",
             ["scheduler"],
             registry=registry,
         )
         self._lag = Gauge(
             "gandy_lifecycle_lag_seconds",
-            "How long the oldest row that should be gone is overdue",
+            "How long the oldest dead row is overdue",
             ["scheduler", "table", "rule"],
             registry=registry,
         )

@@ -80,15 +80,15 @@ def _tell(url: str, found: str | None) -> None:
         was_told = url in _told
         (_told.discard if found is None else _told.add)(url)
     if found is not None and not was_told:
-        announce.LOGGER.error("nothing is removed until ten steady minutes have passed: %s", found)
+        announce.LOGGER.error("deletion is suspended until the clock is steady for ten minutes: %s", found)
     if found is None and was_told:
-        announce.LOGGER.info("the clock is believed again; what is dead is removed again")
+        announce.LOGGER.info("the clock is trusted again; deletion resumes")
 
 
 _LEASE_POLL = timedelta(milliseconds=100)
 _MOST_JUDGEMENTS = 10
 _RESTLESS = (
-    f"tables or holds changed {_MOST_JUDGEMENTS} times while the sweep ran; the next run goes on from here"
+    f"tables or holds changed {_MOST_JUDGEMENTS} times while the sweep ran; the next run continues from here"
 )
 
 
