@@ -215,7 +215,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="service_state",
-        bound="one for each key; keys unused for {retention.audit} are deleted",
+        bound="one for each key; keys not touched for {retention.audit} are deleted",
         means=ByRow(lambda request, now: walks.old_state(now - request.retention.audit)),
         safety="A service without its state begins its slow pass from the start.",
     ),

@@ -61,7 +61,7 @@ class Fitting:
         self._rows = bound
 
     def fit(self, limit: int, attempt: Callable[[int], T]) -> T:
-        """Retry with fewer rows, each time in a new transaction, until they fit; raise if one does not."""
+        """Retry with fewer rows, each time in a new transaction; raise if a single row does not fit."""
         while True:
             try:
                 return attempt(min(limit, self._rows))
