@@ -1,4 +1,4 @@
-"""Where dispatched work goes: to the database, from which workers take it, or to another engine."""
+"""Delivery of dispatched runs to another engine, instead of to workers that claim them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _log = logging.getLogger("gandy.submit")
 FIRST_DELAY: Final = timedelta(seconds=5)
 LONGEST_DELAY: Final = timedelta(minutes=5)
 AT_ONCE: Final = 20
-#: How long one delivery may take; then it has failed.
+#: The timeout of one delivery.
 DELIVERY_TIMEOUT: Final = timedelta(seconds=30)
-#: Beyond the timeout, how long a delivery stays reserved for the process that took it.
+#: How long a delivery stays reserved for its process beyond the timeout.
 RESERVE: Final = timedelta(seconds=10)
 LEAVE_SECONDS: Final = 2.0
 
@@ -31,15 +31,15 @@ class Submitter(Protocol):
     """Hands one run to another engine, which calls `await app.run_delivered(run_id)` where the trains are."""
 
     async def submit(self, delivery: Delivery) -> None:
-        """Deliver, or raise: a delivery that fails is made again, and is no failure of the job.
+        """Deliver, or raise: a failed delivery is retried with back-off, and is not a failure of the job.
 
-        Up to twenty deliveries go on at once; one that takes longer than 30 s has failed.
+        Up to twenty deliveries run at once; a delivery that takes longer than 30 s has failed.
         """
         ...
 
 
 class Deliverer:
-    """Gives the submitter what waits for it, several at once: none waits for one that hangs."""
+    """Delivers pending runs to the submitter, several at once: a hanging delivery blocks no other."""
 
     def __init__(
         self,
@@ -60,24 +60,24 @@ class Deliverer:
         self._wake = asyncio.Event()
 
     def wake(self) -> None:
-        """Look at once: there is something new to deliver."""
+        """Check at once for runs to deliver."""
         self._wake.set()
 
     async def run(self, poll_every: timedelta) -> None:
-        """Deliver until cancelled; a database that is away is asked again."""
+        """Deliver until cancelled; try again after a database error."""
         while True:
             self._wake.clear()
             try:
                 is_more = await self._step()
             except GandyError as error:
-                _log.warning("deliveries wait: %s", error)
+                _log.warning("deliveries are paused: %s", error)
                 is_more = False
                 await asyncio.sleep(1.0)
             if not is_more:
                 await self._rest(poll_every.total_seconds())
 
     async def deliver_due(self) -> int:
-        """Deliver what is due and say how many deliveries succeeded."""
+        """Deliver all due runs and return the number of successful deliveries."""
         delivered, is_more = 0, True
         while is_more or self._going or self._notes:
             delivered += sum(note.error is None for note in self._notes)
@@ -87,7 +87,7 @@ class Deliverer:
         return delivered
 
     async def close(self) -> None:
-        """Let deliveries end that are about to, and hand the others back."""
+        """Wait briefly for running deliveries, cancel the others, and record the outcomes."""
         if self._going:
             await asyncio.wait(self._going, timeout=LEAVE_SECONDS)
         for task in self._going:
@@ -97,10 +97,10 @@ class Deliverer:
         try:
             await asyncio.wait_for(self._exchange(0), LEAVE_SECONDS)
         except (GandyError, TimeoutError) as error:
-            _log.warning("deliveries could not be noted: %s", str(error) or "no answer in time")
+            _log.warning("delivery outcomes could not be recorded: %s", str(error) or "no answer in time")
 
     async def _step(self) -> bool:
-        """Note what has ended, take as many as there are places, and say whether there may be more."""
+        """Record ended deliveries, start new ones up to the limit, and return whether there may be more."""
         free = AT_ONCE - len(self._going)
         taken = await self._exchange(free)
         for delivery in taken:
@@ -136,10 +136,10 @@ class Deliverer:
             done, _ = await asyncio.wait({attempt}, timeout=self._seconds)
         except asyncio.CancelledError:
             attempt.cancel()
-            self._notes.append(DeliveryNote(delivery.run_id, "the dispatcher stopped meanwhile"))
+            self._notes.append(DeliveryNote(delivery.run_id, "the dispatcher stopped during the delivery"))
             raise
         if not done:
-            attempt.cancel()  # it may go on; it is not waited for
+            attempt.cancel()  # it may ignore the cancellation: do not wait for it
             self._note(delivery, f"TimeoutError: not delivered within {self._seconds:g} s")
         elif (error := attempt.result()) is not None:
             self._note(delivery, error)
@@ -154,10 +154,10 @@ class Deliverer:
 
 
 async def _caught(submitter: Submitter, delivery: Delivery) -> str | None:
-    """Give what was raised in words, whatever it is: raised, some kinds would end the event loop."""
+    """Return any exception as text: raised in a task, some classes would stop the event loop."""
     try:
         await submitter.submit(delivery)
-    except BaseException as error:  # noqa: BLE001 whatever the engine raises, the run stays pending
+    except BaseException as error:  # noqa: BLE001 after any error of the engine the run stays pending
         return _words(error)
     return None
 
@@ -170,5 +170,5 @@ def _words(error: BaseException) -> str:
 
 
 def backoff(failed_deliveries: int) -> timedelta:
-    """Wait five seconds, doubling to five minutes."""
+    """Return the exponential back-off: five seconds, doubling up to five minutes."""
     return min(FIRST_DELAY * (1 << min(failed_deliveries, 16)), LONGEST_DELAY)

@@ -128,8 +128,8 @@ async def test_inputs_that_only_look_equal_are_not_joined() -> None:
 BAD: dict[str, tuple[str, Any, str]] = {
     "unknown id": ("nowhere", "declared", "no manifest of this application has that id"),
     "not dormant": ("awake", "declared", "it is not dormant"),
-    "another parent's": ("strangers-child", "declared", "it follows 'stranger'"),
-    "follows nothing": ("manual", "declared", "it follows nothing"),
+    "another parent's": ("strangers-child", "declared", "it depends on 'stranger'"),
+    "follows nothing": ("manual", "declared", "it depends on nothing"),
     "another application's": ("theirs", "declared", "no manifest of this application has that id"),
     "wrong input": ("child", 7, "should be an instance of Table"),
     "wrong input of a dependent made at run time": ("made", 7, "load"),
@@ -207,7 +207,7 @@ async def test_at_most_ten_thousand_wait_for_one_dependent() -> None:
     joined = await activate(("child", {"name": "t", "rows": 7}))
 
     assert (one_more.state, ran) == ("failed", [])
-    assert "at most 10000 may wait" in str(one_more.failure_reason)
+    assert "at most 10000 entries may wait" in str(one_more.failure_reason)
     assert joined.state == "completed"
     assert (await ManifestDesk(app.database, ME, owners=OWNERS).show("child")).waiting_entries == MOST
 

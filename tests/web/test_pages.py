@@ -199,7 +199,7 @@ async def test_a_manifest_is_changed_by_a_form_shows_it_and_is_cleared(client: h
         ({"input": '{"weight": 1}'}, "address"),
         ({"priority": "99"}, "priority"),
         ({"next": "2090-01-01T03:00:00"}, "time zone"),
-        ({"next": "2020-01-01T03:00:00Z"}, "ahead of now"),
+        ({"next": "2020-01-01T03:00:00Z"}, "in the future"),
         ({}, "nothing to set"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Kept beside the work: the audit trail, answers to repeated requests, keys, and records of cycles."""
+"""Records beside the work: the audit trail, idempotency keys of requests, web keys, and runs of cycles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """One change that a person asked for."""
+    """One change by an operator."""
 
     owner: str
     action: str  #: a verb and its object, as in "cancel run"
@@ -29,7 +29,7 @@ class Deed:
 
 
 def record_deed(operator: Operator, deed: Deed) -> Operation[None]:
-    """Keep what was done, by whom and over which face."""
+    """Record an action with its operator and interface."""
     yield statement(
         "record_deed",
         owner=deed.owner,
@@ -42,7 +42,7 @@ def record_deed(operator: Operator, deed: Deed) -> Operation[None]:
 
 
 def list_deeds(owners: Owners, *, before: int | None = None, limit: int = 50) -> Operation[Search]:
-    """Read the trail, the newest first."""
+    """Read the audit trail, newest first."""
     wanted = {"owner": owners.bound, "before": below(before)}
     return (yield from search("search_deeds", wanted, limit=limit))
 
@@ -51,7 +51,7 @@ KEPT_FOR: Final = timedelta(days=1)
 
 
 def find_answer(owner: str, key: str) -> Operation[int | None]:
-    """Find the job that an earlier request came to; take the key where there was none."""
+    """Return the job of an earlier request with this idempotency key; if there was none, take the key."""
     seconds = KEPT_FOR.total_seconds()
     if (yield statement("take_request_key", owner=owner, key=key, keep_seconds=seconds)):
         return None
@@ -60,19 +60,19 @@ def find_answer(owner: str, key: str) -> Operation[int | None]:
 
 
 def keep_answer(owner: str, key: str, *, job_id: int) -> Operation[None]:
-    """Remember which job the request came to."""
+    """Record the job that the request created."""
     yield statement("keep_answer", owner=owner, key=key, holder_id=job_id)
 
 
 KeyKind: TypeAlias = Literal["session", "code"]
 
-#: The newest of each kind that are kept for one token.
+#: The maximum number of keys of each kind for one token; the oldest are deleted.
 MOST_KEYS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebKey:
-    """What is kept of a session or a code: nothing that opens a door by itself."""
+    """The stored part of a session or a code; it grants no access without the token's digest."""
 
     id: str
     secret: str
@@ -81,7 +81,7 @@ class WebKey:
 
 
 def keep_web_key(owner: str, kind: KeyKind, key: WebKey, *, keep_for: timedelta) -> Operation[None]:
-    """Keep a key, and drop the oldest beyond the limit."""
+    """Store a key, and delete the oldest beyond the limit."""
     yield statement("drop_surplus_web_keys", owner=owner, kind=kind, token=key.token, most=MOST_KEYS - 1)
     yield statement(
         "keep_web_key",
@@ -96,12 +96,12 @@ def keep_web_key(owner: str, kind: KeyKind, key: WebKey, *, keep_for: timedelta)
 
 
 def find_web_key(owner: str, kind: KeyKind, id: str) -> Operation[WebKey | None]:
-    """Read a key whose time is not over."""
+    """Read a key that has not expired."""
     return _key(id, (yield statement("find_web_key", id=id, owner=owner, kind=kind)))
 
 
 def take_web_key(owner: str, kind: KeyKind, id: str) -> Operation[WebKey | None]:
-    """Take a key away for good; of several who do, one gets it, and none once its time is over."""
+    """Delete and return a key; only one of several callers gets it, and none once it has expired."""
     rows = yield statement("take_web_key", id=id, owner=owner, kind=kind)
     return _key(id, rows) if rows and rows[0].is_valid else None
 
@@ -112,7 +112,7 @@ def _key(id: str, rows: Rows) -> WebKey | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdministrativeRun:
-    """A run that is over when it is first written."""
+    """A run that is first written when it has ended."""
 
     owner: str
     train: str
@@ -128,7 +128,7 @@ class AdministrativeRun:
 
 
 def record_run(run: AdministrativeRun) -> Operation[int]:
-    """Write the run, and give its id."""
+    """Write the run, and return its id."""
     rows = yield statement(
         "record_administrative_run",
         owner=run.owner,

@@ -1,4 +1,4 @@
-"""Cancelling what waits and what runs: every write is conditional, and the result says what it found."""
+"""Cancelling queued and running jobs; every write is conditional, and the result shows each job's state."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CancelResult:
-    """What became of jobs that were to be cancelled."""
+    """The result of a cancellation, by the state that the jobs were in."""
 
-    cancelled: tuple[int, ...] = ()  #: they had not begun, and never will
-    asked: tuple[int, ...] = ()  #: they run, and their workers are told to stop them
-    over: tuple[int, ...] = ()  #: they had ended before
+    cancelled: tuple[int, ...] = ()  #: not begun: they will not run
+    asked: tuple[int, ...] = ()  #: running: their workers are told to stop them
+    over: tuple[int, ...] = ()  #: already ended
     unknown: tuple[int, ...] = ()
     owner_of: Mapping[int, str] = field(default_factory=dict, compare=False, repr=False)
 
     def plus(self, other: CancelResult) -> CancelResult:
-        """Add up the parts of a long cancellation."""
+        """Combine the results of two batches."""
         return CancelResult(
             self.cancelled + other.cancelled,
             self.asked + other.asked,
@@ -45,7 +45,7 @@ class CancelResult:
 
 @dataclass(frozen=True, slots=True)
 class GroupWalk:
-    """Where a walk over the jobs of a group stands."""
+    """The position of a walk over the jobs of a group."""
 
     owner: str
     group_id: int
@@ -54,7 +54,7 @@ class GroupWalk:
 
 
 def cancel_jobs(ids: Sequence[int], retention: RetentionSpans, *, owners: Owners) -> Operation[CancelResult]:
-    """Cancel jobs wherever they stand: in the queue, pending, or in progress."""
+    """Cancel jobs in any state: in the queue, pending, or in progress."""
     wanted, owner = list(ids), owners.bound
     manifests = [row.id for row in (yield statement("find_manifests_of_jobs", ids=wanted, owner=owner))]
     if manifests:
@@ -79,7 +79,7 @@ def cancel_jobs(ids: Sequence[int], retention: RetentionSpans, *, owners: Owners
 
 
 def find_manifest_jobs(external_id: str, *, owner: str) -> Operation[list[int]]:
-    """Hold a manifest and name its run and its queued entry; what waits behind them is left alone."""
+    """Lock a manifest and return its run and its queued entry, without its waiting entries."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     queued = yield statement("find_waiting", manifest_id=manifest.id, owner=owner)
     running = [] if manifest.active_run_id is None else [manifest.active_run_id]
@@ -87,7 +87,7 @@ def find_manifest_jobs(external_id: str, *, owner: str) -> Operation[list[int]]:
 
 
 def begin_group_walk(owner: str, name: str) -> Operation[GroupWalk]:
-    """Start a walk over what is there now; what comes later is not part of it."""
+    """Start a walk over the current jobs of a group; later jobs are not part of it."""
     found = yield statement("find_group", owner=owner, name=name)
     if not found:
         raise GroupNotFoundError(owner, name)
@@ -109,7 +109,7 @@ def next_group_jobs(walk: GroupWalk, limit: int) -> Operation[list[int]]:
 
 
 def _drop(ids: list[int], owners: Owners) -> Operation[set[int]]:
-    """Cancel entries that wait, and free the keys that they hold."""
+    """Cancel queued and waiting entries, and release their unique keys."""
     rows = (yield statement("cancel_entries", ids=ids, owner=owners.bound)) if ids else []
     keyed = [row.id for row in rows if row.unique_key is not None]
     if keyed:
@@ -118,14 +118,14 @@ def _drop(ids: list[int], owners: Owners) -> Operation[set[int]]:
 
 
 def _stop(live: Rows, retention: RetentionSpans, owners: Owners) -> Operation[tuple[set[int], set[int]]]:
-    """End what nobody has begun; ask the workers of the others."""
+    """End pending runs; request cancellation of the others from their workers."""
     if not live:
         return set(), set()
     yield statement("request_cancellations", ids=[row.id for row in live], owner=owners.bound)
     stopped: set[int] = set()
     pending = sorted((row for row in live if row.state == TrainState.PENDING), key=attrgetter("owner"))
     for owner, rows in groupby(pending, key=attrgetter("owner")):
-        # a cancelled run writes no letter, so that their bound does not matter here
+        # a cancelled run writes no dead letter, so the limit does not matter here
         rules = FinishRules(owner, retention, max_awaiting_letters_per_train=0)
         result = yield from finish_runs([_end(row) for row in rows], rules)
         stopped.update(result.finished)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WalkPlace(NamedTuple):
-    """Where a walk has come to; the next batch begins behind it."""
+    """The position of a walk; the next batch starts after it (keyset pagination)."""
 
     at: datetime | None
     id: int | str
@@ -26,35 +26,35 @@ class WalkPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The next dead rows of a walk, in a form that only the walk itself has to understand."""
+    """The next deletable rows of a walk; only the walk itself interprets the fields."""
 
     count: int
     last: WalkPlace | None
-    ids: object = ()  #: as the database wrote them, to be handed back as they are
+    ids: object = ()  #: in the database's own format, passed back unchanged
     buckets: object = ()
     rows: Rows = field(default_factory=list)
 
 
 class Walk(Protocol):
-    """Dead rows of one table, batch after batch."""
+    """Deletable rows of one table, batch by batch."""
 
     @property
     def table(self) -> str:
-        """Whose rows these are."""
+        """The table of the rows."""
         ...
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
-        """Find the next dead rows in order; nothing is written or locked."""
+        """Find the next deletable rows in order; nothing is written or locked."""
         ...
 
     def delete(self, found: Found) -> Operation[Counter[str]]:
-        """Delete these rows if they are still dead, with what goes with them; says how many, by table."""
+        """Delete these rows if they are still deletable, and their dependents; return row counts by table."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PrunedBatch:
-    """What one batch did, and where the next begins."""
+    """The row counts of one batch, and where the next one starts."""
 
     counts: Mapping[str, int]
     place: WalkPlace | None
@@ -70,7 +70,7 @@ class Deletion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWalk:
-    """Dead rows that one statement finds and others delete by id."""
+    """Deletable rows that one statement finds and others delete by id."""
 
     table: str
     finding: str
@@ -78,11 +78,11 @@ class RowWalk:
     given: Mapping[str, object]
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
-        """Find the next dead rows in order."""
+        """Find the next deletable rows in order."""
         return found_in((yield statement(self.finding, limit=limit, **behind(after), **self.given))[0])
 
     def delete(self, found: Found) -> Operation[Counter[str]]:
-        """Delete by id, each statement the same rows; all who do this at once take them in one order."""
+        """Run each deletion on the same ids, in a fixed order: concurrent batches cannot deadlock."""
         counts: Counter[str] = Counter()
         for step in self.deletions:
             done = yield counted(step.statement, ids=found.ids, buckets=found.buckets, **self.given)
@@ -94,7 +94,7 @@ class RowWalk:
 def prune_batch(
     walk: Walk, after: WalkPlace | None, *, limit: int, patience: timedelta
 ) -> Operation[PrunedBatch]:
-    """Delete the first dead rows behind a place; whoever runs this commits it as one."""
+    """Delete the first deletable rows after a position; the caller commits all of it at once."""
     yield statement("begin_batch", milliseconds=int(patience.total_seconds() * 1000))
     found = yield from walk.find(after, limit)
     counts = (yield from walk.delete(found)) if found.count else Counter[str]()
@@ -102,23 +102,23 @@ def prune_batch(
 
 
 def next_place(walk: Walk, after: WalkPlace | None) -> Operation[WalkPlace | None]:
-    """Find where the first dead row behind a place lies."""
+    """Return the position of the first deletable row after a position."""
     return (yield from walk.find(after, 1)).last
 
 
 def found_in(row: Row) -> Found:
-    """Read what a search answers: how many, the last of them, and the ids as the database wrote them."""
+    """Read the result of a finding statement: count, last row, and ids in the database's own format."""
     buckets = getattr(row, "buckets", None)
     return Found(row.rows, place_of(row) if row.rows else None, ids=row.ids, buckets=buckets)
 
 
 def place_of(row: Row) -> WalkPlace:
-    """Say where a found row lies."""
+    """Return the position of a found row."""
     return WalkPlace(getattr(row, "at", None), row.id, getattr(row, "within", None))
 
 
 def behind(after: WalkPlace | None) -> dict[str, object]:
-    """Bind a place, for a statement that goes on behind it."""
+    """Return the parameters that make a statement continue after a position."""
     return {"after_at": after.at if after else None, "after_id": after.id if after else None}
 
 
@@ -140,12 +140,12 @@ _DELETE_RUNS_BY_ROW: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredRuns(RowWalk):
-    """Finished runs of named trains, from one name to the next."""
+    """Finished runs of named trains, train by train."""
 
     names: tuple[str, ...]
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
-        """Find the next ones of the name where the walk is, then of those behind it."""
+        """Find the next runs of the current train, then of the trains after it."""
         current = str(after.within) if after else None
         rest = [name for name in self.names if current is None or name >= current]
         place = behind(after) | {"after_name": current}
@@ -154,21 +154,21 @@ class ExpiredRuns(RowWalk):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWalk:
-    """Manifests that nobody needs any more; the rules judge each one."""
+    """Manifests that may be removable; the rules decide about each."""
 
     finding: Literal["find_orphaned_manifests", "find_completed_manifests"]
     is_removable: Callable[[Row], bool]
     before: datetime
-    once_before: datetime  #: a once that has run since is remembered
+    once_before: datetime  #: a once that has run since then is kept
     table: str = "manifest"
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
-        """Find those whose time is over."""
+        """Find manifests past their retention."""
         rows = yield statement(self.finding, limit=limit, before=self.before, **behind(after))
         return Found(len(rows), place_of(rows[-1]) if rows else None, rows=rows)
 
     def delete(self, found: Found) -> Operation[Counter[str]]:
-        """Remove those that the rules let go and nobody holds; their waiting entries are cancelled."""
+        """Delete manifests that the rules allow and nothing uses or locks; cancel their waiting entries."""
         ids = sorted(row.id for row in found.rows if self.is_removable(row))
         bounds = {"before": self.before, "once_before": self.once_before}
         locked = (yield statement("lock_removable_manifests", ids=ids, **bounds)) if ids else []
@@ -183,7 +183,7 @@ class ManifestWalk:
 def expired_runs(
     *, administrative: Sequence[str], owner: str, names: Sequence[str], before: datetime
 ) -> ExpiredRuns:
-    """Walk finished runs that started before; of trains other than Gandy's own only the owner's."""
+    """Walk finished runs that started before an instant: of Gandy's own trains all, of others the owner's."""
     given = {"owner": owner, "administrative": list(administrative), "before": before}
     return ExpiredRuns(
         table="metadata",
@@ -195,14 +195,14 @@ def expired_runs(
 
 
 def dead_runs(before: datetime) -> RowWalk:
-    """Walk the runs that are kept by row and past their date."""
+    """Walk runs that are past their retention and kept by row, in no day's partition."""
     return RowWalk(
         table="metadata", finding="find_dead_runs", deletions=_DELETE_RUNS_BY_ROW, given={"before": before}
     )
 
 
 def dispatched_entries(before: datetime) -> RowWalk:
-    """Walk the entries that became runs long ago, if these are over."""
+    """Walk entries that were dispatched long ago and whose runs are over."""
     return _walk("work_queue", "find_dispatched_entries", "delete_dispatched_entries", before=before)
 
 
@@ -212,7 +212,7 @@ def settled_entries(status: Literal["skipped", "cancelled"], before: datetime) -
 
 
 def stray_logs() -> RowWalk:
-    """Walk the lines that were left behind when their run was ended by somebody else."""
+    """Walk orphaned log lines, whose run was ended by another process."""
     return _walk("log", "find_stray_logs", "settle_stray_logs")
 
 
@@ -222,32 +222,32 @@ def gone_workers(before: datetime) -> RowWalk:
 
 
 def silent_workers(before: datetime) -> RowWalk:
-    """Walk the workers whose lease ran out long ago and whose runs are all settled."""
+    """Walk the workers whose lease expired long ago and whose runs are all settled."""
     return _walk("worker", "find_silent_workers_without_runs", "delete_workers", before=before)
 
 
 def expired_keys(before: datetime) -> RowWalk:
-    """Walk the uniqueness keys whose time is over."""
+    """Walk expired unique keys."""
     return _walk("unique_key", "find_expired_keys", "delete_expired_keys", before=before)
 
 
 def old_audit(before: datetime) -> RowWalk:
-    """Walk the trail of who did what."""
+    """Walk old rows of the audit trail."""
     return _walk("audit", "find_old_audit", "delete_old_audit", before=before)
 
 
 def old_state(before: datetime) -> RowWalk:
-    """Walk what services remembered and never touched again."""
+    """Walk service state that was not updated for long."""
     return _walk("service_state", "find_old_state", "delete_old_state", before=before)
 
 
 def expired_web_keys(before: datetime) -> RowWalk:
-    """Walk the sessions and codes of the dashboard whose time is over."""
+    """Walk expired sessions and codes of the dashboard."""
     return _walk("web_key", "find_expired_web_keys", "delete_expired_web_keys", before=before)
 
 
 def idle_groups(before: datetime) -> RowWalk:
-    """Walk the groups that are no more than a name, and that nothing has borne for long."""
+    """Walk groups that have no settings of their own and were unused for long."""
     return RowWalk(
         table="manifest_group",
         finding="find_idle_groups",
@@ -257,12 +257,12 @@ def idle_groups(before: datetime) -> RowWalk:
 
 
 def resolved_letters(before: datetime) -> RowWalk:
-    """Walk the dead letters that a person has dealt with."""
+    """Walk the dead letters that an operator has resolved."""
     return _walk("dead_letter", "find_resolved_letters", "delete_resolved_letters", before=before)
 
 
 def orphaned_manifests(now: datetime, keep_for: timedelta, *, keep_once_for: timedelta) -> ManifestWalk:
-    """Walk the manifests that are no longer declared; a once that has run is remembered for longer."""
+    """Walk the manifests that are no longer declared; a once that has run is kept longer."""
 
     def is_removable(row: Row) -> bool:
         is_over = is_orphan_removable(
@@ -282,7 +282,7 @@ def orphaned_manifests(now: datetime, keep_for: timedelta, *, keep_once_for: tim
 
 
 def completed_manifests(now: datetime, keep_for: timedelta) -> ManifestWalk:
-    """Walk the manifests that were made to run once, and did."""
+    """Walk the manifests that were made at run time to run once, and have completed."""
 
     def is_removable(row: Row) -> bool:
         is_over = is_finished_once_removable(
@@ -302,20 +302,20 @@ def _walk(table: str, finding: str, deletion: str, **given: object) -> RowWalk:
 
 @dataclass(frozen=True, slots=True)
 class CappedPage:
-    """Some of the manifests that keep only so many runs."""
+    """A page of manifests that limit the number of kept runs (`keep_last`)."""
 
     last_id: int | None  #: None: there are no more
-    surplus: tuple[tuple[int, int], ...]  #: manifests with too many runs, and the newest run that is too much
+    surplus: tuple[tuple[int, int], ...]  #: manifests above their limit, each with its newest surplus run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurplusRuns(RowWalk):
-    """The surplus runs of a page of manifests, from one manifest to the next."""
+    """The surplus runs of a page of manifests, manifest by manifest."""
 
     surplus: tuple[tuple[int, int], ...]
 
     def find(self, after: WalkPlace | None, limit: int) -> Operation[Found]:
-        """Find the next ones of the manifest where the walk is, then of those behind it."""
+        """Find the next runs of the current manifest, then of the manifests after it."""
         current = int(after.within) if after and after.within is not None else 0
         older = int(after.id) - 1 if after else 0
         rest = [
@@ -329,7 +329,7 @@ class SurplusRuns(RowWalk):
 
 
 def page_capped(after: int, page: int) -> Operation[CappedPage]:
-    """Look at the next manifests that keep only so many runs."""
+    """Read the next page of manifests that limit the number of kept runs."""
     manifests = yield statement("page_capped_manifests", after_id=after, page=page)
     wanted = [{"manifest_id": row.id, "keep_last": row.keep_last} for row in manifests]
     found = yield batch("find_newest_surplus", wanted)
@@ -338,7 +338,7 @@ def page_capped(after: int, page: int) -> Operation[CappedPage]:
 
 
 def surplus_runs(page: CappedPage) -> SurplusRuns:
-    """Walk the surplus of a page."""
+    """Walk the surplus runs of a page."""
     return SurplusRuns(
         table="metadata",
         finding="find_surplus_runs",

@@ -1,4 +1,4 @@
-"""Declarations as they are stored, and the rows that they become."""
+"""The stored form of declarations, and the manifest rows built from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Stored: TypeAlias = "dict[str, Any]"  # JSON, as this module wrote it
 
 
 def shape_text(declaration: ManifestDeclaration) -> str:
-    """Write all but the input, so that manifests which differ in nothing else share the text."""
+    """Serialise all but the input, so that manifests that differ only in their input share the text."""
     return json.dumps(
         {
             "train": declaration.train,
@@ -64,12 +64,12 @@ def shape_text(declaration: ManifestDeclaration) -> str:
 
 
 def with_input(shape: str, input_json: str | None) -> str:
-    """Put the input, which is JSON already, in front of the rest."""
+    """Insert the input, which is JSON already, before the other fields."""
     return shape if input_json is None else f'{{"input":{input_json},{shape[1:]}'
 
 
 def from_stored(external_id: str, declared: str, overrides: str = "{}") -> ManifestDeclaration:
-    """Read what was declared, with the overrides over it."""
+    """Read a declaration with its overrides applied."""
     data: Stored = {**json.loads(declared), **json.loads(overrides)}
     return ManifestDeclaration(
         external_id=external_id,
@@ -95,7 +95,7 @@ def from_stored(external_id: str, declared: str, overrides: str = "{}") -> Manif
 
 
 def group_text(group: GroupDeclaration) -> str:
-    """Write what the code says about a group."""
+    """Serialise the declaration of a group."""
     return json.dumps(
         {
             "max_active_jobs": group.max_active_jobs,
@@ -107,13 +107,13 @@ def group_text(group: GroupDeclaration) -> str:
 
 
 def group_from_stored(name: str, declared: str, overrides: str = "{}") -> GroupDeclaration:
-    """Read what is in force for a group; one that is only named has the defaults."""
+    """Read the effective settings of a group; a group that is only named has the defaults."""
     data: Stored = {**json.loads(declared), **json.loads(overrides)}
     return GroupDeclaration(name=name, **data)
 
 
 def schedule_to_json(schedule: Schedule) -> Mapping[str, object]:
-    """Write a schedule; a delay stays a delay, so that declaring it again changes nothing."""
+    """Serialise a schedule; a delay stays relative, so that declaring it again changes nothing."""
     kind: dict[str, object] = {"type": schedule_type(schedule).value}
     match schedule:
         case Manual():
@@ -132,7 +132,7 @@ def schedule_to_json(schedule: Schedule) -> Mapping[str, object]:
 
 
 def schedule_from_json(data: Stored) -> Schedule:
-    """Read a schedule back."""
+    """Parse a schedule."""
     kind = ScheduleType(data["type"])
     match kind:
         case ScheduleType.NONE:
@@ -153,7 +153,7 @@ def schedule_from_json(data: Stored) -> Schedule:
 
 
 def parent_of(schedule: Schedule) -> str | None:
-    """Name the manifest that this one waits for."""
+    """Return the external id of the parent, or None."""
     return schedule.parent if isinstance(schedule, Dependent | DormantDependent) else None
 
 
@@ -166,7 +166,7 @@ def _span(seconds: float | None) -> timedelta | None:
 
 
 def timeout_to_json(timeout: Timeout | None) -> float | str | None:
-    """Write a timeout; infinity has no JSON form, so that no limit is a word."""
+    """Serialise a timeout; JSON has no infinity, so "no limit" is a string."""
     return NO_TIMEOUT.value if timeout is NO_TIMEOUT else _seconds(timeout)
 
 
@@ -180,7 +180,7 @@ _MOST_USED_INSTANTS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What a manifest's row needs to know of its group."""
+    """The values of a group that a manifest's row needs."""
 
     id: int
     priority: int
@@ -188,7 +188,7 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a stored manifest, beside its new declaration."""
+    """The new declaration and state of a stored manifest."""
 
     declared: str
     overrides: str
@@ -199,18 +199,18 @@ class Change:
 
 @dataclass(slots=True)
 class RowMaker:
-    """Makes rows; what many declarations share is worked out once."""
+    """Builds rows; values that many declarations share are computed once."""
 
     now: datetime
     groups: Mapping[str, GroupKey]
     _shapes: dict[object, tuple[str, ManifestRow]] = field(default_factory=dict)
 
     def text_of(self, declaration: ManifestDeclaration) -> str:
-        """Write the declaration as it is stored."""
+        """Return the stored form of a declaration."""
         return with_input(self._shape(declaration)[0], declaration.input_json)
 
     def new_row(self, declaration: ManifestDeclaration) -> ManifestRow:
-        """Make the row of a manifest that is not there yet."""
+        """Build the row of a new manifest."""
         row = self._row(declaration)
         self._refuse_excluded(declaration, row["next_scheduled_run"])
         return row
@@ -225,7 +225,7 @@ class RowMaker:
         }
 
     def changed_row(self, stored: Row, change: Change) -> ManifestRow:
-        """Make the row of a manifest that is there: its cursor moves only where its schedule changed."""
+        """Build the row of an existing manifest; its cursor moves only if its schedule changed."""
         before = from_stored(stored.external_id, stored.declared, stored.overrides)
         after = from_stored(stored.external_id, change.declared, change.overrides)
         cursor = changed_cursor(
@@ -235,7 +235,7 @@ class RowMaker:
         single = cursor if isinstance(after.schedule, Once) else None
         used = _used_instants(stored, before.schedule, is_replaced=cursor != stored.next_scheduled_run)
         if single is not None and (name := _instant_name(single)) in used:
-            # Declared for another instant and back: a rollback does not run it again.
+            # Declared for another instant and back, as by a rollback: do not run it again.
             cursor, completed_at = None, _named_instant(used[name])
         is_moved = cursor != stored.next_scheduled_run
         if is_moved or after.exclusions != before.exclusions:
@@ -257,7 +257,7 @@ class RowMaker:
     def _refuse_excluded(
         self, declaration: ManifestDeclaration, at: object, *, is_moved: bool = True
     ) -> None:
-        """Refuse a job whose exclusions leave it no instant, be it the only one."""
+        """Refuse a schedule whose exclusions leave no instant."""
         if not declaration.exclusions or not isinstance(at, datetime):
             return
         schedule = declaration.schedule
@@ -305,7 +305,7 @@ class RowMaker:
 
 
 def _used_instants(stored: Row, before: Schedule, *, is_replaced: bool) -> dict[str, str | None]:
-    """Read the instants of a once that are used up, and add the replaced one if its work was begun."""
+    """Return the used instants of a once; add the replaced one if its run had begun."""
     used: dict[str, str | None] = json.loads(stored.used_instants)
     is_begun = stored.next_scheduled_run is None and stored.scheduled_at is not None
     if isinstance(before, Once) and is_replaced and is_begun:

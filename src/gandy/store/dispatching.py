@@ -1,4 +1,4 @@
-"""From the queue to a run: one group of statements for the dispatcher and for workers that ask themselves."""
+"""Turning entries into runs: the same operations for the dispatcher and for workers that claim directly."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _GONE: Final = frozenset({"stopped", "lost"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchRequest:
-    """Who asks, for how much, and under which caps."""
+    """The claimant, how many entries it wants, and under which caps."""
 
     owner: str
     trains: Sequence[str]
     limit: int
     per_group: int
     default_timeout_seconds: float
-    worker_id: str | None = None  #: None: the run is pending for whoever takes it
+    worker_id: str | None = None  #: None: the run is pending until a worker claims it
     max_active_jobs: int | None = None
-    min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
-    turn: int = 0  #: rises from claim to claim, so that small claims reach every group in turn
-    free_slots: int | None = None  #: what is under a cap is taken for these, and hardly ever held ahead
+    min_age_seconds: float = 0.0  #: leave younger entries to workers that claim directly
+    turn: int = 0  #: increases with every claim, so that small claims rotate over the groups
+    free_slots: int | None = None  #: limit of capped entries, so that hardly any are buffered in advance
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ReadyGroup:
     priority: int
     max_active_jobs: int | None
     is_enabled: bool
-    trains: tuple[str, ...] | None  #: the known ones that have ready work; None: every one there is known
+    trains: tuple[str, ...] | None  #: known trains with ready work; None: all with ready work are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class ReadyWork:
     entries: Rows
     groups: dict[int, ReadyGroup]
     capacity: Capacity
-    is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
-    space: Space | None = None  #: how much is left under caps for a worker's free slots
+    is_contended: bool = False  #: another claim has locked entries or caps: claiming again soon may find more
+    space: Space | None = None  #: the room under caps for a worker's free slots
 
 
 class ClaimTerms(NamedTuple):
-    """What a claim gives to all its runs alike."""
+    """Values that all runs of a claim share."""
 
     fence: int
     at: datetime
@@ -71,11 +71,11 @@ class ClaimTerms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """What became a run, and what has to wait for its manifest."""
+    """The new runs, and the number of entries that wait for their manifests."""
 
     runs: tuple[ClaimedRun, ...]
     held: int = 0
-    is_contended: bool = False  #: another claim holds entries or caps: asking again soon may bring more
+    is_contended: bool = False  #: another claim has locked entries or caps: claiming again soon may find more
     is_cut: bool = False  #: entries under a cap wait for a free slot of the worker
 
     @property
@@ -88,18 +88,18 @@ NOTHING: Final = Dispatched(())
 
 
 def open_due() -> Operation[int]:
-    """Let in the entries whose instant has come."""
+    """Open the gate of entries whose instant has come."""
     return len((yield statement("open_due", limit=_OPENED_AT_ONCE)))
 
 
 def next_due() -> Operation[float | None]:
-    """Say in how many seconds the next entry comes due."""
+    """Return the seconds until the next entry is due."""
     rows = yield statement("next_due")
     return rows[0].seconds if rows else None
 
 
 def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
-    """Load what is ready, measure, choose, and turn the chosen into runs."""
+    """Load ready entries, measure the capacity, choose, and turn the chosen entries into runs."""
     ready = yield from load_ready(request)
     chosen = choose_entries(ready, request)
     begun = chosen if ready.space is None else within_slots(chosen, ready.space, ready.capacity)
@@ -111,7 +111,7 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
 
 
 def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
-    """Take the top of every group that has ready work and room for it."""
+    """Lock and load the top entries of every group that has ready work and room for it."""
     groups = yield from ready_groups(request.owner, request.trains, request.worker_id)
     capacity = yield from measure_capacity(request, groups)
     return (yield from load_entries(request, groups, capacity))
@@ -120,7 +120,7 @@ def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:
 def ready_groups(
     owner: str, trains: Sequence[str], worker_id: str | None = None
 ) -> Operation[list[ReadyGroup]]:
-    """Find the groups with ready work of these trains; for a worker that was found lost there is none."""
+    """Find the groups with ready work of these trains; none for a worker that was marked lost."""
     rows = yield statement("ready_groups", owner=owner, worker_id=worker_id)
     known = frozenset(trains)
     found: list[ReadyGroup] = []
@@ -144,7 +144,7 @@ def ready_groups(
 def load_entries(
     request: DispatchRequest, groups: Sequence[ReadyGroup], capacity: Capacity
 ) -> Operation[ReadyWork]:
-    """Take the top of each group that has room; of a disabled one only what an operator triggered."""
+    """Lock and load the top entries of each group with room; of a disabled group only triggered ones."""
     room = {group.id: _room(capacity, group.id, request.limit) for group in groups}
     space = leave_for_slots(request, capacity, room)
     open_groups = [group for group in groups if room[group.id] > 0]
@@ -195,7 +195,7 @@ def _load_shares(
 def _larger_shares(
     request: DispatchRequest, entries: Rows, shares: dict[int, int], *, room: dict[int, int]
 ) -> dict[int, int]:
-    """Pass on what other groups leave unused to those that have more than their share."""
+    """Give the unused shares of other groups to groups that have more entries than their share."""
     missing = request.limit - len(entries)
     if missing <= 0:
         return {}
@@ -210,7 +210,7 @@ def _larger_shares(
 
 
 def measure_capacity(request: DispatchRequest, groups: Sequence[ReadyGroup]) -> Operation[Capacity]:
-    """Count what is active, only under caps: who cannot lock a capped group leaves it to who has it."""
+    """Count active runs under caps; a capped group that another claim has locked gets no room here."""
     caps = {group.id: group.max_active_jobs for group in groups if group.max_active_jobs is not None}
     group_active: dict[int, int] = {}
     is_contended = False
@@ -248,7 +248,7 @@ def choose_entries(ready: ReadyWork, request: DispatchRequest) -> Rows:
 def dispatch_entries(
     request: DispatchRequest, entries: Rows, groups: Mapping[int, ReadyGroup]
 ) -> Operation[Dispatched]:
-    """Turn entries into runs; one whose manifest is active or disabled waits behind its gate instead."""
+    """Turn entries into runs; an entry whose manifest is active or disabled is held by its gate instead."""
     manifests = yield from _lock_manifests(entries)
     held = yield from _hold_blocked(entries, manifests)
     free = [entry for entry in entries if entry.id not in held] if held else entries
@@ -273,13 +273,13 @@ def dispatch_entries(
 
 
 def announce_pending(owner: str) -> Operation[None]:
-    """Tell the workers that there are runs to take."""
+    """Notify the workers of pending runs."""
     yield statement("notify", payload=f"pending:{owner}")
     yield statement("notify", payload=f"work:{owner}")
 
 
 def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
-    """Start runs that a dispatcher has made."""
+    """Claim pending runs, which a dispatcher has made."""
     if not (yield from _may_claim(request.worker_id)):
         return NOTHING
     rows = yield statement(
@@ -294,26 +294,26 @@ def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
 
 
 def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
-    """Take entries of trains that nobody alive knows out of the way, until a worker comes that does."""
+    """Hold entries of trains that no live worker knows, so that they do not block others."""
     rows = yield statement("hold_unknown_trains", owner=owner, trains=list(trains), limit=_OPENED_AT_ONCE)
     return len(rows)
 
 
 def _may_claim(worker_id: str | None) -> Operation[bool]:
-    """Hold the asking worker: who was found lost claims nothing, for nobody would miss it a second time."""
+    """Lock the worker's row, so that it is not marked lost during the claim; a lost worker claims nothing."""
     found = yield statement("hold_worker", id=worker_id)
     return all(row.state not in _GONE for row in found)
 
 
 def _lock_manifests(entries: Rows) -> Operation[dict[int, Row]]:
-    """Lock the entries' manifests without waiting; what another holds is left for the next time."""
+    """Lock the entries' manifests without waiting; entries of the others are left for the next claim."""
     ids = sorted({entry.manifest_id for entry in entries if entry.manifest_id is not None})
     rows = (yield statement("lock_idle_manifests", ids=ids)) if ids else []
     return {row.id: row for row in rows}
 
 
 def _hold_blocked(entries: Rows, manifests: dict[int, Row]) -> Operation[set[int]]:
-    """Hold entries of active or disabled manifests back; of those not locked nothing is known."""
+    """Hold entries of active or disabled manifests; return them, and the entries of unlocked manifests."""
     unlocked = {
         entry.id for entry in entries if entry.manifest_id is not None and entry.manifest_id not in manifests
     }
@@ -336,20 +336,20 @@ def _room(capacity: Capacity, group_id: int, limit: int) -> int:
 
 
 def _share(request: DispatchRequest, groups: int) -> int:
-    """Let one group fill the claim; of several none takes more than its share, so that none hides another."""
+    """Let a single group fill the claim; limit each of several groups to a share, so that none starves."""
     if groups <= 1:
         return request.limit if request.worker_id else min(request.limit, request.per_group)
     return max(1, min(request.per_group, 2 * request.limit // groups))
 
 
 def started_run(row: Row) -> ClaimedRun:
-    """Read a run that its own claim has started, with its timeout resolved."""
+    """Read a run that a claim has started; its timeout is resolved already."""
     start = ClaimTerms(row.fence, row.started_at, row.timeout_seconds)
     return claimed_run(row, start, None)._replace(manifest=row.manifest)
 
 
 def claimed_run(entry: Row, start: ClaimTerms, manifest: Row | None) -> ClaimedRun:
-    """Join what the queue knew of an entry and what the claim added; by position, for they are many."""
+    """Build a run from an entry and its claim; by position, because this is called for every entry."""
     timeout = entry.timeout_seconds
     if timeout is None:
         timeout = manifest.timeout_seconds if manifest is not None else None

@@ -1,4 +1,4 @@
-"""The end of runs and all that follows from it, in one transaction."""
+"""Finishing runs, with all that follows (retries, dead letters, promotions) in one transaction."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FinishRules:
-    """What finishing needs to know beside the ends themselves."""
+    """Settings for finishing runs."""
 
     owner: str
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
-    is_capped: bool = False  #: a cap over all groups holds: each end makes room under it
-    tells_room: bool = True  #: whichever server can use a place under a cap is told that it is free
+    is_capped: bool = False  #: there is a cap over all groups: each end frees a place under it
+    tells_room: bool = True  #: notify all servers when a place under a cap becomes free
     retry: RetrySettings = USUAL
-    #: what is wrong with an input of a train, by its type; None: inputs of activations are not checked here
+    #: validates an input by its train's type; None: inputs of activations are not checked here
     problem_of_input: InputProblem | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FinishResult:
-    """Which ends were recorded, and what they led to; the others' claims no longer owned their runs."""
+    """The recorded ends and what followed; the claims of `refused` runs no longer owned them."""
 
     finished: Mapping[int, str | None]  #: the run's bucket, by its id
     refused: tuple[int, ...]
     retried: int
-    parked: tuple[int, ...]  #: runs whose job waits for a person
+    parked: tuple[int, ...]  #: runs whose job now has a dead letter
     exhausted_manifests: tuple[int, ...]
-    overruled: frozenset[int] = frozenset()  #: runs that an operator had cancelled, however they ended
-    makes_room: bool = False  #: under a cap, which is to be filled at once
-    #: runs that failed because what they activate cannot be kept
+    overruled: frozenset[int] = frozenset()  #: failed runs that an operator had cancelled: they are cancelled
+    makes_room: bool = False  #: a place under a cap is free and is to be filled at once
+    #: runs that failed because their activations were refused
     refused_activations: Mapping[int, ActivationError] = field(default_factory=dict)
 
 
@@ -66,13 +66,13 @@ _ID = attrgetter("id")
 
 
 def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishResult]:
-    """Record the ends that their claims still own; each is terminal from here on, whoever comes late."""
+    """Record the ends of runs that their claims still own, by fence; a recorded end is final."""
     children = yield from find_children(ends)
     manifests = yield from _lock_manifests(ends, children)
     activations = yield from judge(ends, children, problem_of=rules.problem_of_input)
     if activations.refused:
         ends = [_judged(end, activations) for end in ends]
-    by_id = sorted(ends, key=_ID)  # two that end the same runs take them in the same order
+    by_id = sorted(ends, key=_ID)  # a fixed lock order: two that end the same runs cannot deadlock
     rows = yield batch_of(
         "end_runs", _ENDED_FIELDS, [_ended(end, manifests, rules.retention) for end in by_id]
     )
@@ -108,17 +108,17 @@ def _judged(end: RunEnd, activations: Activations) -> RunEnd:
 
 
 def announce_work(owner: str) -> Operation[None]:
-    """Tell every worker that there may be something to claim."""
+    """Notify every worker that there may be work to claim."""
     yield statement("notify", payload=f"work:{owner}")
 
 
 def overruled_end(end: RunEnd) -> RunEnd:
-    """An operator's cancellation stands, however the run came to its end."""
+    """Turn a failure into a cancellation: an operator's cancellation takes precedence."""
     return end._replace(state=TrainState.CANCELLED, ended_by=EndedBy.OPERATOR)
 
 
 def _lock_manifests(ends: Sequence[RunEnd], children: Sequence[int]) -> Operation[dict[int, Row]]:
-    """Lock the manifests of the runs, and those that the runs activate, all in one order."""
+    """Lock the manifests of the runs and of their activations together, so that the lock order is fixed."""
     ids = {end.manifest_id for end in ends if end.manifest_id is not None}.union(children)
     rows = (yield statement("lock_manifests", ids=sorted(ids))) if ids else []
     return {row.id: row for row in rows}
@@ -143,7 +143,7 @@ _ENDED_FIELDS = (
 
 
 def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans) -> tuple[object, ...]:
-    """Lay an end out in the order of the fields above."""
+    """Return the values of an end in the order of the fields above."""
     failure = end.failure or _NO_FAILURE
     return (
         end.id,
@@ -164,7 +164,7 @@ def _ended(end: RunEnd, manifests: Mapping[int, Row], retention: RetentionSpans)
 
 
 class _NoFailure(NamedTuple):
-    """Stands for the failure of a run that has none."""
+    """The failure of a run that has not failed."""
 
     junction: None = None
     exception: None = None
@@ -203,7 +203,7 @@ def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:
 def _decide(
     settled: Iterable[RunEnd], settings: RetrySettings
 ) -> Operation[tuple[list[tuple[RunEnd, RetryPlan]], list[tuple[RunEnd, Park]]]]:
-    """Decide what follows each failure; what its manifest allows is read while it still holds the run."""
+    """Decide what follows each failure; the manifest's policy is read before its active run is cleared."""
     retries: list[tuple[RunEnd, RetryPlan]] = []
     parks: list[tuple[RunEnd, Park]] = []
     failed = [end for end in settled if end.state is TrainState.FAILED]
@@ -227,7 +227,7 @@ def _decide(
 def _record_on_manifests(
     settled: Iterable[RunEnd], parks: Iterable[tuple[RunEnd, Park]]
 ) -> Operation[set[int]]:
-    """Record ends on their manifests; return those for which entries wait."""
+    """Record ends on their manifests; return the manifests that have waiting entries."""
     exhausted = {end.id for end, _ in parks}
     rows = [
         {
@@ -254,9 +254,9 @@ def _record_on_manifests(
 def _queue_retries(
     retries: Sequence[tuple[RunEnd, RetryPlan]], manifests: Mapping[int, Row]
 ) -> Operation[dict[int, int]]:
-    """Write the next attempts; the result pairs a failed run with the entry that follows it.
+    """Queue the next attempts; the result maps a failed run to its next entry.
 
-    A queued entry of the manifest serves if its input is equal; else it steps back for the retry.
+    A queued entry of the manifest with an equal input is reused; with another input it steps back.
     """
     retried = yield from _write_retries(retries, manifests)
     met = [each for each in retries if each[0].id not in retried]
@@ -289,7 +289,7 @@ def _write_retries(
 
 
 def _carry_losses(served: Sequence[tuple[RunEnd, RetryPlan]]) -> Operation[None]:
-    """Tell the entry that serves as the next attempt how often the job took its worker with it."""
+    """Copy the loss counts of a job to the queued entry that is reused as its next attempt."""
     yield batch(
         "carry_losses",
         [
@@ -305,7 +305,7 @@ def _carry_losses(served: Sequence[tuple[RunEnd, RetryPlan]]) -> Operation[None]
 
 
 def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation[tuple[int, ...]]:
-    """Park ad-hoc work, killers and what is given up on here; other manifests' letters are the manager's."""
+    """Park ad-hoc work, lost runs and immediate parks; the manager writes the letters of other manifests."""
     here = [
         (end, park)
         for end, park in parks
@@ -324,7 +324,7 @@ def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation
 def _within_bounds(
     parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules
 ) -> Operation[list[tuple[RunEnd, Park]]]:
-    """Keep at most so many letters of one train's ad-hoc work; the rest is counted and lost by design."""
+    """Limit the dead letters of a train's ad-hoc work; the surplus is counted and dropped by design."""
     kept: list[tuple[RunEnd, Park]] = [each for each in parks if each[0].manifest_id is not None]
     by_train: dict[str, list[tuple[RunEnd, Park]]] = {}
     for each in parks:
@@ -355,7 +355,7 @@ def _evidence(end: RunEnd) -> str:
 
 
 def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Operation[None]:
-    """A key follows its job to the next attempt, and is free once the job is over."""
+    """Pass a unique key on to the next attempt, or release it once the job is over."""
     holders = [end.id for end in settled if end.unique_key is not None]
     if not holders:
         return
@@ -369,7 +369,7 @@ def _settle_keys(settled: Sequence[RunEnd], retried: Mapping[int, int]) -> Opera
 def _wake(
     rules: FinishRules, retries: Sequence[tuple[RunEnd, RetryPlan]], promoted: Rows, *, tells_room: bool
 ) -> Operation[None]:
-    """Say once that there is something to claim, or when there will be."""
+    """Notify workers once: of work to claim now, or of a later instant."""
     is_ready = any(not retry.delay for _, retry in retries)
     if is_ready or tells_room:
         yield from announce_work(rules.owner)

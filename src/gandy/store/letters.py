@@ -1,4 +1,4 @@
-"""Dead letters: requeueing and resolving them, and what follows for their manifests."""
+"""Dead letters: requeueing and resolving them, and the effects on their manifests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger("gandy.dead_letters")
 
 
 def settle_letters(since: Mapping[int, datetime]) -> Operation[None]:
-    """Settle what came due since each manifest's letter was written, and let its cursor go on from now."""
+    """Settle the instants since each manifest's letter was written, and advance its cursor to now."""
     found = yield from load_views(since)
     now = yield from read_now()
     views = [view for view in found.views if view.id not in found.unreadable]
@@ -39,19 +39,19 @@ def settle_letters(since: Mapping[int, datetime]) -> Operation[None]:
 
 
 def _settle(view: DispatchView, since: datetime, now: datetime) -> Decision | None:
-    """Settle one; where that cannot be done here, the next cycle says why in a verdict."""
+    """Settle one manifest; None after an error, which the next cycle records as a verdict."""
     if not isinstance(view.schedule, Cron | Interval):
         return None
     try:
         return settle_letter(view, view.schedule, since=since, now=now)
-    except Exception as error:  # noqa: BLE001 whatever one schedule raises, the letters are resolved
-        _log.error("what came due at %s while its letter waited has no verdict: %s", view.external_id, error)
+    except Exception as error:  # noqa: BLE001 an error in a schedule must not block the letters
+        _log.error("instants of %s while its letter waited are not settled: %s", view.external_id, error)
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class LetterWalk:
-    """Where a walk over the letters that wait stands."""
+    """The position of a walk over the awaiting letters."""
 
     after: int
     until: int
@@ -63,20 +63,20 @@ class Requeued:
 
     letter_id: int
     entry_id: int  #: becomes the run's id
-    was_waiting: bool  #: an entry of the manifest was there already, and serves
-    is_held: bool  #: its manifest is active or switched off, and it waits for that
+    was_waiting: bool  #: a queued entry of the manifest is reused
+    is_held: bool  #: it waits because its manifest is active or switched off
 
 
 @dataclass(frozen=True, slots=True)
 class RequeueResult:
-    """What became of letters that were to be requeued."""
+    """The result of requeueing, by letter."""
 
     requeued: tuple[Requeued, ...] = ()
     resolved_before: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
 
     def plus(self, other: RequeueResult) -> RequeueResult:
-        """Add up the parts of a long one."""
+        """Combine the results of two batches."""
         return RequeueResult(
             self.requeued + other.requeued,
             self.resolved_before + other.resolved_before,
@@ -86,14 +86,14 @@ class RequeueResult:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgeResult:
-    """What became of letters that were to be acknowledged."""
+    """The result of acknowledging, by letter."""
 
     acknowledged: tuple[int, ...] = ()
     resolved_before: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
 
     def plus(self, other: AcknowledgeResult) -> AcknowledgeResult:
-        """Add up the parts of a long one."""
+        """Combine the results of two batches."""
         return AcknowledgeResult(
             self.acknowledged + other.acknowledged,
             self.resolved_before + other.resolved_before,
@@ -108,18 +108,18 @@ def load_letter(letter_id: int, owners: Owners) -> Operation[Row | None]:
 
 
 def read_letters(ids: Sequence[int], owners: Owners) -> Operation[Rows]:
-    """Read what letters are about, without a lock."""
+    """Read the manifests and inputs of letters, without a lock."""
     return (yield statement("read_letters", ids=list(ids), owner=owners.bound))
 
 
 def begin_letter_walk() -> Operation[LetterWalk]:
-    """Start a walk over what waits now; a letter that comes back is not part of it."""
+    """Start a walk over the letters that await an operator now; later letters are not part of it."""
     until: int = (yield statement("newest_letter"))[0].id
     return LetterWalk(0, until)
 
 
 def next_awaiting(walk: LetterWalk, wanted: LetterFilter, owners: Owners) -> Operation[list[int]]:
-    """Find the next letters of a walk that wait for a person."""
+    """Find the next letters of a walk that await an operator."""
     rows = yield statement(
         "find_awaiting",
         after=walk.after,
@@ -135,7 +135,7 @@ def next_awaiting(walk: LetterWalk, wanted: LetterFilter, owners: Owners) -> Ope
 def requeue_letters(
     ids: Sequence[int], operator: Operator, *, owners: Owners, input_json: str | None = None
 ) -> Operation[RequeueResult]:
-    """Run the jobs once more, with a clean record and their own input or another."""
+    """Queue the jobs again with failure counts reset, with their own input or another."""
     known = yield from _hold(ids, owners)
     won = yield from _resolve(ids, operator, _Resolution("retried", None, owners))
     yield from _make_way([row.id for row in won], input_json, owners)
@@ -159,7 +159,7 @@ def requeue_letters(
 def acknowledge_letters(
     ids: Sequence[int], operator: Operator, note: str, *, owners: Owners
 ) -> Operation[AcknowledgeResult]:
-    """Close letters without another run; what waited behind them and the next occurrences come as usual."""
+    """Close letters without another run; waiting entries and the next occurrences follow as usual."""
     known = yield from _hold(ids, owners)
     won = yield from _resolve(ids, operator, _Resolution("acknowledged", note, owners))
     yield from promote_and_announce([row.manifest_id for row in won if row.manifest_id is not None])
@@ -168,7 +168,7 @@ def acknowledge_letters(
 
 
 class _Resolution(NamedTuple):
-    """What letters become, and whose."""
+    """The new status of letters, and the owners to restrict it to."""
 
     status: LetterStatus
     note: str | None
@@ -176,7 +176,7 @@ class _Resolution(NamedTuple):
 
 
 def _hold(ids: Sequence[int], owners: Owners) -> Operation[set[int]]:
-    """Lock the letters' manifests, which come before letters in the order of locks."""
+    """Lock the letters' manifests, which precede letters in the lock order; return the letters that exist."""
     letters = yield from read_letters(ids, owners)
     manifests = sorted({row.manifest_id for row in letters if row.manifest_id is not None})
     if manifests:
@@ -185,7 +185,7 @@ def _hold(ids: Sequence[int], owners: Owners) -> Operation[set[int]]:
 
 
 def _make_way(ids: Sequence[int], input_json: str | None, owners: Owners) -> Operation[None]:
-    """Step queued entries back whose input differs from what the letters are to run with."""
+    """Make queued entries step back if their input differs from that of the letters."""
     if not ids:
         return
     found = yield statement("find_queued_for_letters", ids=list(ids), owner=owners.bound)
@@ -198,7 +198,7 @@ def _make_way(ids: Sequence[int], input_json: str | None, owners: Owners) -> Ope
 
 
 def _resolve(ids: Sequence[int], operator: Operator, wanted: _Resolution) -> Operation[Rows]:
-    """Resolve the letters that still wait; their manifests count anew and are looked at."""
+    """Resolve the letters that still await an operator; reset their manifests' failure counts."""
     won = yield statement(
         "resolve_letters",
         ids=list(ids),
@@ -233,7 +233,7 @@ def _requeued(row: Row, *, was_waiting: bool) -> Requeued:
 
 
 def _left(ids: Sequence[int], known: set[int], won: Rows) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tell letters that somebody else resolved from ids that are none."""
+    """Separate letters that were resolved before from unknown ids."""
     mine = {row.id for row in won}
     resolved_before = tuple(letter_id for letter_id in ids if letter_id in known and letter_id not in mine)
     return resolved_before, tuple(letter_id for letter_id in ids if letter_id not in known)

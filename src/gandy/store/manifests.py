@@ -1,4 +1,4 @@
-"""Manifests in a cycle: which to look at, and writing what was decided."""
+"""Manifests in a cycle: load those that are due for a look, and write the decisions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row, Rows
 
 
-#: A manifest, instants that were not queued, and the message where that was an error.
+#: A manifest, its skipped instants, and the message if an error was the reason.
 SkipRow: TypeAlias = "tuple[int, Skipped, str | None]"
 
 _PARENTS_AT_ONCE: Final = 1_000
@@ -47,7 +47,7 @@ _ONE_ENTRY: Final = frozenset({"ix_work_queue_unique_queued_manifest", "ix_work_
 
 @dataclass(frozen=True, slots=True)
 class DueManifests:
-    """The manifests of one cycle; what is left over follows in the next."""
+    """The manifests of one cycle; the remaining due manifests follow in the next."""
 
     views: tuple[DispatchView, ...]
     unreadable: Mapping[int, str]  #: manifests whose schedule cannot be read, and why
@@ -56,24 +56,24 @@ class DueManifests:
 
 @dataclass(frozen=True, slots=True)
 class MovedManifests:
-    """Which manifests were moved on, and which of them with an entry."""
+    """The manifests whose cursor was advanced, and those of them that got an entry."""
 
     moved: frozenset[int]
     queued: frozenset[int]
 
 
 def try_lock_cycle() -> Operation[bool]:
-    """Take the lock that saves the other servers the work; nobody ever waits for it."""
+    """Try the advisory lock that keeps two servers from running the same cycle; never wait for it."""
     return bool((yield statement("try_lock", name="gandy_manifest_manager"))[0].is_held)
 
 
 def wake_dependents() -> Operation[int]:
-    """Give every dependent of a parent that succeeded its look."""
+    """Schedule a look at every dependent of a parent that succeeded."""
     return len((yield statement("wake_dependents", limit=_PARENTS_AT_ONCE)))
 
 
 def count_due() -> Operation[list[Demand]]:
-    """Count what needs a look, by group."""
+    """Count the manifests that are due for a look, by group."""
     rows = yield statement("count_due_by_group")
     return [Demand(row.id, row.priority, row.due, row.oldest_due_at) for row in rows]
 
@@ -81,9 +81,9 @@ def count_due() -> Operation[list[Demand]]:
 def load_due(
     demands: Sequence[Demand], looks: Mapping[int, int], *, free_first: bool = False
 ) -> Operation[DueManifests]:
-    """Load of each group what `looks` gives it, the most important and the longest due first.
+    """Load the number of manifests that `looks` gives each group, by priority, then the longest due first.
 
-    `free_first` takes before these what no guard holds back, which costs a look at all that is due.
+    `free_first` puts manifests that no guard blocks first, at the cost of reading all due manifests.
     """
     due = sum(demand.due for demand in demands)
     if not any(looks.values()):
@@ -95,13 +95,13 @@ def load_due(
 
 
 def load_views(ids: Iterable[int]) -> Operation[DueManifests]:
-    """Read manifests anew, whatever their looks say."""
+    """Read manifests again, due for a look or not."""
     wanted = sorted(set(ids))
     return _due((yield statement("load_views", ids=wanted)) if wanted else [])
 
 
 def load_view_of(manifest_id: int, owner: str) -> Operation[DueManifests]:
-    """Read one manifest of an owner, whatever its look says."""
+    """Read one manifest of an owner, due for a look or not."""
     return _due((yield statement("load_view_of", id=manifest_id, owner=owner)))
 
 
@@ -116,35 +116,35 @@ def load_far(limit: int, **place: object) -> Operation[tuple[DispatchView, ...]]
 
 
 def next_look() -> Operation[float | None]:
-    """Say in how many seconds the next manifest needs a look."""
+    """Return the seconds until the next manifest is due for a look."""
     rows = yield statement("next_look")
     return rows[0].seconds if rows else None
 
 
 def read_now() -> Operation[datetime]:
-    """Ask the one clock."""
+    """Read the clock that all decisions use."""
     now: datetime = (yield statement("read_clock"))[0].now
     return now
 
 
 def announce_work(owners: Iterable[str]) -> Operation[None]:
-    """Wake the workers of those who have something to run."""
+    """Notify the workers of owners that have work."""
     for owner in sorted(owners):
         yield statement("notify", payload=f"work:{owner}")
 
 
 def advance(decided: Sequence[tuple[DispatchView, Decision]]) -> Operation[MovedManifests]:
-    """Move manifests on and write their entries; a manifest that changed meanwhile is left as it is."""
+    """Advance cursors and write entries; skip a manifest that changed meanwhile (optimistic locking)."""
     return (yield from _advance([_advance_row(view, decision) for view, decision in decided]))
 
 
 def advance_without_entry(view: DispatchView, decision: Decision) -> Operation[MovedManifests]:
-    """Move a manifest on whose entry would meet another one."""
+    """Advance the cursor of a manifest whose entry would conflict with an existing one."""
     return (yield from _advance([_advance_row(view, decision)._replace(due_at=None)]))
 
 
 def is_met_entry(error: RowConflictError) -> bool:
-    """Tell whether an entry was refused because there is one already, of this instant or waiting."""
+    """Return whether an entry was refused because one exists already: of this instant, or queued."""
     return error.constraint in _ONE_ENTRY
 
 
@@ -157,7 +157,7 @@ def _advance(advances: Sequence[_Advance]) -> Operation[MovedManifests]:
 
 
 def step_back(views: Sequence[DispatchView]) -> Operation[int]:
-    """Leave pending what could not be queued because an entry came in between."""
+    """Restore the cursors of manifests whose entry was refused because another was queued in between."""
     rows = [
         {"id": view.id, "cursor": view.next_scheduled_run, "parent_seen": view.parent_success_seen}
         for view in views
@@ -169,7 +169,7 @@ def step_back(views: Sequence[DispatchView]) -> Operation[int]:
 
 
 def record_skips(skips: Sequence[SkipRow]) -> Operation[int]:
-    """Write verdicts that are no entries, in the last one's row where the reason goes on."""
+    """Write skip verdicts; extend the row of the last skip if its reason is the same."""
     extending = [(manifest_id, skip) for manifest_id, skip, _ in skips if skip.extends_last]
     rows = [
         {
@@ -198,7 +198,7 @@ def record_skips(skips: Sequence[SkipRow]) -> Operation[int]:
 
 
 def set_looks(looks: Sequence[tuple[DispatchView, datetime]]) -> Operation[int]:
-    """Set hints right; who was changed meanwhile has a new one already."""
+    """Correct `next_look_at`; a manifest that changed meanwhile has a new value already."""
     rows = [{"id": view.id, "version": view.version, "next_look": look} for view, look in looks]
     return len((yield batch("set_looks", rows)))
 
@@ -235,7 +235,7 @@ def _advance_row(view: DispatchView, decision: Decision) -> _Advance:
 
 
 def _skip_reason(view: DispatchView, decision: Decision) -> str | None:
-    """Say which reason the next skip may go on with: the latest verdict's, if that was a skip."""
+    """Return the reason that the next skip may extend: the latest verdict's, if that was a skip."""
     occurrence, skipped = decision.occurrence, decision.skipped
     if skipped and (occurrence is None or skipped[-1].due_at > occurrence.due_at):
         return skipped[-1].reason.value
@@ -248,7 +248,7 @@ def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
     for row in rows:
         try:
             views.append(_view(row, schedule_of(*row[5:11]), exclusions_of(row.exclusions)))
-        except Exception as error:  # noqa: BLE001 whatever one row holds, the others are read
+        except Exception as error:  # noqa: BLE001 an unreadable row must not hide the others
             known = isinstance(error, ScheduleError)
             unreadable[row.id] = str(error) if known else f"unreadable: {type(error).__name__}: {error}"
             views.append(_view(_readable(row), Manual(), ()))
@@ -256,14 +256,14 @@ def _due(rows: Rows, *, left_over: int = 0) -> DueManifests:
 
 
 def _readable(row: Row) -> Row:
-    """Leave out of a row what may be what cannot be read; nothing is decided by it."""
+    """Replace the fields that may be unreadable by defaults; no decision is made from the result."""
     return row._replace(
         misfire_policy=MisfirePolicy.FIRE_ONCE_NOW.value, variance_seconds=0, misfire_threshold_seconds=0
     )
 
 
 def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> DispatchView:
-    """Build the snapshot, field by field in their order: names would take twice as long."""
+    """Build the snapshot from positional arguments: keywords would take twice as long."""
     return DispatchView(
         row.id,
         row.external_id,
@@ -282,7 +282,7 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.is_group_enabled,
         row.is_orphaned,
         row.enabled_at,
-        None,  # deferred_since: the backlog says it
+        None,  # deferred_since: set by Backlog.mark
         _REASONS.get(row.last_skip_reason),
         row.failure_count,
         row.success_count,
@@ -301,7 +301,7 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.max_retries,
         row.is_retried,
         row.version,
-        row.scheduled_at if isinstance(schedule, Cron | Interval) else None,  # of a once it is its instant
+        row.scheduled_at if isinstance(schedule, Cron | Interval) else None,  # a once keeps its instant here
         row.queued_origin == "retry",
     )
 
@@ -350,19 +350,19 @@ def _span(seconds: float) -> timedelta:
 
 
 _KEY: Final = "manifest_manager.backlog"
-#: Cycles that are further apart do not belong together: nobody evaluated in between.
+#: A longer gap between cycles ends the backlog: no instant was evaluated in between.
 _LONGEST_GAP: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """A stretch of cycles, each of which found more due than it could take."""
+    """A period of cycles that each found more due manifests than they could take."""
 
     since: datetime
     until: datetime
 
     def mark(self, view: DispatchView) -> DispatchView:
-        """Note on a snapshot since when its instant has been seen and had no place."""
+        """Set `deferred_since` on a snapshot: since when its instant was due but found no place."""
         due_at = view.next_scheduled_run
         if due_at is None or due_at > self.until:
             return view
@@ -370,7 +370,7 @@ class Backlog:
 
 
 def recall_backlog(now: datetime) -> Operation[Backlog | None]:
-    """Read the stretch that the last cycle left, if it goes on now."""
+    """Read the backlog of the last cycle, if that cycle was recent enough."""
     found = yield from recall(_KEY)
     if found is None:
         return None
@@ -379,7 +379,7 @@ def recall_backlog(now: datetime) -> Operation[Backlog | None]:
 
 
 def keep_backlog(now: datetime, before: Backlog | None, *, is_behind: bool) -> Operation[None]:
-    """Begin the stretch, go on with it, or end it; most cycles have none and write nothing."""
+    """Start, extend or end the backlog; most cycles have none and write nothing."""
     if is_behind:
         since = now if before is None else before.since
         yield from remember(_KEY, {"since": since.isoformat(), "until": now.isoformat()})

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def set_next(effective: ManifestDeclaration, stored: Row, next_at: datetime) -> Operation[ManifestRow]:
-    """Place the cursor where a person wants it; the schedule goes on from there."""
+    """Set the cursor to an operator's instant; the schedule continues from there."""
     now = yield from read_now()
     problem = _problem(effective, stored, next_at, now=now)
     if problem is None and not isinstance(effective.schedule, Once):
@@ -48,7 +48,7 @@ def set_next(effective: ManifestDeclaration, stored: Row, next_at: datetime) -> 
 
 
 def unset_next(stored: Row) -> Operation[ManifestRow]:
-    """Go back to the schedule's own next instant, where a person had set another one."""
+    """Restore the schedule's own next instant if an operator had set another one."""
     view = (yield from load_view_of(stored.id, stored.owner)).views[0]
     if not view.is_next_set:
         return {}
@@ -64,7 +64,7 @@ def _problem(effective: ManifestDeclaration, stored: Row, next_at: datetime, *, 
     if isinstance(schedule, Once) and stored.next_scheduled_run is None:
         return "it has run; schedule it again for another instant"
     if next_at <= now:
-        return f"it must lie ahead of now, which is {_told(now)}"
+        return f"it must be in the future; now is {_told(now)}"
     if is_excluded(effective.exclusions, next_at, timezone_of(schedule)):
         return "one of its exclusions removes that instant"
     return None
@@ -86,14 +86,14 @@ GroupRow = dict[str, object]
 
 
 def ensure_groups(owner: str, names: Iterable[str]) -> Operation[dict[str, GroupKey]]:
-    """Find or make groups by name."""
+    """Find or create groups by name."""
     wanted = sorted({*names, DEFAULT_GROUP})
     rows = yield batch("ensure_groups", [{"name": name} for name in wanted], owner=owner)
     return {row.name: GroupKey(row.id, row.priority) for row in rows}
 
 
 def seed_groups(declarations: Declarations) -> Operation[Mapping[str, GroupKey]]:
-    """Write what is declared of groups; one that is no longer declared, but only named, has the defaults."""
+    """Write the declared settings of groups; a group that is only named gets the defaults."""
     declared = {group.name: group for group in declarations.groups}
     named = {declaration.group for declaration in declarations.manifests}
     yield from ensure_groups(declarations.owner, [*declared, *named])
@@ -110,7 +110,7 @@ def seed_groups(declarations: Declarations) -> Operation[Mapping[str, GroupKey]]
 def override_group(
     owner: str, name: str, changes: Mapping[str, object] | None, *, reason: str | None = None
 ) -> Operation[GroupDeclaration]:
-    """Set values over the declared ones; None clears every override."""
+    """Override declared values of a group; None clears every override."""
     rows = yield statement("lock_group", owner=owner, name=name)
     if not rows:
         raise GroupNotFoundError(owner, name)
@@ -123,7 +123,7 @@ def override_group(
 
 
 def write_groups(owner: str, changes: Sequence[tuple[Row, str, str, str | None]]) -> Operation[None]:
-    """Write groups with what follows: manifests take over a priority, and are looked at when switched on."""
+    """Write groups; propagate a new priority to their manifests, and schedule looks after switching on."""
     if not changes:
         return
     after = {
@@ -168,7 +168,7 @@ def override_manifest(
     reason: str | None = None,
     next_at: datetime | None = None,
 ) -> Operation[None]:
-    """Set values over the declared ones, and the next instant, or clear them all with None."""
+    """Override declared values and the next instant of a manifest; None clears every override."""
     stored = yield from _lock(external_id, owner)
     overrides = _merged(stored, changes)
     effective = from_stored(external_id, stored.declared, overrides)
@@ -197,7 +197,7 @@ def _lock(external_id: str, owner: str) -> Operation[Row]:
 
 
 def _refuse_lost_parent(owner: str, effective: ManifestDeclaration) -> Operation[None]:
-    """A manifest may be left whose parent belonged to another application; it cannot be switched on again."""
+    """Refuse a manifest whose parent does not exist, such as a former parent of another application."""
     parent = parent_of(effective.schedule)
     if parent is not None and not (yield statement("find_declared", external_ids=[parent], owner=owner)):
         raise ParentNotFoundError(effective.external_id, parent)
@@ -208,7 +208,7 @@ def _merged(stored: Row, changes: Mapping[str, object] | None) -> str:
         return "{}"
     declared = json.loads(stored.declared)
     merged = {**json.loads(stored.overrides), **changes}
-    # Switching on what the code has on is taking a pause back, not an opinion of its own.
+    # Switching on a manifest that is declared enabled ends a pause; it is not an override.
     if merged.get("is_enabled") == declared["is_enabled"]:
         del merged["is_enabled"]
     return json.dumps(merged)

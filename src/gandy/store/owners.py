@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 
 def list_owners() -> Operation[tuple[str, ...]]:
-    """Name the applications that the database holds something of."""
+    """Return the applications that have rows in the database."""
     return tuple(row.owner for row in (yield statement("list_owners")))
 
 
 def single_owner(owners: Owners) -> str:
-    """Name the one owner, for what cannot be done for all at once."""
+    """Return the one owner, for an operation that does not support several."""
     if isinstance(owners, OneOwner):
         return owners.name
     raise OneOwnerNeededError("this")
 
 
 def named_owners(owners: Owners) -> Operation[tuple[str, ...]]:
-    """Name the owners one by one, for what is listed owner after owner."""
+    """Return the names of the owners, for a listing that goes owner by owner."""
     if isinstance(owners, OneOwner):
         return (owners.name,)
     return (yield from list_owners())
 
 
 def owner_of_manifest(owners: Owners, external_id: str) -> Operation[str]:
-    """Say whose manifest is meant; an id that several owners have is refused, and they are named."""
+    """Return the owner of a manifest; refuse an id that several owners have, and name them."""
     if isinstance(owners, OneOwner):
         return owners.name
     found = yield from _holders("find_owners_of_manifest", external_id)
@@ -59,7 +59,7 @@ def owner_of_manifest(owners: Owners, external_id: str) -> Operation[str]:
 
 
 def owner_of_group(owners: Owners, name: str) -> Operation[str]:
-    """Say whose group is meant; a name that several owners have is refused, and they are named."""
+    """Return the owner of a group; refuse a name that several owners have, and name them."""
     if isinstance(owners, OneOwner):
         return owners.name
     found = yield from _holders("find_owners_of_group", name)
@@ -71,7 +71,7 @@ def owner_of_group(owners: Owners, name: str) -> Operation[str]:
 
 
 def narrowed_to_manifest(owners: Owners, external_id: str | None) -> Operation[Owners]:
-    """Narrow a listing that names a manifest to the one owner that has it; without a manifest it stays."""
+    """Narrow the owners of a listing to the one that has the manifest; without a manifest, change nothing."""
     if external_id is None or isinstance(owners, OneOwner):
         return owners
     return OneOwner((yield from owner_of_manifest(owners, external_id)))
@@ -85,7 +85,7 @@ def _holders(name: str, wanted: str) -> Operation[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class TrainLayout:
-    """How the payloads of one train look in this version of the code."""
+    """The layouts of one train's payloads in this version of the code."""
 
     train: str
     input: Layout
@@ -93,25 +93,25 @@ class TrainLayout:
 
     @property
     def digest(self) -> str:
-        """Name the layout: the same for every process with the same types."""
+        """Identify the layout: equal in every process with the same types."""
         return hashlib.sha256(_text([self.input, self.output]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadLayouts:
-    """All that is known about the payloads of one train."""
+    """All known layouts of one train's payloads."""
 
     input: Layouts
     output: Layouts
 
 
 def takes_writers(dialect: Dialect) -> bool:
-    """Tell whether others can write while a caller's transaction is open."""
+    """Return whether other connections can write while a caller's transaction is open."""
     return dialect == "postgres"
 
 
 def record_layouts(owner: str, layouts: Sequence[TrainLayout]) -> Operation[None]:
-    """Record layouts; one that is there stays as it is."""
+    """Record layouts; existing rows stay unchanged."""
     rows = [
         {
             "train_name": each.train,
@@ -126,7 +126,7 @@ def record_layouts(owner: str, layouts: Sequence[TrainLayout]) -> Operation[None
 
 
 def load_layouts(owner: str, train: str, *known: TrainLayout) -> Operation[PayloadLayouts]:
-    """Read the layouts of all versions of a train, beside those that are known here."""
+    """Read the recorded layouts of all versions of a train, and add the `known` ones."""
     rows = yield statement("load_layouts", owner=owner, train_name=train)
     return PayloadLayouts(
         Layouts([*(json.loads(row.input_layout) for row in rows), *(each.input for each in known)]),
@@ -138,21 +138,21 @@ def _text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
 
-#: A set that is refused alike as often as this, in a row, is charged after all: nothing may be stuck.
+#: After this many refusals of a whole set in a row, each item is refused: no set may stay stuck.
 CHARGED_AFTER: Final = 3
 _LONGEST_GAP: Final = timedelta(minutes=10)
-#: What concerns every application of a database.
+#: The owner of state that all applications of a database share.
 EVERYBODY = ""
 
 
 def recall(key: str, *, owner: str = EVERYBODY) -> Operation[Any]:
-    """Read what was remembered under a key; None where nothing was."""
+    """Read the value stored under a key, or None."""
     rows = yield statement("recall", owner=owner, key=key)
     return json.loads(rows[0].value) if rows else None
 
 
 def remember(key: str, value: object, *, owner: str = EVERYBODY) -> Operation[None]:
-    """Remember a value; None forgets it."""
+    """Store a value; None deletes it."""
     if value is None:
         yield statement("forget", owner=owner, key=key)
     else:
@@ -160,13 +160,13 @@ def remember(key: str, value: object, *, owner: str = EVERYBODY) -> Operation[No
 
 
 def take_turn(key: str, *, every_seconds: float, owner: str = EVERYBODY) -> Operation[bool]:
-    """Answer yes to one caller in so many seconds, whichever server it is on."""
+    """Return True to one caller per interval, across all servers."""
     rows = yield statement("take_turn", owner=owner, key=key, every_seconds=every_seconds)
     return bool(rows)
 
 
 def count_refusal(key: str, *, owner: str = EVERYBODY) -> Operation[int]:
-    """Count that a whole set was refused alike, and give how often that was so in a row."""
+    """Count the refusal of a whole set, and return the number of such refusals in a row."""
     found = yield from recall(key, owner=owner)
     now: datetime = (yield statement("read_clock"))[0].now
     is_same_stretch = found and now - datetime.fromisoformat(found["at"]) <= _LONGEST_GAP

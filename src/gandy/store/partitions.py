@@ -1,4 +1,4 @@
-"""The days of history: which have partitions, which are over, and what each needs next."""
+"""Day partitions of history: which days have them, which are past, and the next command for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTED_UP_TO: Final = 10_001
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """The days that have partitions (`since` to before `until`), and the day that it is."""
+    """The days that have partitions (`since` inclusive, `until` exclusive), and the current day."""
 
     since: date
     until: date
@@ -26,7 +26,7 @@ class Horizon:
 
 @dataclass(frozen=True, slots=True)
 class PastLeaf:
-    """A partition of a day that is over, and the command that brings its end nearer."""
+    """A partition of a past day, and the next command towards dropping it."""
 
     name: str
     parent: Literal["log", "metadata"]
@@ -38,41 +38,39 @@ class PastLeaf:
 
 @dataclass(frozen=True, slots=True)
 class HistoryState:
-    """What a check-up has to know about the days of history."""
+    """The state of the day partitions, for a check-up."""
 
     days_ahead: int
-    past_leaves: int  #: partitions of days that are over
-    kept_by_row: (
-        int  #: long-kept runs whose day had no partition, so that each is pruned by itself; 10,001: many
-    )
+    past_leaves: int  #: partitions of past days
+    kept_by_row: int  #: long-kept runs whose day had no partition, pruned row by row; 10,001: many
 
 
 def read_horizon() -> Operation[Horizon | None]:
-    """Read which days have partitions; None where history has none at all."""
+    """Read which days have partitions; None if the database has no partitions."""
     rows = yield statement("read_horizon")
     return Horizon(rows[0].since, rows[0].until, rows[0].today) if rows else None
 
 
 def lock_history(patience: timedelta) -> Operation[bool]:
-    """Take the layout for as long as the connection lasts; who does not get it leaves it to another."""
+    """Try the session-level advisory lock on the partitions; False: another server is changing them."""
     yield statement("give_way_always", milliseconds=_milliseconds(patience))
     return bool((yield statement("try_lock_history"))[0].is_held)
 
 
 def close_past_days() -> Operation[None]:
-    """Let no run be sent to a day that is over."""
+    """Stop assigning runs to past days."""
     yield statement("close_past_days")
 
 
 def add_day(day: date, patience: timedelta) -> Operation[None]:
-    """Make the partitions of a day, and let runs be sent there."""
+    """Create the partitions of a day, and start assigning runs to it."""
     yield statement("begin_batch", milliseconds=_milliseconds(patience))
     yield statement("add_history_day", day=day)
     yield statement("open_history_day", day=day)
 
 
 def find_past_leaves(name: str | None = None) -> Operation[tuple[PastLeaf, ...]]:
-    """Find the partitions of days that are over, those first that somebody began to detach."""
+    """Find the partitions of past days, partly detached ones first."""
     rows = yield statement("find_past_leaves", leaf=name)
     return tuple(
         PastLeaf(row.leaf, row.parent, row.day, row.is_detached, row.estimate, row.command) for row in rows
@@ -80,13 +78,13 @@ def find_past_leaves(name: str | None = None) -> Operation[tuple[PastLeaf, ...]]
 
 
 def find_unfinished_run(day: date) -> Operation[int | None]:
-    """Find a run on that day that is not over; there should be none."""
+    """Find an unfinished run in the partition of a day; there should be none."""
     rows = yield statement("find_unfinished_on", day=day)
     return rows[0].id if rows else None
 
 
 def count_rows(leaf: PastLeaf) -> Operation[int]:
-    """Say how many rows go with a partition: by the statistics, or counted where there are none."""
+    """Return the number of rows of a partition: the planner's estimate, or a count if there is none."""
     if leaf.estimate or leaf.is_detached:
         return leaf.estimate
     rows = yield statement("count_logs_on" if leaf.parent == "log" else "count_runs_on", day=leaf.day)
@@ -95,7 +93,7 @@ def count_rows(leaf: PastLeaf) -> Operation[int]:
 
 
 def read_history() -> Operation[HistoryState | None]:
-    """Read what a check-up wants to know; None where history has no partitions."""
+    """Read the state of the day partitions; None if the database has no partitions."""
     rows = yield statement("read_history", limit=_COUNTED_UP_TO)
     if not rows:
         return None

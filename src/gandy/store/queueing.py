@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 UniqueUntil: TypeAlias = Literal["start", "success"]
-_Job: TypeAlias = "tuple[int | None, str | None, str | None]"  # its id where it has one, its input, its key
+_Job: TypeAlias = "tuple[int | None, str | None, str | None]"  # id (None: assigned later), input, unique key
 
 _LONGEST_KEY: Final = 200
 _CHUNK: Final = 5_000
@@ -35,7 +35,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
-    """For how long another job with the same key is answered with this one."""
+    """How long another request with the same idempotency key returns this job."""
 
     keys: Sequence[str]  #: one for each input
     until: UniqueUntil = "start"
@@ -44,7 +44,7 @@ class Uniqueness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueRequest:
-    """One train and the inputs that it is to run with."""
+    """A train and the inputs to run it with."""
 
     owner: str
     train: str
@@ -62,14 +62,14 @@ class EnqueueRequest:
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The entries that now hold the work, in the order of the inputs; `existing` held it already."""
+    """The entries of the work, in the order of the inputs; `existing` ones were queued before."""
 
     ids: tuple[int, ...]
     existing: frozenset[int] = field(default_factory=frozenset)
 
 
 def uniqueness_key(train: str, canonical_input: str, *, is_secret: bool = False) -> str:
-    """Say what makes a job the same as another: its train and its input, which is not readable if secret."""
+    """Build the idempotency key of a job from its train and input; a secret or long one is hashed."""
     text = f"{train} {canonical_input}"
     if len(text) <= _LONGEST_KEY and not is_secret:
         return text
@@ -77,12 +77,12 @@ def uniqueness_key(train: str, canonical_input: str, *, is_secret: bool = False)
 
 
 def is_one_statement(request: EnqueueRequest) -> bool:
-    """Tell whether queuing the work takes a single write, the making of its group apart."""
+    """Return whether a single statement queues the work, apart from the creation of its group."""
     return request.uniqueness is None and len(request.inputs) <= _CHUNK
 
 
 def enqueue(request: EnqueueRequest) -> Operation[Enqueued]:
-    """Queue the work and wake a worker; who passes the connection decides when it is committed."""
+    """Queue the work and notify the workers; on a caller's connection, the caller commits."""
     if request.uniqueness is None:
         ids = yield from _insert(request, [(None, text, None) for text in request.inputs])
         existing: frozenset[int] = frozenset()
@@ -96,7 +96,7 @@ def _insert(request: EnqueueRequest, jobs: Sequence[_Job]) -> Operation[list[int
     for start in range(0, len(jobs), _CHUNK):
         chunk = jobs[start : start + _CHUNK]
         rows = yield _queue_work(request, chunk)
-        if not rows:  # nobody has named the group before
+        if not rows:  # the group does not exist yet
             yield from ensure_groups(request.owner, [request.group])
             rows = yield _queue_work(request, chunk)
         ids += [row.id for row in rows]
@@ -125,11 +125,11 @@ def _queue_work(request: EnqueueRequest, jobs: Sequence[_Job]) -> Batch:
 def _insert_unique(
     request: EnqueueRequest, uniqueness: Uniqueness
 ) -> Operation[tuple[list[int], frozenset[int]]]:
-    """Take each key once; who holds it already, or first in this very call, stands for the others."""
+    """Take each key once; other jobs with the same key get the id of its holder."""
     input_of = dict(zip(reversed(uniqueness.keys), reversed(request.inputs), strict=True))
     holders: dict[str, int] = {}
     taken: dict[str, int] = {}
-    for _ in range(_TRIES):  # a key released between the two statements is free again: ask once more
+    for _ in range(_TRIES):  # a key may be released between the two statements: then try again
         missing = [{"key": key} for key in input_of if key not in holders]
         rows = yield batch(
             "take_unique_keys",
@@ -164,13 +164,13 @@ class Triggered:
     id: int
     external_id: str
     scheduled_at: datetime
-    is_new: bool  #: False: it was waiting already, and runs at the earlier of the two instants
+    is_new: bool  #: False: it was queued already, and runs at the earlier of the two instants
 
 
 def trigger(
     external_id: str, *, owner: str, delay: timedelta = _AT_ONCE, input_json: str | None = None
 ) -> Operation[Triggered]:
-    """Queue a manifest, switched off or not; where an entry waits, that entry serves."""
+    """Queue a manifest, switched off or not; if an entry is already queued, that entry is reused."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     seconds = delay.total_seconds()
     text = manifest.properties if input_json is None else input_json
@@ -199,7 +199,7 @@ def trigger_group(owner: str, name: str) -> Operation[tuple[Triggered, ...]]:
 
 
 def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
-    """Remove a manifest with what waits for it; False: it still runs, and goes when it has ended."""
+    """Remove a manifest with its queued and waiting entries; False: it still runs, and is removed later."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     if manifest.origin == "declared" and not manifest.is_orphaned:
         raise ManifestDeclaredError(external_id)
@@ -209,7 +209,7 @@ def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
         raise ManifestInUseError(external_id, f"{found.dependent!r} depends on it; remove that first")
     if found.letter_id is not None:
         raise ManifestInUseError(
-            external_id, f"dead letter {found.letter_id} waits for a person; requeue or acknowledge it first"
+            external_id, f"dead letter {found.letter_id} is unresolved; requeue or acknowledge it first"
         )
     yield statement("cancel_waiting", **of)
     if found.active_run_id is not None:
@@ -221,7 +221,7 @@ def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
 
 
 def lock_manifest(external_id: str, *, owner: str) -> Operation[Row]:
-    """Find a manifest of this owner and hold its row."""
+    """Find a manifest of this owner and lock its row."""
     rows = yield statement("lock_manifest", external_id=external_id, owner=owner)
     if not rows:
         raise ManifestNotFoundError(external_id)

@@ -1,4 +1,4 @@
-"""Ending runs from outside: reaped, or put back."""
+"""Ending runs from outside their worker: reaping, failing by hand, putting back."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 1_000
 _FAIL_ATTEMPTS: Final = 5
-#: What a worker's row says of it, or that there is none: the cause to count, and the reason to record.
+#: By the state of a worker's row, or unknown without a row: the cause to count and the reason to record.
 _GONE: Final[Mapping[str, tuple[RecoveryCause, str]]] = {
-    "lost": ("worker_lost", "worker lost: it gave no sign of life until its lease ran out"),
-    "stopped": ("worker_stopped", "worker lost: it stopped and left this run in progress"),
-    "unknown": ("worker_unknown", "worker lost: the database does not know the worker that held this run"),
+    "lost": ("worker_lost", "worker lost: its lease expired without renewal"),
+    "stopped": ("worker_stopped", "worker lost: it stopped while this run was in progress"),
+    "unknown": ("worker_unknown", "worker lost: the worker that held this run is not registered"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ReapRules:
-    """What ending the runs of others needs to know."""
+    """Settings for ending runs of other processes."""
 
     retention: RetentionSpans
     max_awaiting_letters_per_train: int
@@ -50,7 +50,7 @@ class ReapRules:
 
 
 class AbandonedRun(NamedTuple):
-    """A run that is to be ended for its owner, and the cause."""
+    """A run to end on behalf of its owner, and the cause."""
 
     owner: str
     end: RunEnd
@@ -59,7 +59,7 @@ class AbandonedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reaped:
-    """How many runs were failed, of which manifests, and why they had to be."""
+    """The number of failed runs, their manifests, and the causes."""
 
     runs: int = 0
     manifest_ids: frozenset[int] = frozenset()
@@ -68,7 +68,7 @@ class Reaped:
 
 @dataclass(frozen=True, slots=True)
 class ParkedManifest:
-    """A manifest that waits for a person."""
+    """A manifest whose dead letter waits for an operator."""
 
     letter_id: int
     manifest_id: int
@@ -80,12 +80,12 @@ class ParkedManifest:
 
 
 def try_lock_recovery() -> Operation[bool]:
-    """Take the lock that saves the other servers the work; no server ever waits for it."""
+    """Try the advisory lock that keeps two servers from doing the same recovery; never wait for it."""
     return bool((yield statement("try_lock", name="gandy_recovery"))[0].is_held)
 
 
 def cancel_timed_out() -> Operation[tuple[int, ...]]:
-    """Ask runs past their deadline to stop, and tell their workers."""
+    """Request cancellation of runs past their deadline, and notify their workers."""
     rows = yield statement("cancel_timed_out", limit=AT_ONCE)
     for row in rows:
         yield statement("notify", payload=f"cancel:{row.id}")
@@ -103,12 +103,12 @@ def find_stale_pending(stale_after: timedelta, *, after: int = 0) -> Operation[l
 
 
 def find_silent_workers() -> Operation[tuple[str, ...]]:
-    """Name the workers whose leases have run out."""
+    """Return the workers whose leases have expired."""
     return tuple(row.id for row in (yield statement("find_silent_workers")))
 
 
 def mark_lost(worker_ids: Sequence[str]) -> Operation[int]:
-    """Mark silent workers as lost; one that has just come back, or comes back now, is left alone."""
+    """Mark workers with expired leases as lost, except those that have renewed or are renewing now."""
     return len((yield statement("mark_workers_lost", ids=list(worker_ids))))
 
 
@@ -125,7 +125,7 @@ def find_abandoned(*, after: int = 0) -> Operation[list[AbandonedRun]]:
 def find_overaged(
     *, stale_after: timedelta, grace: timedelta, after: int = 0
 ) -> Operation[list[AbandonedRun]]:
-    """Find the next runs that are far too old, whatever their workers' leases say."""
+    """Find the next runs past the maximum age, regardless of their workers' leases."""
     rows = yield statement(
         "find_overaged",
         stale_seconds=stale_after.total_seconds(),
@@ -154,12 +154,12 @@ class FailedRun:
     train: str
     owner: str
     state: str  #: cancelled where an operator had cancelled it before
-    worker_id: str | None  #: it can write nothing more, and is told to stop
+    worker_id: str | None  #: its fence is no longer valid, and it is told to stop
     next_attempt: int | None
 
 
 def fail_run(wanted: FailRequest, rules: ReapRules, *, is_bare: bool = False) -> Operation[FailedRun]:
-    """End a run that is not over, whatever process holds it; a claim at this very moment is read again."""
+    """Fail a live run, whichever worker holds it; try again if a concurrent claim changed its fence."""
     run_id = wanted.run_id
     for _ in range(_FAIL_ATTEMPTS):
         rows = yield statement("find_live_run", id=run_id, owner=wanted.owners.bound)
@@ -197,18 +197,18 @@ def _why_not(wanted: FailRequest) -> Operation[GandyError]:
 
 
 def ask_database() -> Operation[None]:
-    """Find out whether the database answers."""
+    """Check that the database answers."""
     yield statement("ping")
 
 
 def next_lease_end() -> Operation[float | None]:
-    """Say in how many seconds the first lease runs out if it is not renewed."""
+    """Return the seconds until the first lease expires if it is not renewed."""
     rows = yield statement("next_lease_end")
     return rows[0].seconds if rows else None
 
 
 def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifest, ...]]:
-    """Write the letters of manifests that used up their attempts."""
+    """Write the dead letters of manifests that used up their attempts."""
     ids = sorted(manifest_ids)
     rows = (yield statement("park_manifests", ids=ids)) if ids else []
     return tuple(
@@ -218,12 +218,12 @@ def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifes
 
 
 def end_abandoned(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
-    """End runs as their owners would have, each owner's apart."""
+    """End runs as their own workers would, owner by owner."""
     return (yield from _end_all(runs, rules, keeps_lines=True))
 
 
 def end_bare(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
-    """End runs whose usual end was refused: no computed delay, and their lines stay where they are."""
+    """End runs whose usual end was refused: without a computed delay, and without moving their log lines."""
     bare = [run._replace(end=run.end._replace(retry_after=timedelta(0), retry_delay=None)) for run in runs]
     return (yield from _end_all(bare, rules, keeps_lines=False))
 
@@ -264,14 +264,14 @@ def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause)
 
 
 class Refusal(NamedTuple):
-    """An entry that cannot become a run, and what the database said."""
+    """An entry that cannot become a run, and the database's error."""
 
     id: int
     error: str
 
 
 def refuse_entries(refusals: Sequence[Refusal]) -> Operation[None]:
-    """Settle entries that cannot become runs: ad-hoc work waits for a person, a manifest goes on."""
+    """Skip entries that cannot become runs: ad-hoc work gets a dead letter, a manifest goes on."""
     if not refusals:
         return
     settled = yield batch("refuse_entries", [refusal._asdict() for refusal in refusals])
@@ -289,9 +289,10 @@ def refuse_entries(refusals: Sequence[Refusal]) -> Operation[None]:
 
 
 def _promote_behind(manifest_ids: Sequence[int]) -> Operation[None]:
-    """Let the next entries take the place of refused ones; entries are locked, so no manifest is waited for.
+    """Queue the next entries of the refused entries' manifests, without waiting for a manifest's lock.
 
-    A manifest that another transaction holds is left to the repair pass.
+    Manifests come before entries in the lock order, and entries are locked already: waiting could deadlock. A
+    manifest that another transaction holds is left to the repair pass.
     """
     if manifest_ids:
         locked = yield statement("lock_idle_manifests", ids=sorted(manifest_ids))
@@ -299,15 +300,15 @@ def _promote_behind(manifest_ids: Sequence[int]) -> Operation[None]:
 
 
 def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
-    """Return what was claimed and not begun, untouched, and say that it is there again.
+    """Return claimed runs that have not begun to the queue unchanged, and notify the workers.
 
-    It takes the place in the queue: a queued entry of its manifest with another input steps back.
+    A queued entry of the same manifest with another input steps back for them.
     """
     found = yield statement("find_manifests_of_entries", ids=list(ids))
     manifest_ids = [row.id for row in found]
     if manifest_ids:
         yield statement("lock_manifests", ids=manifest_ids)
-    # whose they are is not asked: the worker's id guards them below
+    # of all owners: the worker's id guards the rows below
     yield statement("lock_entries", ids=list(ids), owner=ALL_OWNERS.bound)
     if manifest_ids:
         yield from make_way(ids)
@@ -317,7 +318,7 @@ def put_back(ids: Sequence[int], worker_id: str) -> Operation[int]:
         yield statement("release_keys", holder_ids=cancelled)
     if manifest_ids:
         yield statement("release_entries", manifest_ids=manifest_ids)
-        yield from promote_and_announce(manifest_ids)  # where the run was cancelled, or was not the worker's
+        yield from promote_and_announce(manifest_ids)  # for runs that were cancelled or are another worker's
     for owner in {row.owner for row in rows}:
         yield statement("notify", payload=f"work:{owner}")
     return len(rows) - len(cancelled)

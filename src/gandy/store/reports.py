@@ -1,4 +1,4 @@
-"""What a run says of itself: log lines, progress and timings."""
+"""Reports of runs: log lines, progress and timings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LogRow(NamedTuple):
-    """One line, with the claim that may write it."""
+    """One log line, with the fence of the claim that may write it."""
 
     run_id: int
     fence: int
@@ -29,12 +29,12 @@ class LogRow(NamedTuple):
 
 
 def write_live_logs(lines: Sequence[LogRow]) -> Operation[None]:
-    """Write lines of runs that go on; those of runs that the claim no longer owns are dropped."""
+    """Write log lines of live runs; lines of runs that the claim no longer owns are dropped."""
     yield batch("write_live_logs", [line._asdict() for line in lines])
 
 
 def keep_logs(lines: Sequence[LogRow], buckets: Mapping[int, str | None]) -> Operation[None]:
-    """Write the last lines of runs that ended in this transaction; `buckets` says where these went."""
+    """Write the last lines of runs that ended in this transaction into the runs' buckets."""
     kept = [line for line in lines if line.run_id in buckets]
     yield batch(
         "keep_logs",
@@ -53,7 +53,7 @@ def keep_logs(lines: Sequence[LogRow], buckets: Mapping[int, str | None]) -> Ope
 
 
 def settle_logs(buckets: Mapping[int, str | None]) -> Operation[None]:
-    """Move the lines that were written while the runs went on to where the runs went."""
+    """Move the lines that were written during the runs into the buckets of the ended runs."""
     yield batch("settle_logs", [{"run_id": run_id, "bucket": bucket} for run_id, bucket in buckets.items()])
 
 
@@ -69,9 +69,9 @@ _NAMED: Final = 5
 
 
 async def write_reports(runner: Runner, lines: Sequence[LogRow], progress: Sequence[ProgressRow] = ()) -> int:
-    """Write reports of runs that go on, and give how many were dropped; each part is its own transaction.
+    """Write reports of live runs and return the number dropped; each part is a transaction of its own.
 
-    A fault of the database as a whole is raised, and what is not written by then is the caller's to keep.
+    A database-wide fault is raised; the caller keeps the reports that are not written yet.
     """
 
     def write(reports: Sequence[Report]) -> Operation[None]:
@@ -82,7 +82,7 @@ async def write_reports(runner: Runner, lines: Sequence[LogRow], progress: Seque
 
 
 async def keep_last_lines(runner: Runner, lines: Sequence[LogRow], buckets: Mapping[int, str | None]) -> int:
-    """Write the last lines of runs whose ends are recorded, and give how many were dropped."""
+    """Write the last lines of runs whose ends are recorded, and return the number dropped."""
 
     def write(reports: Sequence[Report]) -> Operation[None]:
         yield from keep_logs([each for each in reports if isinstance(each, LogRow)], buckets)
@@ -93,7 +93,7 @@ async def keep_last_lines(runner: Runner, lines: Sequence[LogRow], buckets: Mapp
 async def _write_by_run(
     runner: Runner, reports: Sequence[Report], write: Callable[[Sequence[Report]], Operation[None]]
 ) -> int:
-    """Halve by run, then by line, so that a run's lines stay together where they can."""
+    """Halve by run, then by line, so that a run's lines stay together where possible."""
     runs: dict[int, list[Report]] = {}
     for report in reports:
         runs.setdefault(report.run_id, []).append(report)

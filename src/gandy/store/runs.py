@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """A run that somebody starts without a queue entry."""
+    """A run that is started directly, without a queue entry."""
 
     owner: str
     train: str
@@ -46,19 +46,19 @@ class StartedRun(NamedTuple):
 
 
 class ProgressRow(NamedTuple):
-    """How far a run has come."""
+    """The progress of a run."""
 
     run_id: int
     fence: int
     done: int | None
     total: int | None
     junction: str | None
-    ignores_cancellation: bool = False  #: it was asked to stop and goes on all the same
+    ignores_cancellation: bool = False  #: it continues although its cancellation was requested
 
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """Where a job stands; the rest is known once it has ended."""
+    """The state of a job; the other fields are set once it has ended."""
 
     id: int
     train: str
@@ -70,7 +70,7 @@ class JobView:
 
 
 def start_run(start: RunStart) -> Operation[StartedRun]:
-    """Write a run that is in progress at once."""
+    """Insert a run that is in progress at once."""
     rows = yield statement(
         "start_run",
         owner=start.owner,
@@ -84,18 +84,18 @@ def start_run(start: RunStart) -> Operation[StartedRun]:
 
 
 def report_progress(rows: Sequence[ProgressRow]) -> Operation[None]:
-    """Write how far runs have come, and which junction they are in."""
+    """Write the progress and the current junction of runs."""
     yield batch("report_progress", [row._asdict() for row in sorted(rows, key=attrgetter("run_id"))])
 
 
 def read_cancellations(ids: Sequence[int]) -> Operation[Mapping[int, CancelledBy]]:
-    """Find which of these runs shall end, and why; one that others ended meanwhile shall end too."""
+    """Return which of these runs must stop, and why; includes runs that another process has ended."""
     rows = (yield statement("read_cancellations", ids=list(ids))) if ids else []
     return {row.id: CancelledBy(row.cancellation_reason or CancelledBy.OPERATOR) for row in rows}
 
 
 def find_job(job_id: int, owners: Owners) -> Operation[JobView | None]:
-    """Find a job where it stands: in the queue, running, or kept as a run; a failed attempt is followed."""
+    """Find a job in the queue, running, or in history; follow a failed attempt to the next one."""
     live = yield statement("find_live_job", id=job_id, owner=owners.bound)
     if live and live[0].state != TrainState.CANCELLED:
         return JobView(live[0].id, live[0].train, live[0].state)
@@ -131,7 +131,7 @@ def summarise_runs(owner: str, since: datetime) -> Operation[Rows]:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A run that is to be started elsewhere: `run_id` is all that the other side needs."""
+    """A run to start in another engine; `run_id` is all that the engine needs."""
 
     run_id: int
     external_id: str
@@ -143,7 +143,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryNote:
-    """How a delivery went; an error says when to try again."""
+    """The outcome of a delivery; after an error it is retried once the delay is over."""
 
     run_id: int
     error: str | None = None
@@ -153,9 +153,9 @@ class DeliveryNote:
 def exchange_deliveries(
     notes: Sequence[DeliveryNote], *, owner: str, limit: int, reserve_seconds: float
 ) -> Operation[tuple[Delivery, ...]]:
-    """Keep how deliveries went, and take the runs that the submitter shall be given now.
+    """Record the outcomes of deliveries, and take the next runs to deliver.
 
-    What is taken is reserved: no other process delivers it before the reservation is over.
+    Taken runs are reserved: no other process delivers them before the reservation expires.
     """
     yield batch(
         "note_deliveries",
@@ -182,7 +182,7 @@ def count_pending(owner: str, limit: int) -> Operation[int]:
 def claim_delivered(
     run_id: int, *, worker_id: str, default_timeout_seconds: float
 ) -> Operation[ClaimedRun | None]:
-    """Start a delivered run; None where it was started already."""
+    """Start a delivered run; None if it was already started."""
     rows = yield statement(
         "claim_delivered", id=run_id, worker_id=worker_id, default_timeout_seconds=default_timeout_seconds
     )
@@ -190,7 +190,7 @@ def claim_delivered(
 
 
 def read_policies(manifest_ids: Iterable[int]) -> Operation[Mapping[int, JobPolicy]]:
-    """Read what the manifests of failed runs allow next; none at all costs nothing."""
+    """Read the retry policies of the manifests of failed runs; no ids cost no query."""
     ids = sorted(set(manifest_ids))
     rows = (yield statement("read_failing", ids=ids)) if ids else []
     return {row.id: _policy(row) for row in rows}
@@ -214,7 +214,7 @@ def _rhythm(row: Row) -> Rhythm:
             row.schedule_type, row.cron_expression, row.interval_seconds, row.timezone, None, ""
         )
         exclusions = exclusions_of(row.exclusions)
-    except Exception:  # noqa: BLE001 whatever the row holds: a retry is certain where the schedule is not
+    except Exception:  # noqa: BLE001 an unreadable schedule must not block the retry
         schedule, exclusions = Manual(), ()
     return Rhythm(
         schedule=schedule,

@@ -1,4 +1,4 @@
-"""Seeding: what an application declares becomes manifests, without undoing what operators and runs did."""
+"""Seeding: write an application's declarations as manifests; keep overrides and cursors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SEVERAL: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class RefusedDeclaration:
-    """A manifest, a batch or the groups, as declared, that could not be seeded."""
+    """A declared manifest or batch, or the groups, that could not be seeded."""
 
     name: str
     problem: str
@@ -65,16 +65,16 @@ class SeedResult:
 
 
 async def seed_halved(database: Database, declarations: Declarations) -> SeedResult:
-    """Seed what is declared; a manifest or a batch that is refused is named, and the rest is seeded.
+    """Seed the declarations; report each refused manifest or batch, and seed the rest.
 
-    SetRefusedError: the database refused all of several alike, so that none of them can be told to be wrong.
+    SetRefusedError: the database refused several units, all with one error: no single unit can be blamed.
     """
     try:
         return await database.run(seed(declarations))
     except DatabaseFaultError:
         raise
-    except Exception as error:  # noqa: BLE001 whatever it is, it may concern one declaration
-        _log.warning("the declarations are seeded one by one: %s", error)
+    except Exception as error:  # noqa: BLE001 any error may concern a single declaration
+        _log.warning("seeding failed as a whole, now one by one: %s", error)
     async with database.transaction() as transaction:
         return await _seed_apart(transaction, declarations)
 
@@ -99,7 +99,7 @@ async def _seed_apart(transaction: Transaction, declarations: Declarations) -> S
 async def _seed_groups_apart(
     transaction: Transaction, declarations: Declarations
 ) -> list[RefusedDeclaration]:
-    """Seed the groups' own settings; manifests make the groups that they name in any case."""
+    """Seed the groups' own settings; seeding manifests creates the groups that they name in any case."""
     try:
         async with transaction.savepoint():
             await transaction.run(seed_groups(declarations))
@@ -112,14 +112,14 @@ async def _seed_groups_apart(
 
 
 class _Unit(NamedTuple):
-    """What is seeded whole or not at all: a manifest, or all of one schedule_many."""
+    """Declarations that are seeded all or nothing: a manifest, or the batch of one schedule_many."""
 
     name: str
     manifests: Sequence[ManifestDeclaration]
 
 
 def _units(manifests: Sequence[ManifestDeclaration]) -> list[_Unit]:
-    """Order what is declared into units, parents first; what waits for itself comes last, to be refused."""
+    """Group declarations into units, parents first; dependency cycles come last, to be refused."""
     waves = list(parents_first(manifests))
     ordered = {each.external_id: each for wave in waves for each in wave}
     units: dict[tuple[str, str], list[ManifestDeclaration]] = {}
@@ -130,7 +130,7 @@ def _units(manifests: Sequence[ManifestDeclaration]) -> list[_Unit]:
 
 
 def _refuse_alike(units: Sequence[_Unit], refused: Sequence[RefusedItem[_Unit]]) -> None:
-    """Where the database refused all of several with one error, none can be told to be wrong."""
+    """Raise if the database refused several units, all with one error: no single unit can be blamed."""
     if len(refused) < len(units) or len(units) < _SEVERAL:
         return
     errors = [each.error for each in refused]
@@ -146,7 +146,7 @@ def _lock(owner: str) -> Operation[None]:
 
 
 def _seed_some(owner: str, manifests: Sequence[ManifestDeclaration]) -> Operation[SeedResult]:
-    """Write some of what is declared."""
+    """Seed some of the declarations."""
     yield from _refuse_bad_parents(owner, manifests)
     groups = yield from ensure_groups(owner, [each.group for each in manifests])
     now = (yield statement("read_clock"))[0].now
@@ -154,7 +154,7 @@ def _seed_some(owner: str, manifests: Sequence[ManifestDeclaration]) -> Operatio
 
 
 def _finish_seeding(declarations: Declarations, parts: Iterable[SeedResult]) -> Operation[SeedResult]:
-    """Mark what is no longer declared, add up, and wake the managers where anything changed."""
+    """Mark orphans, add up the results, and notify the managers if anything changed."""
     result = SeedResult(orphaned=(yield from _mark_orphans(declarations)))
     for part in parts:
         result = result.plus(part)
@@ -164,7 +164,7 @@ def _finish_seeding(declarations: Declarations, parts: Iterable[SeedResult]) -> 
 
 
 def seed(declarations: Declarations) -> Operation[SeedResult]:
-    """Write what is declared, all or nothing; what is no longer declared is marked, not removed."""
+    """Seed the declarations, all or nothing; a manifest that is no longer declared is marked, not removed."""
     owner = declarations.owner
     yield from _lock(owner)
     yield from _refuse_bad_parents(owner, declarations.manifests)
@@ -185,7 +185,7 @@ def _seed_waves(
 
 
 def add_manifest(owner: str, declaration: ManifestDeclaration) -> Operation[SeedResult]:
-    """Make a manifest at run time, or change one that was made so; no deploy prunes it."""
+    """Create or change a run-time manifest, which seeding never marks as an orphan."""
     yield statement("lock_seeding", owner=owner)
     yield from _refuse_bad_parents(owner, [declaration])
     groups = yield from ensure_groups(owner, [declaration.group])
@@ -212,7 +212,7 @@ def parents_first(manifests: Iterable[ManifestDeclaration]) -> Iterator[list[Man
 
 
 def _refuse_bad_parents(owner: str, manifests: Iterable[ManifestDeclaration]) -> Operation[None]:
-    """Refuse parents that are nowhere, and dependents that wait for themselves."""
+    """Refuse unknown parents and dependency cycles."""
     parents = {
         declaration.external_id: parent
         for declaration in manifests
@@ -239,7 +239,7 @@ def _seed_chunk(
     new = [each for each in chunk if each.external_id not in stored]
     rows = [maker.new_row(each) for each in new]
     made = {row.external_id for row in (yield batch("insert_manifests", rows, owner=owner, origin=origin))}
-    if len(made) < len(new):  # a server without the seeding lock wrote one of these at this very moment
+    if len(made) < len(new):  # a server without the seeding lock inserted one of these concurrently
         late = [each.external_id for each in new if each.external_id not in made]
         found = yield statement("find_declared", external_ids=late, owner=owner)
         stored |= {row.external_id: row for row in found}
@@ -276,11 +276,11 @@ def _update(
     ids = [row.id for row in updated]
     yield statement("retrain_entries", ids=ids, owner=owner)
     yield statement("regate_entries", ids=ids, owner=owner)
-    yield from promote_and_announce(ids)  # what waited for a manifest to be declared or switched on again
+    yield from promote_and_announce(ids)  # entries whose manifest is declared or switched on again
 
 
 def _mark_orphans(declarations: Declarations) -> Operation[int]:
-    """Mark what is no longer declared; who declares nothing prunes nothing but a batch it names."""
+    """Mark orphans; without any declared manifest, only those of batches that may be emptied."""
     filled = {declaration.batch for declaration in declarations.manifests}
     empty = [each for each in declarations.batches if each.name not in filled]
     rows = yield statement(

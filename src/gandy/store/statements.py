@@ -1,4 +1,4 @@
-"""Statements by name, and operations that are made of them."""
+"""Named SQL statements, and operations composed of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Dialect: TypeAlias = Literal["postgres", "sqlite"]
 
 T = TypeVar("T")
 
-Row: TypeAlias = Any  # the driver's edge: a named tuple of the columns that the statement returns
+Row: TypeAlias = Any  # untyped at the driver: a named tuple of the columns that the statement returns
 Rows: TypeAlias = list[Row]
 
 _HEADER = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)\s*$", re.MULTILINE)
@@ -35,17 +35,17 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Counted(Statement):
-    """A statement that gives no rows back; its answer is one row that says how many it touched."""
+    """A statement that returns no rows; its result is one row with the number of affected rows."""
 
 
 class Affected(NamedTuple):
-    """How many rows a counted statement touched."""
+    """The number of rows that a counted statement affected."""
 
     rows: int
 
 
 class NamedRow(Protocol):
-    """A named tuple: a quick form of a row."""
+    """A named tuple: a row form that is fast to build."""
 
     @property
     def _fields(self) -> tuple[str, ...]: ...
@@ -63,12 +63,12 @@ class Batch:
     name: str
     rows: Sequence[BatchRow]
     shared: Mapping[str, object]
-    fields: tuple[str, ...] | None = None  #: what the places of plain tuples mean; None: the rows say it
+    fields: tuple[str, ...] | None = None  #: the column names of plain tuples; None: the rows carry them
 
 
 Step: TypeAlias = Statement | Batch
 Operation: TypeAlias = Generator[Step, Rows, T]
-"""What the store does, apart from the connection: yields steps, is sent their rows, returns a result."""
+"""A store operation without a connection: yields steps, receives their rows, returns a result."""
 
 
 def statement(name: str, /, **parameters: object) -> Statement:
@@ -77,7 +77,7 @@ def statement(name: str, /, **parameters: object) -> Statement:
 
 
 def counted(name: str, /, **parameters: object) -> Counted:
-    """Name a statement of whose rows only the number is wanted: giving each back costs half as much again."""
+    """Name a statement of which only the row count is needed: returning the rows costs half as much again."""
     return Counted(name, parameters)
 
 
@@ -89,12 +89,12 @@ def batch(name: str, rows: Sequence[BatchRow], /, **shared: object) -> Batch:
 def batch_of(
     name: str, fields: tuple[str, ...], rows: Sequence[tuple[object, ...]], /, **shared: object
 ) -> Batch:
-    """Name a statement and bind plain tuples: the quickest form, for what passes by the thousand."""
+    """Name a statement and bind plain tuples: the fastest form, for large batches."""
     return Batch(name, rows, shared, fields)
 
 
 def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Collection[Any]]]:
-    """Give the names of a batch's columns, and its rows in their order."""
+    """Return the column names of a batch, and its rows in that order."""
     if not step.rows:
         return (), ()
     first = step.rows[0]
@@ -109,14 +109,14 @@ def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Collection[Any]]]
 
 @cache
 def load_statements(dialect: Dialect) -> Mapping[str, str]:
-    """Read every statement of a dialect; two with one name are a mistake in the package."""
+    """Read every statement of a dialect; a duplicate name is an error in the package."""
     found: dict[str, str] = {}
     folder = files("gandy.store").joinpath("sql", dialect)
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
             for name, text in parse_statements(file.read_text(encoding="utf-8")).items():
                 if name in found:
-                    raise ValueError(f"statement {name} stands twice in sql/{dialect}")
+                    raise ValueError(f"statement {name} is defined twice in sql/{dialect}")
                 found[name] = text
     return found
 
@@ -136,14 +136,14 @@ Result = TypeVar("Result")
 
 
 class RefusedItem(NamedTuple, Generic[Item]):
-    """An item that was refused alone, and the evidence."""
+    """An item that was refused on its own, and the error."""
 
     item: Item
     error: Exception
 
 
 class HalvedResult(NamedTuple, Generic[Item, Result]):
-    """What the parts of a set that were written gave, and the items that were refused."""
+    """The results of the parts that were written, and the items that were refused."""
 
     written: list[Result]
     refused: list[RefusedItem[Item]]
@@ -156,12 +156,12 @@ async def write_halved(
     charges_all: bool = False,
     isolates_busy: bool = False,
 ) -> HalvedResult[Item, Result]:
-    """Write a set whose parts may be written apart; `write` undoes what it did when it raises.
+    """Write a set; after an error, halve it until the refused items are isolated. `write` must be atomic.
 
-    A fault of the database as a whole, and a cancellation, end the writing at once: nothing is charged. Where
-    every item of a set is refused alone with the same error, no item can be told to be the bad one, and
-    SetRefusedError says so; `charges_all` charges them all the same, for a set that was tried often enough.
-    With `isolates_busy` rows that stay locked are found by halving too; the caller tries these again later.
+    A database-wide fault or a cancellation stops at once, and no item is refused. If every item is refused
+    with the same error, no single item can be blamed: SetRefusedError is raised, unless `charges_all` is set,
+    for a set that was tried often enough. With `isolates_busy`, rows that stay locked are isolated likewise;
+    the caller tries these again later.
     """
     result: HalvedResult[Item, Result] = HalvedResult([], [])
     await _write_part(items, write, result, isolates_busy=isolates_busy)
@@ -181,7 +181,7 @@ async def _write_part(
 ) -> None:
     try:
         result.written.append(await write(items))
-    except Exception as error:  # unknown errors are one item's too, until all items fail alike
+    except Exception as error:  # an unknown error counts as an item's own until all items fail alike
         is_row = isolates_busy and isinstance(error, RowBusyError)
         if isinstance(error, DatabaseFaultError) and not is_row:
             raise
@@ -194,5 +194,5 @@ async def _write_part(
 
 
 def _kind(error: Exception) -> tuple[type[Exception], str]:
-    """Tell errors apart by class and constraint: their texts name the item's own values."""
+    """Compare errors by class and constraint, not by text: a text contains the item's own values."""
     return type(error), error.constraint if isinstance(error, RowConflictError) else ""

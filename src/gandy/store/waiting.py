@@ -1,4 +1,4 @@
-"""Entries whose turn has not come, and the activations among them."""
+"""Waiting entries, whose turn behind another of their manifest has not come, and activations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_WAITING: Final = 10_000  #: activations of one manifest
 
 
 class _Number(str):
-    """A number as it is written: reading it would make different ones equal, such as 1, 1.0 and true."""
+    """A number as it is written: parsed, the different inputs 1, 1.0 and true would be equal."""
 
     __slots__ = ()
 
@@ -37,12 +37,12 @@ class _Number(str):
 
 
 def input_digest(input_json: str | None) -> str:
-    """Return one text for equal inputs, whatever the order of their keys; unequal ones never share it."""
+    """Hash an input: equal inputs, in any order of keys, have the same digest; unequal ones do not."""
     text = "null" if input_json is None else input_json
     try:
         value = json.loads(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=_by_key)
         text = repr(value)
-    except RecursionError:  # nested too deeply to be read: equal only where it is written alike
+    except RecursionError:  # nested too deeply to be parsed: equal only if the texts are equal
         pass
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
@@ -53,21 +53,21 @@ def _by_key(pairs: list[tuple[str, object]]) -> tuple[tuple[str, object], ...]:
 
 
 def promote(manifest_ids: Collection[int]) -> Operation[Rows]:
-    """Queue the next waiting entry of each manifest that no guard holds; the caller holds their locks."""
+    """Queue the next waiting entry of each manifest that no guard blocks; the caller holds their locks."""
     if not manifest_ids:
         return []
     return (yield statement("promote_waiting", ids=sorted(manifest_ids)))
 
 
 def promote_and_announce(manifest_ids: Collection[int]) -> Operation[int]:
-    """Promote, and tell the workers of each owner that there is, or will be, something to claim."""
+    """Promote waiting entries, and notify the workers of each owner."""
     rows = yield from promote(manifest_ids)
     yield from announce_promoted(rows)
     return len(rows)
 
 
 def announce_promoted(rows: Iterable[Row]) -> Operation[None]:
-    """Tell the workers about promoted entries, each owner once."""
+    """Notify the workers of promoted entries, each owner once."""
     ready: dict[str, bool] = {}
     for row in rows:
         ready[row.owner] = ready.get(row.owner, False) or bool(row.is_ready)
@@ -76,7 +76,7 @@ def announce_promoted(rows: Iterable[Row]) -> Operation[None]:
 
 
 def promote_of_groups(owner: str, group_ids: Sequence[int]) -> Operation[None]:
-    """Promote what waited for groups to be switched on."""
+    """Promote entries that waited for their groups to be switched on."""
     found = yield statement("find_waiting_of_groups", group_ids=list(group_ids), owner=owner)
     ids = [row.id for row in found]
     if ids:
@@ -85,9 +85,9 @@ def promote_of_groups(owner: str, group_ids: Sequence[int]) -> Operation[None]:
 
 
 def make_way(run_ids: Sequence[int]) -> Operation[set[int]]:
-    """Step queued entries back for runs with another input; return the runs that now have the place.
+    """Make queued entries step back for runs with another input; return the runs that can now be queued.
 
-    An entry with an equal input stays: it serves in the place of the run.
+    A queued entry with an equal input stays and is reused for the run.
     """
     beside = yield statement("find_queued_beside", ids=list(run_ids))
     others = [row for row in beside if input_digest(row.input) != input_digest(row.queued_input)]
@@ -96,21 +96,21 @@ def make_way(run_ids: Sequence[int]) -> Operation[set[int]]:
 
 
 def step_back(entries: Iterable[tuple[int, str | None]]) -> Operation[None]:
-    """Return queued entries to the waiting ones, where their ids keep their order."""
+    """Set queued entries to waiting; their ids keep their place in the order."""
     rows = [{"id": entry_id, "digest": input_digest(text)} for entry_id, text in entries]
     yield batch("step_back_entries", rows)
 
 
 class HealedWaiting(NamedTuple):
-    """What the slow pass found among the manifests with waiting entries."""
+    """The result of one page of the repair pass over manifests with waiting entries."""
 
-    last_id: int | None  #: None: the pass has come to its end
+    last_id: int | None  #: None: the pass is complete
     promoted: int
     cancelled: int
 
 
 def heal_waiting(after: int, limit: int) -> Operation[HealedWaiting]:
-    """Promote what was missed on one page of manifests, and cancel entries whose manifest is gone."""
+    """Promote missed entries of one page of manifests, and cancel entries whose manifest is gone."""
     found = yield statement("page_waiting_manifests", after=after, limit=limit)
     if not found:
         return HealedWaiting(None, 0, 0)
@@ -129,7 +129,7 @@ _EXCEPTION: Final = f"{ActivationError.__module__}.{ActivationError.__qualname__
 
 
 class WantedActivation(NamedTuple):
-    """One activation of a child, with the text by which equal inputs find each other."""
+    """One activation of a child, with the digest by which equal inputs are found."""
 
     child_id: int
     child: str
@@ -138,13 +138,13 @@ class WantedActivation(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """What makes two of them the same."""
+        """Activations with the same key are duplicates."""
         return self.child_id, self.digest
 
 
 @dataclass(slots=True)
 class Activations:
-    """What the runs of one finishing ask for, judged under the locks of their children."""
+    """The activations of runs that finish together, judged while their children are locked."""
 
     new: dict[int, list[WantedActivation]] = field(default_factory=dict)  #: to be kept, by run, in order
     joined: dict[int, list[WantedActivation]] = field(default_factory=dict)  #: by run
@@ -158,7 +158,7 @@ class Activations:
 
 
 def find_children(ends: Sequence[RunEnd]) -> Operation[list[int]]:
-    """Name the manifests that completed runs activate, so that they are locked in one order with the rest."""
+    """Return the manifests that completed runs activate, to be locked together with the runs' own."""
     rows = [
         {"parent_id": end.manifest_id, "external_id": external_id}
         for end in asking(ends)
@@ -176,7 +176,7 @@ def asking(ends: Iterable[RunEnd]) -> list[RunEnd]:
 def judge(
     ends: Sequence[RunEnd], children: Sequence[int], *, problem_of: InputProblem | None
 ) -> Operation[Activations]:
-    """Decide for each run whether all that it activates can be kept; the caller holds the locks."""
+    """Decide for each run whether all its activations can be kept; the caller holds the locks."""
     judged = Activations()
     wanting = asking(ends)
     if not wanting:
@@ -200,15 +200,15 @@ def judge(
 
 
 def refused_end(end: RunEnd, error: ActivationError) -> RunEnd:
-    """A run whose activations cannot be kept has failed, and says which."""
+    """Turn the end of a run whose activations were refused into a failure."""
     failure = Failure(None, _EXCEPTION, str(error))
     return end._replace(state=TrainState.FAILED, failure=failure, output_json=None, activations=())
 
 
 def keep_activations(judged: Activations, finished: Mapping[int, str | None]) -> Operation[set[int]]:
-    """Write what completed runs activate, and note joins in their logs; return the children with new entries.
+    """Write the activations of completed runs and log the joined ones; return the children with new entries.
 
-    `finished` says where the runs went whose ends were recorded; the others activate nothing.
+    `finished` has the buckets of the runs whose ends were recorded; other runs activate nothing.
     """
     new = [wanted for run_id, each in judged.new.items() if run_id in finished for wanted in each]
     rows = yield batch(
@@ -234,7 +234,7 @@ def keep_activations(judged: Activations, finished: Mapping[int, str | None]) ->
 def _problem(
     end: RunEnd, asked: Activation, child: Row | None, *, problem_of: InputProblem | None
 ) -> str | None:
-    """Say why an activation cannot be kept, if so; an input that its type has checked is not asked again."""
+    """Return why an activation is refused, or None; an input that was validated before is not checked."""
     problem = _stranger(end, child)
     if problem is None and child is not None and problem_of is not None and asked.input_json is not None:
         problem = None if asked.checked_by == child.train else problem_of(child.train, asked.input_json)
@@ -248,7 +248,7 @@ def _stranger(end: RunEnd, child: Row | None) -> str | None:
         return "no manifest of this application has that id"
     if child.parent_id != end.manifest_id:
         follows = "nothing" if child.parent is None else repr(child.parent)
-        return f"it follows {follows}, and only a run of what it follows can activate it"
+        return f"it depends on {follows}; only a run of its parent can activate it"
     if child.schedule_type != "dormant_dependent":
         return "it is not dormant; declare it with dormant=True"
     return "it is no longer declared" if child.is_orphaned else None
@@ -262,7 +262,7 @@ def _wanted(asked: Activation, child: Row) -> WantedActivation:
 def _find_holders(
     wanted: Mapping[int, Sequence[WantedActivation]], children: Iterable[Row]
 ) -> Operation[dict[tuple[int, str], int]]:
-    """Find the entries that stand for activations with an equal input: queued and due, or waiting."""
+    """Find the entries that activations with an equal input join: queued and due, or waiting."""
     keys = dict.fromkeys(each.key for some in wanted.values() for each in some)
     rows = yield batch(
         "find_equal_waiting", [{"manifest_id": child_id, "digest": digest} for child_id, digest in keys]
@@ -279,7 +279,7 @@ def _find_holders(
 def _sort(
     judged: Activations, run_id: int, wanted: Sequence[WantedActivation], *, rooms: dict[int, int]
 ) -> None:
-    """Tell new activations from joined ones; a run that would overfill a child is refused as a whole."""
+    """Separate new from joined activations; refuse all of a run that would exceed a child's limit."""
     seen: set[tuple[int, str]] = set(judged.holders)
     new: list[WantedActivation] = []
     joined: list[WantedActivation] = []
@@ -289,7 +289,7 @@ def _sort(
     counts = Counter(each.child_id for each in new)
     full = {each.child for each in new if counts[each.child_id] > rooms[each.child_id]}
     if full:
-        problems = [f"activate({name!r}): at most {MOST_WAITING} may wait for it" for name in sorted(full)]
+        problems = [f"activate({name!r}): at most {MOST_WAITING} entries may wait" for name in sorted(full)]
         judged.refused[run_id] = ActivationError(*problems[:_MOST_PROBLEMS])
         return
     judged.new[run_id] = new
@@ -298,7 +298,7 @@ def _sort(
 
 
 def _lines(joined: Sequence[WantedActivation], holders: Mapping[tuple[int, str], int]) -> list[str]:
-    """Say which activations were joined to which entries; of very many, the first."""
+    """Write a log line for each entry that activations joined, up to a limit."""
     counts = Counter((each.child, holders[each.key]) for each in joined)
     lines = [
         f"{'an activation' if count == 1 else f'{count} activations'} of {child} joined entry {entry}, "
@@ -306,4 +306,4 @@ def _lines(joined: Sequence[WantedActivation], holders: Mapping[tuple[int, str],
         for (child, entry), count in counts.items()
     ]
     more = len(lines) - _MOST_LINES
-    return lines if more <= 0 else [*lines[:_MOST_LINES], f"and activations joined {more} entries more"]
+    return lines if more <= 0 else [*lines[:_MOST_LINES], f"and activations joined {more} more entries"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRegistration:
-    """Who a worker is; the id is random and new with every start."""
+    """The identity of a worker; the id is random and new with every start."""
 
     id: str
     owner: str
@@ -32,7 +32,7 @@ class WorkerRegistration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRenewal:
-    """What a worker says with each sign of life."""
+    """What a worker reports with each lease renewal."""
 
     id: str
     lease_seconds: float
@@ -42,7 +42,7 @@ class LeaseRenewal:
 
 
 def register_worker(worker: WorkerRegistration, lease_seconds: float) -> Operation[None]:
-    """Announce a worker, and let in what waited for a train that it knows."""
+    """Register a worker, and open the gate of entries that waited for one of its trains."""
     yield statement(
         "register_worker",
         id=worker.id,
@@ -58,7 +58,7 @@ def register_worker(worker: WorkerRegistration, lease_seconds: float) -> Operati
 
 
 def renew_lease(renewal: LeaseRenewal) -> Operation[str | None]:
-    """Renew a lease and return the worker's state; None: somebody has found it lost."""
+    """Renew a lease and return the worker's state; None: the worker was marked lost."""
     rows = yield statement(
         "renew_lease",
         id=renewal.id,
@@ -73,70 +73,70 @@ def renew_lease(renewal: LeaseRenewal) -> Operation[str | None]:
 
 
 def _renew_late(renewal: LeaseRenewal) -> Operation[str | None]:
-    """Renew what has run out and nobody has judged, as after a database that froze: its runs are its own."""
+    """Renew an expired lease of a worker that is not marked lost: after an outage it still owns its runs."""
     rows = yield statement("renew_late", id=renewal.id, lease_seconds=renewal.lease_seconds)
-    for row in rows:  # while it seemed gone, its trains seemed unknown
+    for row in rows:  # while the lease was expired, its trains counted as unknown
         yield statement("release_known_trains", owner=row.owner, trains=list(row.trains))
         yield statement("notify", payload=f"work:{row.owner}")
     return rows[0].state if rows else None
 
 
 def renew_and_list(renewal: LeaseRenewal) -> Operation[tuple[str | None, list[int]]]:
-    """Renew a lease; give the worker's state, and the runs in progress that the database gives to it."""
+    """Renew a lease; return the worker's state, and its runs in progress according to the database."""
     state = yield from renew_lease(renewal)
     return state, (yield from owned_runs(renewal.id))
 
 
 def owned_runs(worker_id: str) -> Operation[list[int]]:
-    """Name the runs in progress that the database gives to a worker."""
+    """Return the runs in progress of a worker according to the database."""
     return [row.id for row in (yield statement("owned_runs", worker_id=worker_id))]
 
 
 def has_unheard_runs(owner: str, worker_id: str) -> Operation[bool]:
-    """Whether runs are in progress under workers that gave no sign of life since this one started."""
+    """Return whether runs are in progress under workers that have not renewed since this one started."""
     return bool((yield statement("find_unheard_run", owner=owner, worker_id=worker_id)))
 
 
 def hold_worker(worker_id: str) -> Operation[bool]:
-    """Keep others from finding it lost until this transaction ends; False: it was found lost before."""
+    """Lock a worker's row, so that it is not marked lost in this transaction; False: it was lost before."""
     rows = yield statement("hold_worker", id=worker_id)
     return any(row.state in {"running", "draining"} for row in rows)
 
 
 def stop_worker(worker_id: str) -> Operation[None]:
-    """Record a clean end."""
+    """Record a clean shutdown."""
     yield statement("stop_worker", id=worker_id)
 
 
 def live_workers(owner: str) -> Operation[Rows]:
-    """List the workers whose lease holds now."""
+    """List the workers whose lease is valid."""
     return (yield statement("live_workers", owner=owner))
 
 
 def list_workers(owners: Owners, *, limit: int) -> Operation[Rows]:
-    """List workers, those heard of last first, whether they are there or gone."""
+    """List live and past workers, the most recently seen first."""
     return (yield statement("list_workers", owner=owners.bound, limit=limit))
 
 
 def drain_worker(worker_id: str, owners: Owners) -> Operation[str | None]:
-    """Let a running worker finish what it has and claim no more; give its owner, None: it does not run."""
+    """Stop a running worker from claiming more; return its owner, or None if it is not running."""
     rows = yield statement("drain_worker", id=worker_id, owner=owners.bound)
     return rows[0].owner if rows else None
 
 
-HELD_PART: Final = 4  # of the room under a cap, one place in this many may be held in advance
+HELD_PART: Final = 4  # one in this many places of the room under a cap may be buffered in advance
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How many entries under caps a worker may take, in all and of each group, and how many had room."""
+    """How many capped entries a worker may claim, in total and by group, and the room of each group."""
 
     most: int
     allowed: Mapping[int, int]
     room: Mapping[int, int]
 
     def is_cut(self, entries: Rows) -> bool:
-        """Tell whether a group had more than was taken of it, which waits for a free slot of the worker."""
+        """Return whether a group was limited by the worker's free slots rather than by its room."""
         loaded = Counter(entry.manifest_group_id for entry in entries)
         return any(
             loaded[group_id] >= allowed < self.room[group_id] for group_id, allowed in self.allowed.items()
@@ -144,7 +144,7 @@ class Space:
 
 
 def leave_for_slots(request: DispatchRequest, capacity: Capacity, room: dict[int, int]) -> Space | None:
-    """Narrow the room of capped groups to the free slots, or to a part of it where there is much."""
+    """Limit the room of capped groups to the free slots, or to a quarter of the room if that is more."""
     if request.free_slots is None:
         return None
     capped = {group_id: space for group_id, space in room.items() if capacity.is_over(group_id)}
@@ -156,7 +156,7 @@ def leave_for_slots(request: DispatchRequest, capacity: Capacity, room: dict[int
 
 
 def within_slots(chosen: Rows, space: Space, capacity: Capacity) -> Rows:
-    """Leave what is too much where several groups brought it."""
+    """Drop capped entries beyond the total limit, which several groups together can exceed."""
     begun: Rows = []
     left = space.most
     for entry in chosen:

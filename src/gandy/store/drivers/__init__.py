@@ -1,3 +1,3 @@
-"""How statements reach a database: one thin executor per kind of connection."""
+"""Database drivers: one thin executor per kind of connection."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The caller's own connection: what lends one, and operations on it."""
+"""Operations on a connection that the caller passes, of any supported library."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gandy.clock import ManualClock
 
 
-Given: TypeAlias = Any  # the driver's edge: classes of packages that need not be installed
+Given: TypeAlias = Any  # untyped: classes of packages that need not be installed
 SyncConnection: TypeAlias = psycopg.Connection[Any] | sqlite3.Connection
 AnyConnection: TypeAlias = SyncConnection | psycopg.AsyncConnection[Any]
 
@@ -40,7 +40,7 @@ _FOREIGN_DRIVERS = ("psycopg2", "asyncpg", "aiosqlite", "pg8000")
 
 
 def find_sync(given: Given) -> SyncConnection:
-    """Find the connection where the caller's thread can use it."""
+    """Return the driver's blocking connection of what the caller passed."""
     if _is_a(given, "sqlalchemy.ext.asyncio", "AsyncSession", "AsyncConnection"):
         raise BorrowedConnectionError(_name(given), "is async; pass it to `await app.enqueue(...)`")
     found = _unwrap(given)
@@ -52,7 +52,7 @@ def find_sync(given: Given) -> SyncConnection:
 
 
 async def find_any(given: Given) -> AnyConnection:
-    """Find the connection where the caller awaits."""
+    """Return the driver's connection of what the caller passed, async or blocking."""
     if _is_a(given, "sqlalchemy.ext.asyncio", "AsyncSession"):
         return await find_any(await given.connection())
     if not _is_a(given, "sqlalchemy.ext.asyncio", "AsyncConnection"):
@@ -70,7 +70,7 @@ def _unwrap(given: Given) -> object:
     if _is_a(given, "sqlalchemy.orm", "Session", "scoped_session"):
         return _unwrap(given.connection())
     if _is_a(given, "sqlalchemy", "Connection"):
-        # What is written on the raw connection is committed by theirs only once it knows of a transaction.
+        # SQLAlchemy commits writes on the raw connection only if it has begun a transaction itself.
         if not given.in_transaction():
             given.begin()
         return given.connection.driver_connection
@@ -81,7 +81,7 @@ def _unwrap(given: Given) -> object:
 
 
 def _is_a(given: object, module: str, *names: str) -> bool:
-    """Ask only packages that are loaded: what was never imported cannot have made the object."""
+    """Check loaded modules only: a package that was never imported cannot have made the object."""
     loaded: ModuleType | None = sys.modules.get(module)
     kinds = tuple(kind for name in names if isinstance(kind := getattr(loaded, name, None), type))
     return isinstance(given, kinds)
@@ -94,8 +94,8 @@ def _is_django(given: object) -> TypeGuard[Given]:
 def _why_not(found: object) -> str:
     driver = type(found).__module__.partition(".")[0]
     if driver in _FOREIGN_DRIVERS:
-        return f"is one of {driver}, which Gandy does not speak; {_KINDS}"
-    return f"is no connection that Gandy can write on; {_KINDS}"
+        return f"is one of {driver}, which Gandy does not support; {_KINDS}"
+    return f"is not a connection that Gandy supports; {_KINDS}"
 
 
 def _name(given: object) -> str:
@@ -108,7 +108,7 @@ _SAVEPOINT = "gandy_borrowed"
 
 
 class BorrowedConnection:
-    """What a caller passed as `connection=`, checked against the database that the application uses."""
+    """The caller's `connection=`, checked against the database that the application uses."""
 
     def __init__(self, given: object, dialect: Dialect, *, clock: ManualClock | None = None) -> None:
         self._given = given
@@ -120,7 +120,7 @@ class BorrowedConnection:
         return self._run_sync(find_sync(self._given), operation)
 
     async def run_async(self, operation: Operation[T]) -> T:
-        """Drive the operation where the caller awaits; a sync connection blocks as it always does."""
+        """Drive the operation in the caller's event loop; a sync connection blocks it."""
         connection = await find_any(self._given)
         if not isinstance(connection, psycopg.AsyncConnection):
             return self._run_sync(connection, operation)
@@ -154,7 +154,7 @@ class BorrowedConnection:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Translate what concerns the item; a fault stays the driver's own, which the caller's code knows."""
+        """Translate errors of an item; a fault stays the driver's error, which the caller's code handles."""
         try:
             yield
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
@@ -189,7 +189,7 @@ def _on_postgres(connection: psycopg.Connection[Any], operation: Operation[T]) -
 def _on_sqlite(connection: sqlite3.Connection, operation: Operation[T], clock: ManualClock | None) -> T:
     StatementClock(lambda: clock.now if clock else datetime.now(UTC)).register(connection)
     cursor = connection.cursor()
-    cursor.row_factory = None  # whatever rows the caller is used to
+    cursor.row_factory = None  # ignore the caller's row factory
     with _all_or_nothing(connection):
         return drive(operation, lambda step: execute_step(cursor, step))
 
@@ -208,11 +208,11 @@ def _commits_each_statement(connection: psycopg.Connection[Any] | psycopg.AsyncC
 
 @contextmanager
 def _all_or_nothing(connection: sqlite3.Connection) -> Iterator[None]:
-    """Undo our part alone where it fails inside the caller's transaction; open one where none is open."""
+    """Use a savepoint inside the caller's transaction, or a transaction of its own if none is open."""
     if connection.in_transaction:
         begin, undo, end = f"SAVEPOINT {_SAVEPOINT}", f"ROLLBACK TO {_SAVEPOINT}", f"RELEASE {_SAVEPOINT}"
     else:
-        # At once for writing: who reads first and writes later may be refused.
+        # IMMEDIATE: a transaction that reads first may be refused when it writes.
         begin, undo, end = "BEGIN IMMEDIATE", "ROLLBACK", "COMMIT" if _is_autocommit(connection) else ""
     connection.execute(begin)
     try:
@@ -229,7 +229,7 @@ def _is_autocommit(connection: sqlite3.Connection) -> bool:
 
 
 def _clocked(operation: Operation[T], clock: ManualClock | None) -> Operation[T]:
-    """Let the transaction see a test's clock."""
+    """Set a test's clock for the transaction."""
     if clock is not None:
         yield statement("set_clock", now=clock.now.isoformat())
     return (yield from operation)

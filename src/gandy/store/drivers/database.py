@@ -1,4 +1,4 @@
-"""Databases as operations see them, and how an operation is driven on one."""
+"""Protocols of databases, and the loops that drive an operation on one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Runs an operation; what it wrote is committed or rolled back as one."""
+    """Runs an operation; its writes are committed or rolled back together."""
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation to its end and return its result."""
@@ -33,37 +33,37 @@ class Transaction(Runner, Protocol):
     """Several operations that commit together."""
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:
-        """Undo only what happens inside when it raises."""
+        """Roll back only the block if it raises."""
         ...
 
 
 class DatabaseSession(Runner, Protocol):
-    """A connection kept for one loop; it comes back by itself after the database was away."""
+    """A connection kept for one loop; it reconnects after a database outage."""
 
     async def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         ...
 
 
 class Commands(Runner, Protocol):
-    """A connection in no transaction: every statement is committed by itself."""
+    """A connection in autocommit mode: every statement is committed by itself."""
 
     async def execute(self, command: str) -> None:
-        """Run a command that one of the package's own statements has written."""
+        """Run a command that one of the package's own statements has generated."""
         ...
 
 
 @runtime_checkable
 class KeepsDays(Protocol):
-    """What a database offers that keeps history in partitions of a day."""
+    """A database that keeps history in day partitions."""
 
     def outside_transactions(self) -> AbstractAsyncContextManager[Commands]:
-        """Open a connection for commands that no transaction may hold."""
+        """Open a connection for commands that cannot run in a transaction."""
         ...
 
 
 class ReadingRunner(Runner, Protocol):
-    """Runs operations, those that write nothing among them: all that most of the desk needs."""
+    """Runs operations, also read-only ones; most of the desk needs no more."""
 
     async def read(self, operation: Operation[T]) -> T:
         """Run an operation that writes nothing."""
@@ -75,7 +75,7 @@ class Database(ReadingRunner, Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """Which set of statements it speaks."""
+        """The SQL dialect of its statements."""
         ...
 
     @property
@@ -85,7 +85,7 @@ class Database(ReadingRunner, Protocol):
 
     @property
     def supports_partitions(self) -> bool:
-        """Whether history is dropped by the day."""
+        """Whether history is deleted by dropping day partitions."""
         ...
 
     async def open(self) -> None:
@@ -97,7 +97,7 @@ class Database(ReadingRunner, Protocol):
         ...
 
     async def run_apart(self, operation: Operation[T]) -> T:
-        """Run an operation whose statements may each stand for itself: nothing is opened around them."""
+        """Run an operation that needs no transaction: each statement may commit by itself."""
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
@@ -114,7 +114,7 @@ class Database(ReadingRunner, Protocol):
 
 
 def drive(operation: Operation[T], execute: Callable[[Step], Rows]) -> T:
-    """Run an operation on a connection that answers at once."""
+    """Run an operation on a blocking connection."""
     try:
         step = next(operation)
         while True:
@@ -127,7 +127,7 @@ def drive(operation: Operation[T], execute: Callable[[Step], Rows]) -> T:
 
 
 async def drive_async(operation: Operation[T], execute: Callable[[Step], Awaitable[Rows]]) -> T:
-    """Run an operation on a connection that has to be awaited."""
+    """Run an operation on an async connection."""
     try:
         step = next(operation)
         while True:
@@ -140,7 +140,7 @@ async def drive_async(operation: Operation[T], execute: Callable[[Step], Awaitab
 
 
 def dialect_of(url: str) -> Dialect:
-    """Tell which database a URL means."""
+    """Return the dialect of a URL."""
     found = read_url(url)
     if found.driver is not None:
         raise DatabaseUrlError(found.shown, f"leave out +{found.driver}: Gandy brings its own driver")
@@ -156,7 +156,7 @@ def sqlite_path(url: str) -> Path:
 
 
 def identity_of(url: str) -> str:
-    """Name the database that a URL leads to, alike for every user, password and way to write it."""
+    """Return an identity of a URL's database that does not depend on user, password or spelling."""
     if dialect_of(url) == "sqlite":
         return str(sqlite_path(url.partition("?")[0]).resolve())
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 a driver that SQLite does not need
@@ -167,21 +167,21 @@ def identity_of(url: str) -> str:
 
 
 def table_name(url: str, table: str) -> str:
-    """Say under which name one of Gandy's tables is found in a database."""
+    """Return the qualified name of one of Gandy's tables."""
     return table if dialect_of(url) == "sqlite" else f"gandy.{table}"
 
 
 def database_file(url: str) -> Path | None:
-    """Find the file that a database lives in; None where a server keeps it."""
+    """Return the file of a database; None for a server."""
     return sqlite_path(url) if dialect_of(url) == "sqlite" else None
 
 
-#: Names mean PostgreSQL's own objects, whatever the search_path of the person who runs the script.
+#: Names resolve to PostgreSQL's own objects, regardless of the search_path of the user who runs the script.
 _PIN: Final = "SET LOCAL search_path = pg_catalog, pg_temp;\n"
 
 
 def pending_script(state: SchemaState, dialect: Dialect) -> str:
-    """Write what brings a database from this state up to date; empty where nothing is missing."""
+    """Return the script of all pending migrations; empty if there are none."""
     return "\n".join(_transaction(migration, dialect) for migration in state.pending(dialect))
 
 

@@ -1,4 +1,4 @@
-"""What a role of the database may do, and the grants that it lacks."""
+"""Privileges that a database role needs, and the grants that it lacks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 SCHEMA: Final = "gandy"
-#: What outsiders may read, as the reference of the tables says; any other table is closed to them.
+#: Tables that other applications may read, as the reference of the tables says; all others are private.
 READABLE: Final = ("manifest_group", "manifest", "work_queue", "metadata", "log", "dead_letter", "worker")
 
 _ORDER: Final = ("SELECT", "INSERT", "UPDATE", "DELETE")
-#: Statements that only a role which owns the schema sends.
+#: Statements that only the owner of the schema runs.
 _OWNERS_OWN: Final = frozenset({"record_migration"})
 _COMMENTS_AND_TEXTS: Final = re.compile(r"--[^\n]*|'(?:[^']|'')*'")
 _MENTION: Final = re.compile(
@@ -35,7 +35,7 @@ _SEQUENCE: Final = re.compile(r"nextval\('gandy\.(\w+)'\)")
 
 @cache
 def table_privileges() -> Mapping[str, tuple[str, ...]]:
-    """Say what a role that runs services needs on each table and view."""
+    """Return the privileges that a role needs on each table and view to run services."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for name, text in load_statements("postgres").items():
         if name not in _OWNERS_OWN:
@@ -46,7 +46,7 @@ def table_privileges() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def sequences() -> tuple[str, ...]:
-    """Name the sequences that statements and defaults of columns take numbers from."""
+    """Return the sequences that statements and column defaults use."""
     texts = [*load_statements("postgres").values(), *(each.sql for each in load_migrations("postgres"))]
     return tuple(sorted({name for text in texts for name in _SEQUENCE.findall(text)}))
 
@@ -59,7 +59,7 @@ def _needs(text: str) -> Iterator[tuple[str, str]]:
             continue
         yield table, verb.split()[0]
         if verb != "INSERT INTO":
-            yield table, "SELECT"  # of the rows that the condition finds
+            yield table, "SELECT"  # the condition reads rows
         elif "ON CONFLICT" in (rest := _until_next_insert(text, mention.end())):
             yield table, "SELECT"
             if "DO UPDATE" in rest:
@@ -73,18 +73,18 @@ def _until_next_insert(text: str, start: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """The statements for one role, by what it is to do; to be run by a superuser."""
+    """The statements for one role, by purpose; a superuser must run them."""
 
     role: str
-    owner: str | None  #: of the schema; None where there is none
+    owner: str | None  #: of the schema; None if it does not exist
     is_migrated: bool
-    maintain: tuple[str, ...]  #: migrate, make and drop the days of history
-    run: tuple[str, ...]  #: services, the command line, the dashboard; once the tables are there
-    read: tuple[str, ...]  #: the tables that outsiders may read
+    maintain: tuple[str, ...]  #: migrate, create and drop day partitions
+    run: tuple[str, ...]  #: services, the command line, the dashboard; once the tables exist
+    read: tuple[str, ...]  #: the tables that other applications may read
 
 
 def find_grants(role: str) -> Operation[Grants]:
-    """Look which objects there are, and write what the role needs."""
+    """Read which objects exist, and return the statements that the role needs."""
     name = quoted(role)
     takeover = yield statement("list_takeover", role=role, name=name)
     found = yield statement("schema_owner")
@@ -99,7 +99,7 @@ def find_grants(role: str) -> Operation[Grants]:
 
 
 async def refuse_missing(database: Database) -> None:
-    """Raise where the role lacks something that a service needs: later it would wait for it without end."""
+    """Raise if the role lacks a privilege that a service needs: later, the service would retry forever."""
     rows = await database.read(_list_missing()) if database.dialect == "postgres" else []
     lacking = list(dict.fromkeys(row.object for row in rows))
     if lacking:
@@ -116,9 +116,9 @@ def _list_missing() -> Operation[Rows]:
 
 
 def advice(object_name: str, role: str | None) -> str:
-    """Name the statement that grants what is missing on an object, where it is one that services need."""
+    """Return the GRANT statement for an object that services need, and the command that prints all grants."""
     name = quoted(role) if role else "the role"
-    whole = f"gandy migrate --grants {role or 'ROLE'} prints all that a role needs"
+    whole = f"gandy migrate --grants {role or 'ROLE'} prints all grants that a role needs"
     found = _grant(object_name, name)
     return f"run as the owner: {found} {whole}" if found else whole
 
@@ -132,22 +132,22 @@ def _grant(object_name: str, name: str) -> str | None:
 
 
 def table_grant(table: str, name: str) -> str:
-    """Write what a role needs on one table to run."""
+    """Return the GRANT statement for a table, for a role that runs services."""
     return f"GRANT {', '.join(table_privileges()[table])} ON {SCHEMA}.{table} TO {name};"
 
 
 def sequence_grant(sequence: str, name: str) -> str:
-    """Write what a role needs on a sequence."""
+    """Return the GRANT statement for a sequence."""
     return f"GRANT USAGE ON SEQUENCE {SCHEMA}.{sequence} TO {name};"
 
 
 def schema_grant(name: str) -> str:
-    """Write what a role needs to look up anything in the schema."""
+    """Return the GRANT statement for the schema."""
     return f"GRANT USAGE ON SCHEMA {SCHEMA} TO {name};"
 
 
 def quoted(role: str) -> str:
-    """Write a role's name as an identifier; any text is safe in it."""
+    """Quote a role's name as an identifier; safe for any text."""
     return '"' + role.replace('"', '""') + '"'
 
 

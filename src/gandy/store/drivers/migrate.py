@@ -1,4 +1,4 @@
-"""Bringing a database's schema up to date, and refusing what does not fit."""
+"""Schema migrations, and the check that schema and code are compatible."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ class Migration:
 
     version: int
     name: str
-    compatible_from: int  # the oldest code that may go on running once this is applied
+    compatible_from: int  # the oldest code that may keep running once this is applied
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaState:
-    """How far a database has come; version 0 has no tables of ours."""
+    """The schema version of a database; 0: no tables of Gandy."""
 
     version: int
     compatible_from: int
 
     def pending(self, dialect: Dialect) -> tuple[Migration, ...]:
-        """List the migrations that this database has not seen."""
+        """List the migrations that are not applied yet."""
         return tuple(migration for migration in load_migrations(dialect) if migration.version > self.version)
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
-    """What a migration did."""
+    """The schema versions before and after, and the migrations applied."""
 
     before: int
     after: int
@@ -61,12 +61,12 @@ def load_migrations(dialect: Dialect) -> tuple[Migration, ...]:
 
 
 def known_version(dialect: Dialect) -> int:
-    """The newest schema that this code knows."""
+    """Return the newest schema version that this code knows."""
     return load_migrations(dialect)[-1].version
 
 
 def read_state() -> Operation[SchemaState]:
-    """Ask a database how far it has come."""
+    """Read the schema version of a database."""
     if not (yield statement("schema_exists"))[0].is_there:
         return SchemaState(0, 0)
     rows = yield statement("schema_version")
@@ -74,7 +74,7 @@ def read_state() -> Operation[SchemaState]:
 
 
 def verify(state: SchemaState, dialect: Dialect) -> None:
-    """Refuse a schema that is behind this code, or has left it behind; newer but compatible is fine."""
+    """Refuse a schema that is older than this code, or newer and incompatible."""
     known = known_version(dialect)
     if state.compatible_from > known:
         raise CodeTooOldError(state.version, state.compatible_from, known)
@@ -83,7 +83,7 @@ def verify(state: SchemaState, dialect: Dialect) -> None:
 
 
 def apply_pending(dialect: Dialect, apply_script: Callable[[str], None]) -> Operation[MigrationResult]:
-    """Apply what is missing, inside the caller's transaction and lock."""
+    """Apply the pending migrations, inside the caller's transaction and lock."""
     state = yield from read_state()
     if state.compatible_from > known_version(dialect):
         raise CodeTooOldError(state.version, state.compatible_from, known_version(dialect))
@@ -100,6 +100,6 @@ def apply_pending(dialect: Dialect, apply_script: Callable[[str], None]) -> Oper
 def _parse(file_name: str, sql: str) -> Migration:
     found = _COMPATIBLE_FROM.search(sql)
     if found is None:
-        raise ValueError(f"{file_name} does not say compatible_from")
+        raise ValueError(f"{file_name} has no compatible_from line")
     number, _, _ = file_name.partition("_")
     return Migration(int(number), file_name.removesuffix(".sql"), int(found[1]), sql)

@@ -1,4 +1,4 @@
-"""Opening a database: which kind it is, and the links of threads of their own."""
+"""Opening a database by its URL, and blocking connections for threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def open_database(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> Database:
-    """Make the driver that a URL asks for; nothing is connected yet."""
+    """Create the driver for a URL; it does not connect yet."""
     if dialect_of(settings.url) == "postgres":
         from gandy.store.drivers.postgres import PostgresDatabase  # noqa: PLC0415 see above
 
@@ -45,7 +45,7 @@ def open_database(settings: DatabaseSettings, *, clock: ManualClock | None = Non
 
 
 def migrate(url: str) -> MigrationResult:
-    """Bring a database's schema up to date; safe when two servers do it at once."""
+    """Bring a database's schema up to date; safe to run on two servers at once."""
     if dialect_of(url) == "sqlite":
         return _on_sqlite(url, sqlite.migrate)
     from gandy.store.drivers.postgres_direct import migrate_postgres  # noqa: PLC0415 see above
@@ -54,7 +54,7 @@ def migrate(url: str) -> MigrationResult:
 
 
 def schema_state(url: str) -> SchemaState:
-    """Ask how far a database has come; nothing is written."""
+    """Read the schema version of a database; nothing is written."""
     if dialect_of(url) == "sqlite":
         if not _is_there(sqlite_path(url)):
             return SchemaState(0, 0)
@@ -65,7 +65,7 @@ def schema_state(url: str) -> SchemaState:
 
 
 def grants_for(url: str, role: str) -> Grants:
-    """Write what a role has to be granted on a PostgreSQL database; nothing is granted."""
+    """Return the grants that a role needs on a PostgreSQL database; nothing is granted."""
     if dialect_of(url) == "sqlite":
         raise NoRolesError(mask_url(url))
     from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 see above
@@ -94,19 +94,19 @@ class ThreadLink(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         ...
 
 
 def open_link(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> ThreadLink:
-    """Make a link to the database of these settings; it connects on first use."""
+    """Create a link to the database of these settings; it connects on first use."""
     if dialect_of(settings.url) == "postgres":
         return PostgresLink(settings, clock)
     return SqliteLink(settings, clock)
 
 
 class PostgresLink:
-    """A connection of psycopg's blocking kind."""
+    """A blocking psycopg connection."""
 
     def __init__(self, settings: DatabaseSettings, clock: ManualClock | None) -> None:
         self._settings = settings
@@ -126,7 +126,7 @@ class PostgresLink:
             raise
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -168,7 +168,7 @@ class PostgresLink:
 
 
 class SqliteLink:
-    """A connection of its own to the same file."""
+    """A separate connection to the same file."""
 
     def __init__(self, settings: DatabaseSettings, clock: ManualClock | None) -> None:
         self._path = sqlite_path(settings.url)
@@ -187,7 +187,7 @@ class SqliteLink:
                 raise
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

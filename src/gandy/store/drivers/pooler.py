@@ -1,6 +1,6 @@
-"""Recognising a pooler between this process and PostgreSQL: another connection for every transaction.
+"""Detecting a transaction-mode pooler, such as PgBouncer, between this process and PostgreSQL.
 
-There a prepared statement is soon out of reach, and what is set for a session is left to strangers.
+Each transaction may get another backend: prepared statements get lost, and session settings leak to others.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _numbers: Final = itertools.count()
 
 @cache
 def pooler_of(url: str) -> Pooler:
-    """Find what this process knows of the way to a database; all its connections share it."""
+    """Return the pooler state of a database; all connections of this process share it."""
     return Pooler(mask_url(url))
 
 
 class Pooler:
-    """Whether a pooler stands between; once it is found, that stays so for this process."""
+    """Whether connections go through a pooler; once detected, that holds for the whole process."""
 
     def __init__(self, address: str) -> None:
         self.is_found = False
@@ -45,7 +45,7 @@ class Pooler:
         self._backends: WeakValueDictionary[tuple[str, int], BaseConnection[Any]] = WeakValueDictionary()
 
     def look_at(self, connection: BaseConnection[Any], backend: int) -> None:
-        """Compare the backend that answers with the one that was promised, and with those of others."""
+        """Detect a pooler: the backend is not the one of the handshake, or another connection has it, too."""
         with self._lock:
             key = connection.info.host, backend
             other = self._backends.setdefault(key, connection)
@@ -55,16 +55,16 @@ class Pooler:
             self.find(is_prepared=connection.prepare_threshold is not None)
 
     def find(self, *, is_prepared: bool) -> None:
-        """Go on without prepared statements; said once, unless the settings say so already."""
+        """Stop using prepared statements; warn once, unless the settings have turned them off already."""
         self.is_found = True
         if is_prepared:
             self.say_once(
-                "it is behind a pooler: prepared statements are off for this process, and what was "
-                "set for a session is set for each transaction; database.prepared_statements = false says so"
+                "it is behind a pooler: prepared statements are off for this process, and session settings "
+                "apply per transaction; set database.prepared_statements = false to silence this"
             )
 
     def say_once(self, message: str) -> None:
-        """Warn, the first time only."""
+        """Log a warning the first time only."""
         with self._lock:
             is_new = message not in self._said
             self._said.add(message)
@@ -73,9 +73,9 @@ class Pooler:
 
 
 class StatementNames(PrepareManager):
-    """Names prepared statements so that no other connection of any process has the same name.
+    """Gives prepared statements names that are unique over all connections and processes.
 
-    The driver's own names are the same in every process: behind a pooler a bind reached another's statement.
+    The driver's names repeat in every process: behind a pooler, a bind can reach another process's statement.
     """
 
     def __init__(self, pooler: Pooler, threshold: int | None) -> None:
@@ -84,14 +84,14 @@ class StatementNames(PrepareManager):
         self._pooler = pooler
 
     def get(self, query: PostgresQuery, prepare: bool | None = None) -> tuple[Prepare, bytes]:  # noqa: FBT001
-        """Tell whether to prepare a statement, and under which name."""
+        """Return whether to prepare a statement, and under which name."""
         if self._pooler.is_found:
             return Prepare.NO, b""
         prep, name = super().get(query, prepare)
         return (prep, _new_name()) if prep is Prepare.SHOULD else (prep, name)
 
     def clear(self) -> bool:
-        """Forget all statements; behind a pooler those of the server may be another process's."""
+        """Forget all statements; behind a pooler, do not deallocate them: they may be another process's."""
         is_to_flush = super().clear()
         if is_to_flush and self._pooler.is_found:
             self._to_flush.clear()
@@ -100,7 +100,7 @@ class StatementNames(PrepareManager):
 
 
 def name_statements(connection: BaseConnection[Any], pooler: Pooler) -> None:
-    """Have a connection that has prepared nothing yet use names of its own."""
+    """Make a connection use unique statement names; it must not have prepared any yet."""
     connection._prepared = StatementNames(pooler, connection.prepare_threshold)  # noqa: SLF001 - no public way
 
 

@@ -40,13 +40,13 @@ RESTED_SECONDS: Final = 1.0
 
 
 class Liveness:
-    """Spares a round trip where a connection was used a moment ago and its server has not said goodbye."""
+    """Skips the round trip of a check if a connection was just used and no termination message is pending."""
 
     def __init__(self) -> None:
         self._used: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
     async def check(self, connection: AsyncConnection[Any]) -> None:
-        """Raise where the connection is of no use any more."""
+        """Raise if the connection is unusable."""
         now = monotonic()
         rested = now - self._used.get(connection, 0.0)
         self._used[connection] = now
@@ -55,7 +55,7 @@ class Liveness:
 
 
 class Primary:
-    """Has a pool leave a primary that takes no writes any more: its idle connections lead there, too."""
+    """Makes a pool leave a read-only former primary: after a failover, idle connections lead there, too."""
 
     def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
         self._pool = pool
@@ -63,21 +63,21 @@ class Primary:
         self._opened: WeakKeyDictionary[AsyncConnection[Any], float] = WeakKeyDictionary()
 
     def note_opened(self, connection: AsyncConnection[Any]) -> None:
-        """Remember when a connection was made."""
+        """Record when a connection was opened."""
         self._opened[connection] = monotonic()
 
     async def leave(self, connection: AsyncConnection[Any]) -> None:
-        """Open all connections again, unless that was done since this one was made."""
+        """Replace all connections, unless that was already done since this one was opened."""
         if self._opened.get(connection, 0.0) < self._left_at:
             return
         self._left_at = monotonic()
-        drain = getattr(self._pool, "drain", None)  # older pools lose them one by one, each by its own fault
+        drain = getattr(self._pool, "drain", None)  # older pools replace connections as each fails
         if drain is not None:
             await drain()
 
 
 def _is_spoken_to(connection: AsyncConnection[Any]) -> bool:
-    """Tell whether the server has sent something unasked, as it does when it goes away."""
+    """Return whether the server has sent an unsolicited message, as it does when it terminates."""
     if not hasattr(select, "poll"):  # Windows
         return True
     poll = select.poll()
@@ -89,11 +89,11 @@ T = TypeVar("T")
 Link = AsyncConnection[Any]
 
 _LISTENS_NOWHERE: Final = (
-    "LISTEN does not work through a pooler: work is noticed by polling; set database.notify_url to a direct "
+    "LISTEN does not work through a pooler: falling back to polling; set database.notify_url to a direct "
     "connection"
 )
 _LISTENS_BY_SESSION: Final = (
-    "database.notify_url leads through a pooler: notifications arrive only if it is in session mode"
+    "database.notify_url goes through a pooler: notifications arrive only if it is in session mode"
 )
 
 
@@ -105,7 +105,7 @@ class PostgresDatabase:
 
     def __init__(self, settings: DatabaseSettings, *, clock: ManualClock | None = None) -> None:
         self.address = mask_url(settings.url)
-        self.clock = clock  #: that a test set, if any
+        self.clock = clock  #: set by tests only
         self.pooler = pooler_of(settings.url)
         self._settings = settings
         self._pool = AsyncConnectionPool(
@@ -138,8 +138,8 @@ class PostgresDatabase:
             return await transaction.run(operation)
 
     async def run_apart(self, operation: Operation[T]) -> T:
-        """Run an operation whose statements may each stand for itself: nothing is opened around them."""
-        if self.clock is not None or self.pooler.is_found:  # what they need is set for a transaction
+        """Run an operation without a transaction around it: each statement commits by itself."""
+        if self.clock is not None or self.pooler.is_found:  # settings apply per transaction
             return await self.run(operation)
         with translated(self.address):
             async with self._lent_connection() as connection:
@@ -159,7 +159,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def outside_transactions(self) -> AsyncIterator[PostgresCommands]:
-        """Open a connection for commands that no transaction may hold, past a pooler if there is a way."""
+        """Open a connection for commands that cannot run in a transaction, past a pooler if possible."""
         with translated(self.address):
             async with await self.connect(is_direct=self.pooler.is_found) as connection:
                 if self.clock is not None:
@@ -171,16 +171,16 @@ class PostgresDatabase:
         return PostgresSession(self)
 
     async def notifications(self) -> AsyncIterator[str]:
-        """Listen on a connection of its own, over a URL of its own where a pooler stands between."""
+        """Yield notifications from a dedicated connection, over `notify_url` if that is set."""
         with translated(self.address):
             async with await self._connect(self._settings.notify_url or self._settings.url) as connection:
                 if await self._can_listen(connection):
                     async for payload in self._heard(connection):
                         yield payload
-        await asyncio.Event().wait()  # there is nothing to hear: the caller polls
+        await asyncio.Event().wait()  # LISTEN is not possible: the caller polls
 
     async def connect(self, *, is_direct: bool = False) -> Link:
-        """Open a configured connection outside the pool; a direct one by the URL of LISTEN if it is set."""
+        """Open a configured connection outside the pool; `is_direct` uses `notify_url` if that is set."""
         direct = self._settings.notify_url if is_direct else None
         connection = await self._connect(direct or self._settings.url)
         try:
@@ -191,7 +191,7 @@ class PostgresDatabase:
         return connection
 
     async def begin(self, connection: Link) -> None:
-        """Set what the statements of a transaction rely on, where no session can hold it."""
+        """Apply the settings of a transaction that cannot be kept in the session."""
         if self.pooler.is_found:
             await connection.execute(sql("configure_transaction"))
         if self.clock is not None:
@@ -199,7 +199,7 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _lent_connection(self) -> AsyncIterator[Link]:
-        """Take a connection of the pool; after a fault it is closed, since it may lead to an old primary."""
+        """Take a connection from the pool; close it after a fault, since it may lead to a former primary."""
         async with self._pool.connection() as connection:
             try:
                 yield connection
@@ -221,7 +221,7 @@ class PostgresDatabase:
             self.pooler.look_at(connection, row[0])
 
     async def _can_listen(self, connection: Link) -> bool:
-        """Tell whether what is heard on a connection comes back on it."""
+        """Return whether to listen on a connection; behind a pooler, only if `notify_url` is set."""
         if await self._ask_listener(connection) == connection.info.backend_pid:
             return True
         is_told = self._settings.notify_url is not None
@@ -235,16 +235,16 @@ class PostgresDatabase:
         while True:
             async for notification in connection.notifies(timeout=check_every):
                 yield notification.payload
-            # A silent peer is found out by asking, not by waiting.
+            # A dead peer sends no error to an idle connection: probe it.
             await asyncio.wait_for(self._ask_listener(connection), give_up_after)
 
     async def _ask_listener(self, connection: Link) -> int:
-        """Ask for the backend that listens; a primary that a failover has made read-only is left."""
+        """Return the pid of the listening backend; raise if a failover has made it read-only."""
         backend: int
         cursor = await connection.execute(sql("ask_listener"))
         [(backend, is_read_only)] = await cursor.fetchall()
         if is_read_only:
-            raise DatabaseReadOnlyError("the listener looks for a primary")
+            raise DatabaseReadOnlyError("the listener reconnects to find the primary")
         return backend
 
     async def _connect(self, url: str) -> Link:
@@ -274,12 +274,12 @@ class PostgresTransaction:
 
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation inside this transaction."""
-        with translated(self._database.address):  # a train keeps its failure past the end of the transaction
+        with translated(self._database.address):  # a train may keep the error beyond the transaction
             return await drive_async(operation, self._execute)
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Undo only what happens inside when it raises."""
+        """Roll back only the block if it raises."""
         self._has_begun = True
         with translated(self._database.address):
             async with self._connection.transaction():
@@ -297,9 +297,9 @@ class PostgresTransaction:
         return rows
 
     async def _starts_again(self) -> bool:
-        """Begin once more where nothing was done yet."""
+        """Restart a transaction that has done nothing yet; return whether the statement can be repeated."""
         if self._connection.info.transaction_status == TransactionStatus.IDLE:
-            return True  # each statement stands for itself
+            return True  # no transaction is open
         if self._has_begun:
             return False
         await self._connection.execute(b"ROLLBACK", prepare=False)
@@ -309,10 +309,10 @@ class PostgresTransaction:
 
 
 class PostgresCommands(PostgresTransaction):
-    """A connection in no transaction: every statement is committed by itself."""
+    """A connection in autocommit mode: every statement is committed by itself."""
 
     async def run(self, operation: Operation[T]) -> T:
-        """Run an operation; behind a pooler in a transaction, which alone can hold what it relies on."""
+        """Run an operation; behind a pooler in a transaction, because no session keeps the settings."""
         if not self._database.pooler.is_found:
             return await super().run(operation)
         async with self._connection.transaction():
@@ -320,7 +320,7 @@ class PostgresCommands(PostgresTransaction):
             return await super().run(operation)
 
     async def execute(self, command: str) -> None:
-        """Run a command that one of the package's own statements has written."""
+        """Run a command that one of the package's own statements has generated."""
         with translated(self._database.address):
             await self._connection.execute(command.encode(), prepare=False)
 
@@ -343,7 +343,7 @@ class PostgresSession:
             raise
 
     async def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
@@ -361,5 +361,5 @@ class PostgresSession:
 
 
 def is_spoilt(error: BaseException) -> bool:
-    """Tell whether a connection is of no more use after an error: broken, or to an old primary."""
+    """Return whether an error makes a connection unusable: broken, or to a former primary."""
     return isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError)

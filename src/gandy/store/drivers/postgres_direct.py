@@ -1,4 +1,4 @@
-"""PostgreSQL over one connection of its own: migrating it, and asking how far it has come."""
+"""Migrations and single operations of PostgreSQL, over a separate blocking connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONNECT_SECONDS = 10
 
 
 def migrate_postgres(url: str) -> MigrationResult:
-    """Apply what is missing, one process after the other."""
+    """Apply the pending migrations; an advisory lock serialises concurrent processes."""
     return _on_postgres(url, _apply_on_postgres)
 
 

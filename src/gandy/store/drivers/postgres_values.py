@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from psycopg.rows import RowMaker
 
 
-#: A whole SQLSTATE comes before its class. What is in neither table concerns the item, such as the SQLSTATE
-#: of an application's own trigger.
+#: A whole SQLSTATE is checked before its class. Any other SQLSTATE concerns the item, such as one that an
+#: application's own trigger raises.
 _STATES: Final[Mapping[str, type[GandyError]]] = {
     "25006": DatabaseReadOnlyError,
-    "25P03": DatabaseUnreachableError,  # idle in transaction for too long: the server hangs up
-    "25P04": DatabaseUnreachableError,  # a transaction for too long: the server hangs up
+    "25P03": DatabaseUnreachableError,  # idle in transaction for too long: the server disconnects
+    "25P04": DatabaseUnreachableError,  # a transaction for too long: the server disconnects
     "42P05": DatabaseBusyError,  # a prepared statement of the same name
-    "53300": DatabaseUnreachableError,  # too many connections; met while connecting, it has no SQLSTATE
+    "53300": DatabaseUnreachableError,  # too many connections; while connecting, it has no SQLSTATE
     "57014": DatabaseBusyError,  # a statement timeout, or an operator who cancels
     "72000": DatabaseBusyError,  # snapshot too old
 }
@@ -68,10 +68,10 @@ _CLASSES: Final[Mapping[str, type[GandyError]]] = {
     "53": DatabaseFullError,  # disk, memory
     "55": RowBusyError,  # a lock that is not available
     "57": DatabaseUnreachableError,  # shutdown, crash, cannot connect now, idle session
-    "58": DatabaseUnreachableError,  # the system below: input and output, a missing file
+    "58": DatabaseUnreachableError,  # operating system: I/O, a missing file
 }
-#: Without a SQLSTATE an error is the driver's own: a value that cannot be adapted is one of these. Any other
-#: tells of a lost connection, among them the bare DatabaseError for a result that libpq makes by itself.
+#: An error without a SQLSTATE is the driver's own. These classes mean a value that cannot be adapted; any
+#: other means a lost connection, also the bare DatabaseError for a result that libpq generates itself.
 _ITEMS_OWN: Final = (
     psycopg.DataError,
     psycopg.IntegrityError,
@@ -81,15 +81,15 @@ _ITEMS_OWN: Final = (
 _QUOTES: Final = "\"'«»„“”"
 _NO_PRIVILEGE: Final = "42501"
 _HANGING_UP: Final = ("FATAL", "PANIC")
-#: What the driver raises by itself before anything is sent, where the value is to blame.
+#: Raised by the driver because of a value, before anything is sent.
 _BINDING: Final = (UnicodeEncodeError, OverflowError)
 
-#: A prepared statement is not where it was prepared.
+#: A prepared statement is missing on this backend, or its name is taken.
 LOST_STATEMENT: Final = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
 
 
 class translated:  # noqa: N801 - reads as a statement where it is used
-    """Turns the driver's errors into Gandy's; what is no error of a database passes."""
+    """Turns the driver's errors into Gandy's; other exceptions pass unchanged."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -103,7 +103,7 @@ class translated:  # noqa: N801 - reads as a statement where it is used
 
 
 def translate(error: BaseException, address: str) -> GandyError | None:
-    """Find Gandy's error for one of the driver's; None for any other, a cancellation among them."""
+    """Return Gandy's error for an error of the driver; None for any other, such as a cancellation."""
     if isinstance(error, (PoolTimeout, TimeoutError)):
         return DatabaseUnreachableError(address, first_line(error))
     if isinstance(error, psycopg.Error):
@@ -112,25 +112,25 @@ def translate(error: BaseException, address: str) -> GandyError | None:
 
 
 def refused(error: BaseException) -> RowConflictError:
-    """Say that an item was refused, and by what."""
+    """Return the error of a refused item, with the constraint that refused it."""
     constraint = error.diag.constraint_name if isinstance(error, psycopg.Error) else None
     return RowConflictError(constraint or type(error).__name__, first_line(error))
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Tell whether an error concerns the item alone."""
+    """Return whether an error concerns a single item."""
     return isinstance(translate(error, ""), RowConflictError)
 
 
 def is_unstorable(error: Exception) -> bool:
-    """Tell whether the driver refused a text before it sent anything."""
+    """Return whether the driver refused a text before it sent anything."""
     return isinstance(error, UnicodeEncodeError) or (
         isinstance(error, psycopg.DataError) and error.sqlstate is None
     )
 
 
 def first_line(error: BaseException) -> str:
-    """Keep what a person needs of a driver's message."""
+    """Return the first line of a driver's message, or its class if it has none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -143,7 +143,7 @@ def _kind(error: psycopg.Error) -> type[GandyError]:
 
 
 def _hangs_up(error: psycopg.Error) -> bool:
-    """Tell whether the server has closed the connection by this error."""
+    """Return whether the server closes the connection with this error."""
     return error.diag.severity_nonlocalized in _HANGING_UP
 
 
@@ -159,7 +159,7 @@ def _make(kind: type[GandyError], error: psycopg.Error, address: str) -> GandyEr
 
 
 def _what_to_grant(said: str, address: str) -> str:
-    """Find the object that PostgreSQL names last, in any language; it does not say which privilege."""
+    """Advise on the object that PostgreSQL names last, in any language; it does not name the privilege."""
     object_name = said.rpartition(" ")[2].strip(_QUOTES).rpartition(".")[2]
     try:
         role = conninfo_to_dict(address).get("user")
@@ -170,23 +170,23 @@ def _what_to_grant(said: str, address: str) -> str:
 
 Parameters: TypeAlias = Mapping[str, object]
 
-#: What is raised before anything is sent, server's errors of the same class included.
+#: Raised for a text before anything is sent; the server's errors of these classes are included.
 _REFUSED_TEXT: Final = (UnicodeEncodeError, psycopg.DataError)
 _LARGEST: Final = 2**63 - 1
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _SIGN: Final = 0x80  # of a big-endian number
-#: Kinds of which a column seldom has many different values; no two of them are equal to each other.
+#: Types of which a column seldom has many different values; values of two types are never equal.
 _REPEATED: Final = frozenset({datetime, bool, type(None)})
 
 
 def sql(name: str) -> bytes:
-    """Find a statement in the package's files, the only source of these texts."""
+    """Return a statement from the package's files, the only source of SQL texts."""
     return load_statements("postgres")[name].encode()
 
 
 def run_step(cursor: psycopg.Cursor[Any], step: Step) -> Rows:
-    """Run a step in the caller's thread."""
+    """Run a step on a blocking connection."""
     if isinstance(step, Batch) and not step.rows:
         return []
     text, bound = sql(step.name), bind(step)
@@ -205,7 +205,7 @@ def run_step(cursor: psycopg.Cursor[Any], step: Step) -> Rows:
 
 
 async def run_step_async(cursor: psycopg.AsyncCursor[Any], step: Step) -> Rows:
-    """Run a step where it is awaited."""
+    """Run a step on an async connection."""
     if isinstance(step, Batch) and not step.rows:
         return []
     text, bound = sql(step.name), bind(step)
@@ -228,7 +228,7 @@ def _affected(step: Step, rows: int) -> Rows:
 
 
 def bind(step: Step) -> Parameters:
-    """Say what a step binds."""
+    """Return the parameters of a step."""
     match step:
         case Statement(parameters=parameters):
             return {name: _bound(name, value) for name, value in parameters.items()}
@@ -240,7 +240,7 @@ def bind(step: Step) -> Parameters:
 
 
 def _bound(name: str, value: object) -> object:
-    """Write a list of ids as a literal, as the columns of a batch are; all else is the driver's."""
+    """Write a list of ids as a literal, as the columns of a batch; the driver adapts other values."""
     if isinstance(value, list):
         return array_literal(value) if value and type(value[0]) is int else value
     _check(name, value)
@@ -248,13 +248,13 @@ def _bound(name: str, value: object) -> object:
 
 
 def _check(name: str, value: object) -> None:
-    """Refuse a number by its name; within a batch the database names the value."""
+    """Refuse a number beyond 64 bits, with its name; within a batch, the database refuses it."""
     if isinstance(value, int) and abs(value) > _LARGEST:
         raise RowConflictError(name, f"{value} does not fit into 64 bits")
 
 
 def array_literal(values: Sequence[object]) -> str:
-    """Write an array as PostgreSQL reads it; the driver's own way takes ten times as long for texts."""
+    """Write an array literal of PostgreSQL; for texts, the driver's adapter takes ten times as long."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return "{" + ",".join(map(str, values)) + "}"
@@ -279,7 +279,7 @@ def _element(value: object) -> str:
 
 
 class CalendarLoader(Loader):
-    """Reads instants; the ends of Python's calendar stand for those that lie beyond it."""
+    """Reads instants, clamped to the range of datetime."""
 
     format = Format.BINARY
 
@@ -290,7 +290,7 @@ class CalendarLoader(Loader):
         self._load = usual(oid, context).load
 
     def load(self, data: Buffer) -> datetime:
-        """Read one; a row that an older version stored must not hide all others of its listing."""
+        """Read one instant; an out-of-range value from an older version must not break a whole listing."""
         try:
             instant: datetime = self._load(data)
         except psycopg.DataError:
@@ -301,9 +301,9 @@ class CalendarLoader(Loader):
 def _read_beyond_calendar(
     cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any], make_row: RowMaker[Any]
 ) -> Rows:
-    """Read the rows of an answer again where an instant is among them that no datetime can hold.
+    """Read the rows of a result again, with instants that no datetime can hold clamped.
 
-    Only then: reading instants in Python costs a worker a few hundred nanoseconds for each.
+    Only after an error: reading instants in Python costs a few hundred nanoseconds each.
     """
     assert cursor.pgresult is not None  # noqa: S101 rows were read from it
     cursor.adapters.register_loader("timestamptz", CalendarLoader)
@@ -313,6 +313,6 @@ def _read_beyond_calendar(
 
 
 def keep_json_as_text(context: AdaptContext) -> None:
-    """Hand JSON out as stored: it is validated once, by the train's own type."""
+    """Return JSON as stored text: the train's own type parses and validates it."""
     context.adapters.register_loader("json", TextLoader)
     context.adapters.register_loader("json", TextBinaryLoader)

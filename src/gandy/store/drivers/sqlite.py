@@ -1,4 +1,4 @@
-"""SQLite through the standard library: every transaction runs whole in a thread that owns its connection."""
+"""SQLite through the standard library: every transaction runs in the thread that owns its connection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SqliteDatabase:
         self._reader = _Lane(path, clock, "gandy-sqlite-reader", is_reader=True)
 
     async def open(self) -> None:
-        """Open the file, and bring its schema up to date: an embedded database has no other operator."""
+        """Open the file and migrate its schema: an embedded database has no separate deployment step."""
         await self._writer.call(migrate)
         await self._reader.call(_data_version)
 
@@ -55,18 +55,18 @@ class SqliteDatabase:
         return await self._writer.run(operation, "BEGIN IMMEDIATE")
 
     async def run_apart(self, operation: Operation[T]) -> T:
-        """Run an operation in a transaction all the same: here that costs nothing."""
+        """Run an operation in a transaction anyway: on SQLite that costs nothing."""
         return await self.run(operation)
 
     async def read(self, operation: Operation[T]) -> T:
-        """Run an operation on a snapshot, beside whoever writes."""
+        """Run an operation on a snapshot, concurrently with writers."""
         return await self._reader.run(operation, "BEGIN")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqliteTransaction]:
         """Open a transaction for several operations; other writers of this process wait."""
         async with self._writer.turn:
-            try:  # also around the beginning: who is cancelled there may have begun all the same
+            try:  # includes BEGIN: a cancelled caller may have begun the transaction already
                 await self._writer.call_unlocked(begin_immediate)
                 yield SqliteTransaction(self._writer)
             except BaseException as error:
@@ -76,11 +76,11 @@ class SqliteDatabase:
             await asyncio.shield(self._writer.call_unlocked(Connection.commit))
 
     def session(self) -> SqliteSession:
-        """All loops of a process write through its one writer."""
+        """Return a session; all loops of a process share its one writer."""
         return SqliteSession(self)
 
     async def notifications(self) -> AsyncIterator[str]:
-        """Tell that another process has changed the file; who calls decides how often to look."""
+        """Yield when another process has changed the file, found by polling."""
         seen = await self._reader.call(_data_version)
         while True:
             now = await self._reader.call(_data_version)
@@ -94,7 +94,7 @@ _LOOK_EVERY = 0.1
 
 
 class SqliteSession:
-    """The database itself, under the name that loops use."""
+    """The database itself, as a session for loops."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
@@ -104,7 +104,7 @@ class SqliteSession:
         return await self._database.run(operation)
 
     async def close(self) -> None:
-        """Nothing of its own to close."""
+        """Do nothing: the connection belongs to the database."""
 
 
 class SqliteTransaction:
@@ -119,7 +119,7 @@ class SqliteTransaction:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """Undo only what happens inside when it raises."""
+        """Roll back only the block if it raises."""
         await self._lane.call_unlocked(lambda connection: connection.execute("SAVEPOINT part"))
         try:
             yield
@@ -130,13 +130,13 @@ class SqliteTransaction:
 
 
 class Connection(sqlite3.Connection):
-    """A connection of ours: it carries the clock that its statements read."""
+    """A connection with the clock that its statements read."""
 
     clock: StatementClock
 
 
 class _Lane:
-    """A thread and the connection that lives in it; after a fault the next call opens a new one."""
+    """A thread and its connection; after a fault the next call opens a new one."""
 
     def __init__(self, path: Path, clock: ManualClock | None, name: str, *, is_reader: bool = False) -> None:
         self._path = path
@@ -169,7 +169,7 @@ class _Lane:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._give_up)
 
     async def close(self) -> None:
-        """End the thread, then close the connection here: while Python exits no thread takes new work."""
+        """End the thread, then close the connection here: at interpreter exit, no executor takes new work."""
         async with self.turn:
             self._thread.shutdown()
             if self._connection is not None:
@@ -195,7 +195,7 @@ class _Lane:
 
 
 def connect(path: Path, clock: ManualClock | None = None) -> Connection:
-    """Open the file as Gandy wants it: WAL, waiting writers, foreign keys, the one clock."""
+    """Open the file with WAL, a busy timeout, foreign keys and the clock functions."""
     connection = sqlite3.connect(
         path,
         timeout=_BUSY_SECONDS,
@@ -233,7 +233,7 @@ def migrate(connection: Connection) -> MigrationResult:
 
 @contextmanager
 def _unenforced(connection: Connection) -> Iterator[None]:
-    """Do not enforce foreign keys: a table that is made again is gone for a moment."""
+    """Do not enforce foreign keys: a table that is rebuilt does not exist for a moment."""
     connection.execute("PRAGMA foreign_keys = off")
     try:
         yield
@@ -242,7 +242,7 @@ def _unenforced(connection: Connection) -> Iterator[None]:
 
 
 def _refuse_broken_references(connection: Connection) -> None:
-    """Look before the commit whether every reference still leads to a row."""
+    """Check before the commit that every foreign key refers to a row."""
     if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
         raise sqlite3.IntegrityError("FOREIGN KEY constraint failed")
 
@@ -253,7 +253,7 @@ def begin_immediate(connection: Connection) -> None:
 
 
 def run_on(connection: Connection, operation: Operation[T]) -> T:
-    """Drive an operation inside whatever transaction is open."""
+    """Drive an operation inside the open transaction, if any."""
     return drive(operation, lambda step: execute_step(connection, step))
 
 
@@ -280,7 +280,7 @@ def _committed(connection: Connection) -> Iterator[None]:
 
 
 def _undo_part(connection: Connection) -> None:
-    """Undo a savepoint; a full disk has ended it, with its transaction."""
+    """Roll back a savepoint, unless a full disk has already ended the transaction."""
     if connection.in_transaction:
         connection.execute("ROLLBACK TO part")
         connection.execute("RELEASE part")

@@ -40,9 +40,9 @@ REPLACEMENT: Final = "\ufffd"
 
 
 def storable(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Replace NUL and lone surrogates in every text, those inside lists too; a pair becomes its character.
+    """Replace NUL and lone surrogates in every text, also inside lists; a pair becomes its character.
 
-    Called only after the driver has refused a text: what can be stored is never looked through.
+    Called only after the driver has refused a text, so that storable texts are never scanned.
     """
     return {name: _storable(value) for name, value in parameters.items()}
 
@@ -80,38 +80,38 @@ _LARGEST = 2**63 - 1
 
 
 def to_text(instant: datetime) -> str:
-    """Write an instant the way that every SQLite column holds it."""
+    """Format an instant as every SQLite column stores it."""
     return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 class StatementClock:
-    """The one clock as one transaction sees it: it stands still until the next one begins."""
+    """The clock of a transaction: constant until the next transaction begins."""
 
     def __init__(self, read: Callable[[], datetime]) -> None:
         self._read = read
         self.begin()
 
     def begin(self) -> None:
-        """Take the instant that the coming statements share."""
+        """Read the instant that the next statements share."""
         self._now = self._read()
         self._text = to_text(self._now)
         self._later: dict[float | None, str | None] = {}
 
     def register(self, connection: sqlite3.Connection) -> None:
-        """Offer now, an instant some seconds later, and the seconds until an instant."""
+        """Register SQL functions for now, an instant some seconds later, and the seconds until an instant."""
         connection.create_function("gandy_now", 0, lambda: self._text)
         connection.create_function("gandy_later", 1, self._later_text)
         connection.create_function("gandy_seconds", 1, lambda text: _seconds_until(self._now, text))
 
     def _later_text(self, seconds: float | None) -> str | None:
-        """Write an instant once for the many rows of a batch that share it."""
+        """Format an instant once for all rows of a batch that share it."""
         if seconds not in self._later:
             self._later[seconds] = _later(self._now, seconds)
         return self._later[seconds]
 
 
 def _later(now: datetime, seconds: float | None) -> str | None:
-    """Add seconds; the calendar's own ends stand for what lies beyond them."""
+    """Add seconds; clamp the result to the range of datetime."""
     if seconds is None:
         return None
     try:
@@ -126,7 +126,7 @@ def _seconds_until(now: datetime, text: str | None) -> float | None:
 
 
 def from_text(value: str | None) -> datetime | None:
-    """Read an instant back; one that was spoilt by hand must not hide all others of its listing."""
+    """Parse an instant; clamp an invalid one, so that it does not break a whole listing."""
     if value is None:
         return None
     try:
@@ -155,7 +155,7 @@ def execute_step(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) ->
 
 @cache
 def statement_parts(name: str) -> tuple[str, ...]:
-    """Split a named statement: what PostgreSQL fuses in one CTE, SQLite does in several statements."""
+    """Split a named statement: SQLite needs several statements for a data-modifying CTE of PostgreSQL."""
     parts: list[str] = []
     pending = ""
     for line in (load_statements("sqlite")[name] + ";").splitlines(keepends=True):
@@ -186,7 +186,7 @@ def _count_parts(
 def _execute(
     connection: sqlite3.Connection | sqlite3.Cursor, part: str, values: dict[str, object]
 ) -> sqlite3.Cursor:
-    """Run one statement; what cannot be bound is found out before it does anything."""
+    """Run one statement; a value that cannot be bound is refused before the statement does anything."""
     try:
         return connection.execute(part, values)
     except UnicodeEncodeError:
@@ -203,7 +203,7 @@ def _too_large(values: dict[str, object]) -> RowConflictError:
 
 
 def _named_rows(cursor: sqlite3.Cursor) -> Rows:
-    """Read plain rows as the same named tuples as on PostgreSQL, with instants and flags as such."""
+    """Convert plain rows to the same named tuples as on PostgreSQL, with instants and flags parsed."""
     found = cursor.fetchall()
     if not found:
         return found
@@ -258,12 +258,12 @@ def _adapt(value: object) -> object:
     if isinstance(value, datetime):
         return to_text(value)
     if isinstance(value, (list, tuple)):
-        # As it is: an escaped surrogate would pass the driver, and be found when it is read.
+        # Unescaped: an escaped surrogate would pass the driver and fail only when it is read.
         return json.dumps([_adapt(item) for item in value], ensure_ascii=False)
     return value
 
 
-#: Extended codes come before the primary code, their lowest byte; what is in neither table concerns the item.
+#: Extended codes are checked before the primary code, their lowest byte; any other code concerns the item.
 _EXTENDED: Final[Mapping[int, type[GandyError]]] = {
     sqlite3.SQLITE_IOERR_WRITE: DatabaseFullError,
     sqlite3.SQLITE_IOERR_FSYNC: DatabaseFullError,
@@ -291,15 +291,15 @@ _PRIMARY: Final[Mapping[int, type[GandyError]]] = {
     sqlite3.SQLITE_NOLFS: DatabaseUnreachableError,
     sqlite3.SQLITE_NOTADB: DatabaseUnreachableError,
 }
-#: One code stands for a statement that does not fit the schema or the transaction, and for a function that
-#: refuses its value (JSON that is none, an instant past the last year); only the text tells them apart.
+#: SQLITE_ERROR means a statement that does not fit the schema or the transaction, or a function that refuses
+#: its value (invalid JSON, an instant past the last year); only the text distinguishes them.
 _UNFIT: Final = ("no such ", "near ", "table ", "cannot ", "incomplete input")
 _BINDING: Final = (UnicodeEncodeError, OverflowError)
 
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn the driver's errors into Gandy's; what is no error of a database passes."""
+    """Turn the driver's errors into Gandy's; other exceptions pass unchanged."""
     try:
         yield
     except (sqlite3.Error, *_BINDING) as error:
@@ -307,7 +307,7 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def translate(error: Exception, path: Path) -> GandyError:
-    """Find Gandy's error for one of the driver's."""
+    """Return Gandy's error for an error of the driver."""
     kind = _kind(error)
     if kind is RowConflictError:
         return refused(error)
@@ -318,20 +318,20 @@ def translate(error: Exception, path: Path) -> GandyError:
 
 
 def refused(error: Exception) -> RowConflictError:
-    """Say that an item was refused, and by what."""
+    """Return the error of a refused item, with the constraint that refused it."""
     text = str(error)
     constraint = text.partition(": ")[2] if isinstance(error, sqlite3.IntegrityError) else ""
     return RowConflictError(constraint or type(error).__name__, text)
 
 
 def is_refusal(error: Exception) -> bool:
-    """Tell whether an error concerns the item alone."""
+    """Return whether an error concerns a single item."""
     return _kind(error) is RowConflictError
 
 
 def _kind(error: Exception) -> type[GandyError]:
     code: int | None = getattr(error, "sqlite_errorcode", None)
-    if code is None:  # the module's own: a value that cannot be bound
+    if code is None:  # raised by the module itself: a value that cannot be bound
         return RowConflictError
     if code == sqlite3.SQLITE_ERROR and str(error).startswith(_UNFIT):
         return DatabaseRefusedError

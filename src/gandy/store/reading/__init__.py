@@ -1,3 +1,3 @@
-"""Reading for people: listings, counts and checks, each at a cost that has a limit."""
+"""Queries for operators: listings, counts and checks, each of bounded cost."""
 
 from __future__ import annotations

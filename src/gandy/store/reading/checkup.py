@@ -1,4 +1,4 @@
-"""What `gandy doctor` reads."""
+"""Queries of `gandy doctor`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gandy.store.statements import Dialect, Operation, Rows
 
 
-#: Counting ends here; what is told then says "or more".
+#: The limit of counts; a count at the limit is reported as "or more".
 COUNTED: Final = 10_001
 _NAMED: Final = 20
 _SAMPLE: Final = 10_000
@@ -26,7 +26,7 @@ _INDEX: Final = re.compile(r"^(CREATE|DROP) (?:UNIQUE )?INDEX (?:IF (?:NOT )?EXI
 
 @dataclass(frozen=True, slots=True)
 class IndexFaults:
-    """Indexes that the schema promises and that do not serve."""
+    """Indexes of the schema that are missing or invalid."""
 
     missing: tuple[str, ...]
     invalid: tuple[str, ...]
@@ -34,7 +34,7 @@ class IndexFaults:
 
 @dataclass(frozen=True, slots=True)
 class BrokenReferences:
-    """Rows that name a run, or ought to be named by one, and are not."""
+    """Rows whose reference to or from a run is broken."""
 
     stuck_manifests: Rows
     stray_runs: Rows
@@ -42,7 +42,7 @@ class BrokenReferences:
 
 
 def expected_indexes(dialect: Dialect) -> frozenset[str]:
-    """Read from the migrations which indexes there must be."""
+    """Read the expected indexes from the migrations."""
     names: set[str] = set()
     for migration in load_migrations(dialect):
         for verb, name in _INDEX.findall(migration.sql):
@@ -51,7 +51,7 @@ def expected_indexes(dialect: Dialect) -> frozenset[str]:
 
 
 def find_index_faults(dialect: Dialect) -> Operation[IndexFaults]:
-    """Compare the indexes that are there with those that the migrations made."""
+    """Compare the existing indexes with the expected ones."""
     rows = yield statement("list_indexes")
     there = {row.name for row in rows}
     return IndexFaults(
@@ -61,13 +61,13 @@ def find_index_faults(dialect: Dialect) -> Operation[IndexFaults]:
 
 
 def read_journal_mode() -> Operation[str]:
-    """Say how the database keeps its log."""
+    """Return the journal mode of the database."""
     mode: str = (yield statement("read_journal_mode"))[0].journal_mode
     return mode
 
 
 def count_overdue_runs(grace: timedelta) -> Operation[tuple[int, datetime | None]]:
-    """Count the runs that should be gone by now, and date the oldest."""
+    """Count the runs past their retention, and return the date of the oldest."""
     rows = yield statement("count_overdue_runs", grace_seconds=grace.total_seconds(), limit=COUNTED)
     return rows[0].runs, rows[0].oldest_at
 
@@ -78,29 +78,29 @@ def count_held_trains(owners: Owners) -> Operation[Rows]:
 
 
 def find_stalled_turns(owners: Owners) -> Operation[Rows]:
-    """Find the manifests whose waiting entries would wait without end."""
+    """Find the manifests whose waiting entries would wait forever."""
     return (yield statement("find_stalled_turns", owner=owners.bound, counted=COUNTED, limit=_NAMED))
 
 
 def find_unheld_runs(owners: Owners) -> Operation[Rows]:
-    """Find the runs in progress that no living process holds."""
+    """Find the runs in progress that no live worker holds."""
     return (yield statement("find_unheld_runs", owner=owners.bound, limit=COUNTED))
 
 
 def count_letters_by_train(owners: Owners) -> Operation[Rows]:
-    """Count the dead letters that wait for a person."""
+    """Count the dead letters that await an operator, by train."""
     return (yield statement("count_letters_by_train", owner=owners.bound, limit=COUNTED))
 
 
 def list_lost_letters(owners: Owners, *, window: timedelta) -> Operation[Rows]:
-    """List the failures of late beyond the bound of letters, which wrote none."""
+    """List recent failures whose dead letters were dropped because of the limit."""
     return (yield statement("list_lost_letters", owner=owners.bound, window_seconds=window.total_seconds()))
 
 
 def find_broken_references(
     owners: Owners, *, window: timedelta, spared: Sequence[str]
 ) -> Operation[BrokenReferences]:
-    """Look for references to no run; `spared` trains keep their runs for less than the window."""
+    """Find broken references to runs; `spared` trains keep their runs for less than the window."""
     stuck = yield statement("find_stuck_manifests", owner=owners.bound, limit=_NAMED)
     stray = yield statement("find_stray_runs", owner=owners.bound, limit=_NAMED)
     entries = yield statement(

@@ -1,4 +1,4 @@
-"""Listings that end: runs, entries and letters, page by page."""
+"""Paged listings of runs, entries and letters, of bounded cost."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = "int | str"
 
-#: So many rows are looked at for one page.
+#: The maximum number of rows read for one page.
 SEARCHED: Final = 10_000
-#: The first look goes over so many pages.
+#: The first attempt reads this many times the page size.
 _FIRST_TIMES: Final = 4
 #: Above every id.
 _NEWEST: Final = 2**63 - 1
@@ -32,28 +32,28 @@ _NEWEST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What was found, and where to go on."""
+    """The rows found, and where to continue."""
 
     rows: Rows
-    next: Key | None  #: the page or the search goes on behind this; None: there is no more
+    next: Key | None  #: the page or the search continues after this; None: there is no more
     is_cut: bool  #: the search stopped before the page was full; there may be more
 
 
 def below(before: int | None) -> int:
-    """Give the id that a page stays below; every page but the first has one."""
+    """Return the id that a page stays below; the first page has no bound."""
     return _NEWEST if before is None else before
 
 
 def search(
     walk: str, wanted: Mapping[str, object], *, limit: int, gather: str | None = None, key: str = "id"
 ) -> Operation[Search]:
-    """Walk in the order of the listing; where that ends too early, gather what an index holds together.
+    """Walk in the order of the listing; if the limit cuts that off, find all matches by an index (`gather`).
 
-    A walk finds what is frequent, an index what is rare; only what is neither is searched page by page.
+    A walk finds frequent matches, an index rare ones; a search that suits neither continues page by page.
     """
     yield statement("keep_order")
     most = max(SEARCHED, limit)
-    for so_many in (min(limit * _FIRST_TIMES, most), most):  # mostly, what is wanted comes first
+    for so_many in (min(limit * _FIRST_TIMES, most), most):  # mostly, the first rows match
         rows = yield statement(walk, limit=limit, searched=so_many, **wanted)
         found = _walked(rows, limit, so_many, key=key)
         if not found.is_cut:
@@ -115,7 +115,7 @@ def _walk(state: str | None) -> str:
 
 EntryStatus: TypeAlias = Literal["queued", "waiting", "dispatched", "cancelled", "skipped"]
 WantedStatus: TypeAlias = EntryStatus | Literal["undispatched"]
-"""A status, or what is still to be done: queued and waiting."""
+"""A status, or undispatched: queued and waiting."""
 Gate: TypeAlias = Literal["open", "time", "manifest", "train"]
 
 
@@ -155,7 +155,7 @@ def list_entries(wanted: EntryFilter, owners: Owners) -> Operation[Search]:
 
 
 def _gather(wanted: EntryFilter) -> str | None:
-    """Name the statement that finds what is wanted together, unless it is among what became runs."""
+    """Return the statement that finds all matches by index; dispatched entries have none."""
     match wanted.status:
         case "queued" | "waiting" | "undispatched":
             return "gather_queued_entries"
@@ -167,7 +167,7 @@ def _gather(wanted: EntryFilter) -> str | None:
 
 
 def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -> Operation[Rerun]:
-    """Queue a run that is over once more, with its own input or another, outside its manifest."""
+    """Queue a finished run again, with its own input or another, outside its manifest."""
     run = yield from load_run(run_id, owners)
     if run is None:
         raise RunNotFoundError(run_id)
@@ -184,7 +184,7 @@ def queue_rerun(run_id: int, *, owners: Owners, input_json: str | None = None) -
 
 LetterStatus: TypeAlias = Literal["awaiting_intervention", "retried", "acknowledged"]
 
-#: Counting ends here; what is told then says "or more".
+#: The limit of counts; a count at the limit is reported as "or more".
 COUNTED: Final = 10_000
 
 
@@ -218,7 +218,7 @@ def list_letters(wanted: LetterFilter, owners: Owners) -> Operation[Search]:
 
 
 def count_awaiting(wanted: LetterFilter, owners: Owners) -> Operation[int]:
-    """Count the letters that wait for a person, up to the limit."""
+    """Count the letters that await an operator, up to the limit."""
     owners = yield from narrowed_to_manifest(owners, wanted.manifest)
     of = {"owner": owners.bound, "train": wanted.train, "manifest": wanted.manifest}
     return int((yield statement("count_awaiting_like", limit=COUNTED, **of))[0].letters)

@@ -1,4 +1,4 @@
-"""What the home page counts, and the graph of dependents."""
+"""Queries of the home page, and the graph of dependents."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row, Rows
 
 
-#: Counting ends here; what is shown then says "or more".
+#: The limit of counts; a count at the limit is shown as "or more".
 COUNTED: Final = 10_000
-#: So many of the newest runs are looked at for the charts.
+#: The number of newest runs that are read for the charts.
 SAMPLED: Final = 5_000
 _GROUPS: Final = 1_000
 
 
 def count_waiting(owner: str) -> Operation[Rows]:
-    """Count what waits, by the gate that holds it."""
+    """Count the entries to be dispatched, by gate."""
     return (yield statement("count_waiting", owner=owner, limit=COUNTED))
 
 
 def list_unknown_trains(owner: str) -> Operation[Rows]:
-    """Name the trains that have work and no worker."""
+    """List the trains that have entries but no worker."""
     return (yield statement("list_unknown_trains", owner=owner, limit=COUNTED))
 
 
 def list_queue_heads(owner: str) -> Operation[Rows]:
-    """Find the entries that go next, of the groups whose next one has waited longest."""
+    """Find the next entry of each group, for the groups whose next entry has waited longest."""
     return (yield statement("list_queue_heads", owner=owner, limit=_GROUPS))
 
 
 def count_live_runs(owner: str) -> Operation[Rows]:
-    """Count what is pending and in progress."""
+    """Count the runs that are pending and in progress."""
     return (yield statement("count_live_runs", owner=owner, limit=COUNTED))
 
 
 def list_live_runs(owner: str, limit: int) -> Operation[Rows]:
-    """List what runs now, the longest first."""
+    """List the live runs, the longest running first."""
     return (yield statement("list_live_runs", owner=owner, limit=limit, searched=COUNTED))
 
 
@@ -56,12 +56,12 @@ def count_recent_ends(owner: str, *, since: datetime, own_trains: Sequence[str])
 
 
 def count_awaiting_letters(owner: str) -> Operation[int]:
-    """Count the dead letters that wait for a person."""
+    """Count the dead letters that await an operator."""
     return int((yield statement("count_all_awaiting_letters", owner=owner, limit=COUNTED))[0].letters)
 
 
 def list_lost_workers(owner: str) -> Operation[Rows]:
-    """List workers that ended without saying so."""
+    """List workers that ended without a clean shutdown."""
     return (yield statement("list_lost_workers", owner=owner))
 
 
@@ -72,7 +72,7 @@ def find_most_overdue(owner: str, patience: timedelta) -> Operation[Row | None]:
     return rows[0] if rows else None
 
 
-#: So many manifests are looked at, and so many dependencies drawn.
+#: The maximum number of manifests read, and of dependencies drawn.
 LOOKED_AT: Final = 2_000
 DRAWN: Final = 200
 

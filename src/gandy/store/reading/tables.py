@@ -1,4 +1,4 @@
-"""How large Gandy's own tables are, and what their pruning does; at a cost that has a limit."""
+"""Sizes of Gandy's own tables, and the results of their pruning; of bounded cost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Rows
 
 
-#: Counting ends here; beyond, the catalogue's estimate stands where there is one.
+#: The limit of counts; above it, the catalogue's estimate is used if there is one.
 COUNTED: Final = 10_000
 _CYCLES: Final = 300
-#: So many of the newest rows tell how fast they come.
+#: The number of newest rows from which the insert rate is computed.
 SAMPLED: Final = 1_000
 
 
@@ -35,10 +35,10 @@ def find_oldest() -> Operation[Rows]:
 
 
 def sample_arrivals() -> Operation[Rows]:
-    """Look at the newest rows of each table."""
+    """Read the newest rows of each table."""
     return (yield statement("sample_arrivals", sampled=SAMPLED))
 
 
 def list_upkeep(owner: str, trains: Sequence[str]) -> Operation[Rows]:
-    """List what the trains that prune did within the hour, the newest first."""
+    """List the runs of pruning trains within the hour, the newest first."""
     return (yield statement("list_upkeep", owner=owner, trains=list(trains), limit=_CYCLES))

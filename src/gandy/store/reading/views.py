@@ -1,4 +1,4 @@
-"""Manifests, groups and workers as people see them."""
+"""Manifests and groups as they are shown to operators."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from gandy.store.statements import Operation, Row, Rows
 
 
-#: A group's manifests are counted up to here.
+#: The limit of the count of a group's manifests.
 COUNTED: Final = 10_000
 _LAST_CHARACTER: Final = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFilter:
-    """Which manifests, and how many after which."""
+    """Which manifests to list; `after` and `limit` select the page."""
 
     prefix: str = ""
     group: str | None = None
@@ -39,7 +39,7 @@ class ManifestFilter:
 
 @dataclass(frozen=True, slots=True)
 class ManifestPicture:
-    """One manifest from every side."""
+    """One manifest with its verdicts and dependents."""
 
     row: Row
     view: DispatchView
@@ -67,7 +67,7 @@ def list_manifests(wanted: ManifestFilter, owner: str) -> Operation[Search]:
 
 
 def list_manifests_of(wanted: ManifestFilter, owners: Owners) -> Operation[Search]:
-    """Read a page of one owner's manifests; of all owners, the first ones of each in turn."""
+    """Read a page of one owner's manifests; for all owners, the first manifests owner by owner."""
     if isinstance(owners, OneOwner):
         return (yield from list_manifests(wanted, owners.name))
     if wanted.after:
@@ -82,7 +82,7 @@ def list_manifests_of(wanted: ManifestFilter, owners: Owners) -> Operation[Searc
 
 
 def _walk(wanted: ManifestFilter) -> str:
-    """Choose the index: few are switched off, and trains are many."""
+    """Choose the most selective index: few manifests are switched off, and there are many trains."""
     if wanted.is_enabled is False:
         return "search_disabled_manifests"
     return "search_manifests" if wanted.train is None else "search_manifests_of_train"
@@ -112,7 +112,7 @@ def picture_manifest(
 
 
 def picture_of(external_id: str, owners: Owners) -> Operation[ManifestPicture]:
-    """Read it for the one of these owners that has it."""
+    """Read a manifest of the one owner that has it."""
     owner = yield from owner_of_manifest(owners, external_id)
     return (yield from picture_manifest(external_id, owner))
 
@@ -136,7 +136,7 @@ def list_groups(
 def list_groups_of(
     owners: Owners, *, prefix: str = "", after: str = "", limit: int = 1_000
 ) -> Operation[Rows]:
-    """Read one owner's groups by name; of all owners, the first ones of each in turn."""
+    """Read one owner's groups by name; for all owners, the first groups owner by owner."""
     if after and not isinstance(owners, OneOwner):
         raise OneOwnerNeededError("a page that goes on after a name")
     rows: Rows = []
