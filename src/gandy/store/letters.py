@@ -108,7 +108,7 @@ def load_letter(letter_id: int, owners: Owners) -> Operation[Row | None]:
 
 
 def read_letters(ids: Sequence[int], owners: Owners) -> Operation[Rows]:
-    """Read the manifests and inputs of letters, without a lock."""
+    """Read the manifest, train and status of letters, without a lock."""
     return (yield statement("read_letters", ids=list(ids), owner=owners.bound))
 
 

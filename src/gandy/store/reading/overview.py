@@ -42,7 +42,7 @@ def count_live_runs(owner: str) -> Operation[Rows]:
 
 
 def list_live_runs(owner: str, limit: int) -> Operation[Rows]:
-    """List the live runs, the longest running first."""
+    """List the runs in progress, the oldest first."""
     return (yield statement("list_live_runs", owner=owner, limit=limit, searched=COUNTED))
 
 

@@ -1,10 +1,10 @@
 -- name: record_deed
--- In the transaction of the deed: neither is there without the other.
+-- In the transaction of the audited change: neither is committed without the other.
 INSERT INTO gandy.audit (at, owner, actor, face, action, subject, detail)
 VALUES (gandy.now(), %(owner)s, %(actor)s, %(face)s, %(action)s, %(subject)s, %(detail)s::json);
 
 -- name: search_deeds
--- The newest first.
+-- Newest first.
 SELECT r.id, r.at, r.owner, r.actor, r.face, r.action, r.subject, r.detail, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, (%(owner)s::text IS NULL OR w.owner = %(owner)s) AS is_match

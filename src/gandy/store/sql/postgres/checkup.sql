@@ -1,22 +1,22 @@
 -- name: list_indexes
--- An index whose building was cut short is there and serves nobody.
+-- An index whose build was interrupted exists but is invalid.
 SELECT i.relname::text AS name, x.indisvalid AS is_valid
 FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_namespace n ON n.oid = i.relnamespace
 WHERE n.nspname = 'gandy';
 
 -- name: read_journal_mode
--- Differs by necessity: a server always writes ahead.
+-- Differs from SQLite: a server always uses write-ahead logging.
 SELECT 'wal' AS journal_mode;
 
 -- name: count_overdue_runs
--- Runs kept by row whose date is long past; counted up to a limit.
+-- Runs kept by row that are long past their retention; counted up to a limit.
 SELECT count(*) AS runs, min(keep_until) AS oldest_at FROM (
     SELECT keep_until FROM gandy.metadata_rowwise
     WHERE keep_until <= gandy.now() - make_interval(secs => %(grace_seconds)s::float8)
     ORDER BY keep_until LIMIT %(limit)s) overdue;
 
 -- name: count_held_trains
--- Work that no live worker knows how to do.
+-- Entries of trains that no live worker knows.
 SELECT owner, train_name AS train, count(*) AS entries FROM (
     SELECT owner, train_name FROM gandy.work_queue
     WHERE status = 'queued' AND gate = 'train' AND (%(owner)s::text IS NULL OR owner = %(owner)s)
@@ -24,7 +24,7 @@ SELECT owner, train_name AS train, count(*) AS entries FROM (
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: count_letters_by_train
--- Jobs that wait for a person; counted up to a limit.
+-- Jobs that await an operator; counted up to a limit.
 SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS oldest_at FROM (
     SELECT owner, train_name, dead_lettered_at FROM gandy.dead_letter
     WHERE status = 'awaiting_intervention' AND (%(owner)s::text IS NULL OR owner = %(owner)s)
@@ -32,27 +32,27 @@ SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: list_lost_letters
--- Failures beyond the bound: counted, and lost by design.
+-- Failures beyond the limit of dead letters: counted, and dropped by design.
 SELECT owner, substr(key, length('letters_not_written:') + 1) AS train, (value::text)::bigint AS letters, updated_at
 FROM gandy.service_state
 WHERE key LIKE 'letters_not_written:%%' AND updated_at > gandy.now() - make_interval(secs => %(window_seconds)s::float8)
   AND (%(owner)s::text IS NULL OR owner = %(owner)s) ORDER BY owner, key;
 
 -- name: find_stuck_manifests
--- They name an active run that is none: nothing of theirs would ever run again.
+-- Their active_run_id refers to no live run: they would never run again.
 SELECT m.external_id AS manifest, m.active_run_id AS run_id FROM gandy.manifest m
 WHERE m.active_run_id IS NOT NULL AND (%(owner)s::text IS NULL OR m.owner = %(owner)s)
   AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = m.active_run_id)
 ORDER BY m.id LIMIT %(limit)s;
 
 -- name: find_stray_runs
--- They run for a manifest that does not know of them: a second run could begin beside them.
+-- Their manifest does not refer to them: a second run could start concurrently.
 SELECT r.id AS run_id, m.external_id AS manifest FROM gandy.metadata_live r JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE m.active_run_id IS DISTINCT FROM r.id AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: find_entries_without_run
--- Dispatched lately, and no run is to be found; later its run may be past its keeping, which is no violation.
+-- Dispatched recently, but without a run. Of older entries the run may have been pruned, which is no violation.
 SELECT e.id, e.train_name AS train FROM (
     SELECT q.id, q.train_name FROM gandy.work_queue q LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
     WHERE q.status = 'dispatched' AND q.dispatched_at > gandy.now() - make_interval(secs => %(window_seconds)s::float8)
@@ -63,7 +63,7 @@ WHERE NOT EXISTS (SELECT 1 FROM gandy.metadata r WHERE r.id = e.id)
 ORDER BY e.id LIMIT %(limit)s;
 
 -- name: find_unheld_runs
--- In progress, and no living process holds them: their worker is lost, has stopped, is not known, or lets its lease run out.
+-- In progress without a live worker: it is lost, stopped or unknown, or its lease has expired.
 SELECT r.id, r.owner, r.name AS train, r.worker_id, g.worker_state
 FROM (SELECT h.worker_id, CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state
                                ELSE 'silent' END AS worker_state

@@ -1,9 +1,9 @@
 -- name: begin_batch
--- Cleanup loses to work: a wait for a lock is short. Walks follow an index: a sort would read all that has expired each time.
+-- Work has priority: a short lock timeout. Walks follow an index: a sort would read all expired rows for each batch.
 SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set_config('enable_sort', 'off', true) AS sorts;
 
 -- name: find_expired_runs
--- All three conditions, wherever the run is kept; one probe per name and partition where nothing is found.
+-- Finished, old enough and deletable by this owner, in any partition; if nothing is found, one probe per name and partition.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids, (array_agg(within))[count(*)::int] AS within, array_agg(bucket)::text AS buckets
 FROM (
@@ -24,25 +24,25 @@ FROM (
 DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dispatched';
 
 -- name: delete_logs_of_runs
--- Lines lie where their run lies: the bucket leads to one partition.
+-- Log lines have the bucket of their run, so that only one partition is read.
 DELETE FROM gandy.log l
 USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
 WHERE l.metadata_id = d.id AND l.bucket = d.bucket;
 
 -- name: forget_runs_of_letters
--- The letter stays, without the run that it led to; where no letter led to any, nothing is looked up.
+-- The letter stays without its requeued run; if no letter has one, nothing is looked up.
 UPDATE gandy.dead_letter SET retry_metadata_id = NULL
 WHERE (SELECT EXISTS (SELECT 1 FROM gandy.dead_letter WHERE retry_metadata_id IS NOT NULL))
   AND retry_metadata_id = ANY(%(ids)s::bigint[]);
 
 -- name: delete_runs
--- Last, so that whatever a failure leaves is found again by its run.
+-- Last, so that rows that remain after a failure are found again through their run.
 DELETE FROM gandy.metadata r
 USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
 WHERE r.id = d.id AND r.bucket = d.bucket AND r.train_state IN ('completed', 'failed', 'cancelled');
 
 -- name: find_dead_runs
--- Runs that are kept by row and past their date, which only finished ones carry; never back at the index's dead head.
+-- Runs kept by row and past keep_until, which only finished runs have; a keyset walk skips the dead entries of the index.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -61,7 +61,7 @@ DELETE FROM gandy.metadata_rowwise
 WHERE id = ANY(%(ids)s::bigint[]) AND train_state IN ('completed', 'failed', 'cancelled');
 
 -- name: find_dispatched_entries
--- Long dispatched, and their run is over: nothing asks for the entry any more.
+-- Dispatched long ago, and their run is over: the entry is no longer needed.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -72,12 +72,12 @@ FROM (
     ORDER BY q.dispatched_at, q.id LIMIT %(limit)s) dead;
 
 -- name: delete_dispatched_entries
--- One that was put back meanwhile is queued again and stays.
+-- An entry that was put back meanwhile is queued again and stays.
 DELETE FROM gandy.work_queue q WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'dispatched'
   AND q.dispatched_at < %(before)s AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id);
 
 -- name: find_settled_entries
--- Skipped or cancelled, aged from when they were: an entry that waited for long was cancelled only now.
+-- Skipped or cancelled; their age counts from then, not from their creation.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -93,7 +93,7 @@ DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = %(st
   AND coalesce(settled_at, created_at) < %(before)s;
 
 -- name: find_stray_logs
--- Lines among the live ones whose run is not live: whoever ended it could not take them along.
+-- Lines in the live partition whose run is not live: the process that ended it could not move them.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -108,7 +108,7 @@ FROM (
     WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = written.id) LIMIT %(limit)s) dead;
 
 -- name: settle_stray_logs
--- They follow their run to where it is kept, or go where it is gone.
+-- Move them to the partition of their run; delete them if the run is gone.
 WITH strays AS MATERIALIZED (
     SELECT s.id, (SELECT r.bucket FROM gandy.metadata r WHERE r.id = s.id AND r.bucket < 'infinity' LIMIT 1) AS home
     FROM unnest(%(ids)s::bigint[]) AS s(id)
@@ -122,7 +122,7 @@ WITH strays AS MATERIALIZED (
 SELECT count(*) AS rows FROM moved;
 
 -- name: find_gone_workers
--- Stopped or found lost, and silent for long.
+-- Stopped or lost, and not seen for long.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -132,7 +132,7 @@ FROM (
     ORDER BY last_seen_at, id LIMIT %(limit)s) dead;
 
 -- name: find_silent_workers_without_runs
--- Nobody marked them lost, and none of their runs is left for anybody to fail.
+-- Their lease expired long ago, but they were never marked lost; they have no runs left to fail.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -143,12 +143,12 @@ FROM (
     ORDER BY w.lease_expires_at, w.id LIMIT %(limit)s) dead;
 
 -- name: delete_workers
--- One that came back meanwhile stays.
+-- A worker that renewed its lease meanwhile stays.
 DELETE FROM gandy.worker w WHERE w.id = ANY(%(ids)s::text[])
   AND CASE WHEN w.state IN ('stopped', 'lost') THEN w.last_seen_at ELSE w.lease_expires_at END < %(before)s;
 
 -- name: find_expired_keys
--- Their time is over: the next to ask would take them anyway.
+-- Expired: the next request with the same key would take them over anyway.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -158,11 +158,11 @@ FROM (
     ORDER BY expires_at, holder_id LIMIT %(limit)s) dead;
 
 -- name: delete_expired_keys
--- One that was taken anew meanwhile stays.
+-- A key that was taken again meanwhile stays.
 DELETE FROM gandy.unique_key WHERE holder_id = ANY(%(ids)s::bigint[]) AND expires_at <= %(before)s;
 
 -- name: find_old_audit
--- Who did what, long ago.
+-- Old rows of the audit trail.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -172,11 +172,11 @@ FROM (
     ORDER BY at, id LIMIT %(limit)s) dead;
 
 -- name: delete_old_audit
--- The trail is only ever written once.
+-- Audit rows are never updated, so there is nothing to check again.
 DELETE FROM gandy.audit WHERE id = ANY(%(ids)s::bigint[]) AND at < %(before)s;
 
 -- name: find_old_state
--- What no cycle has written for long belongs to a train or an application that is gone.
+-- State that was not updated for long belongs to a train or an application that is gone.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -186,11 +186,11 @@ FROM (
     ORDER BY updated_at, key LIMIT %(limit)s) dead;
 
 -- name: delete_old_state
--- What was written meanwhile stays.
+-- State that was updated meanwhile stays.
 DELETE FROM gandy.service_state WHERE key = ANY(%(ids)s::text[]) AND updated_at < %(before)s;
 
 -- name: find_expired_web_keys
--- Sessions and codes of the dashboard whose time is over.
+-- Expired sessions and codes of the dashboard.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -200,11 +200,11 @@ FROM (
     ORDER BY expires_at, id LIMIT %(limit)s) dead;
 
 -- name: delete_expired_web_keys
--- A key is never prolonged.
+-- A key is never renewed.
 DELETE FROM gandy.web_key WHERE id = ANY(%(ids)s::text[]) AND expires_at <= %(before)s;
 
 -- name: find_idle_groups
--- Names that hold nothing, neither declared nor set by anybody, and that were made or last seen in use long ago.
+-- Groups without manifests, declared settings or overrides that were created or last used long ago.
 SELECT count(*) AS rows, (array_agg(id))[count(*)::int] AS id, array_agg(id)::text AS ids
 FROM (
     SELECT g.id FROM gandy.manifest_group g
@@ -214,7 +214,7 @@ FROM (
     ORDER BY g.id LIMIT %(limit)s) dead;
 
 -- name: spare_used_groups
--- What waits, runs or awaits a person keeps its group; all that are in use are marked at once, so that this is rare.
+-- A group with entries, runs or awaiting letters stays; all used groups are marked at once, so that this is rarely needed.
 UPDATE gandy.manifest_group SET updated_at = gandy.now()
 WHERE updated_at < %(before)s AND id = ANY (ARRAY(
     SELECT manifest_group_id FROM gandy.work_queue
@@ -222,14 +222,14 @@ WHERE updated_at < %(before)s AND id = ANY (ARRAY(
     UNION SELECT manifest_group_id FROM gandy.dead_letter WHERE status = 'awaiting_intervention'));
 
 -- name: delete_idle_groups
--- Asks everything again that could have changed meanwhile.
+-- Checks again all conditions that may have changed meanwhile.
 DELETE FROM gandy.manifest_group g
 WHERE g.id = ANY(%(ids)s::bigint[]) AND g.updated_at < %(before)s
   AND g.declared::text = '{}' AND g.overrides::text = '{}' AND g.is_enabled
   AND NOT EXISTS (SELECT 1 FROM gandy.manifest m WHERE m.manifest_group_id = g.id);
 
 -- name: find_resolved_letters
--- Never one that awaits a person, never one whose requeued entry still waits.
+-- Never a letter that awaits an operator, nor one whose requeued entry is not dispatched yet.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
@@ -240,13 +240,13 @@ FROM (
     ORDER BY l.resolved_at, l.id LIMIT %(limit)s) dead;
 
 -- name: delete_resolved_letters
--- The conditions again: who requeued it meanwhile keeps it.
+-- Checks the conditions again: a letter that was requeued meanwhile stays.
 DELETE FROM gandy.dead_letter l WHERE l.id = ANY(%(ids)s::bigint[])
   AND l.status <> 'awaiting_intervention' AND l.resolved_at < %(before)s
   AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.dead_letter_id = l.id AND q.status IN ('queued', 'waiting'));
 
 -- name: find_orphaned_manifests
--- No longer declared; whether they may go is for the rules to say.
+-- No longer declared; the rules decide whether they may be removed.
 SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at, m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared,
        m.active_run_id IS NOT NULL AS has_unfinished_run,
        m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants::text <> '{}') AS is_spent_once
@@ -256,7 +256,7 @@ WHERE m.orphaned_at < %(before)s
 ORDER BY m.orphaned_at, m.id LIMIT %(limit)s;
 
 -- name: find_completed_manifests
--- Made at run time to run once, and finished; whether they may go is for the rules to say.
+-- Made at run time to run once, and finished; the rules decide whether they may be removed.
 SELECT m.completed_at AS at, m.id, m.orphaned_at, m.completed_at, false AS is_declared,
        m.active_run_id IS NOT NULL AS has_unfinished_run
 FROM gandy.manifest m
@@ -265,7 +265,7 @@ WHERE m.completed_at < %(before)s AND m.origin = 'runtime'
 ORDER BY m.completed_at, m.id LIMIT %(limit)s;
 
 -- name: lock_removable_manifests
--- What somebody holds, works for, depends on or waits for a person stays.
+-- Excludes manifests that are locked, have a run, a dependent or an awaiting letter.
 SELECT m.id FROM gandy.manifest m
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
   AND (m.orphaned_at < %(before)s AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants::text <> '{}')
@@ -284,28 +284,28 @@ WITH gone AS (
 DELETE FROM gandy.unique_key k USING gone WHERE k.holder_id = gone.id;
 
 -- name: release_letters_of_manifests
--- A resolved letter holds its own train and input; it lives on by itself.
+-- A resolved letter has its own train and input, so it outlives its manifest.
 UPDATE gandy.dead_letter SET manifest_id = NULL
 WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status <> 'awaiting_intervention';
 
 -- name: delete_manifests
--- They are locked, so nothing about them has changed.
+-- They are locked, so no condition has changed.
 DELETE FROM gandy.manifest m WHERE m.id = ANY(%(ids)s::bigint[]);
 
 -- name: page_capped_manifests
--- Manifests that keep only so many runs, page by page.
+-- Manifests that limit the number of kept runs, page by page.
 SELECT id, keep_last FROM gandy.manifest
 WHERE keep_last IS NOT NULL AND id > coalesce(%(after_id)s::bigint, 0) ORDER BY id LIMIT %(page)s;
 
 -- name: find_newest_surplus
--- The first run beyond the newest so many; ids are given in the order of creation.
+-- The newest run beyond keep_last; ids ascend in the order of creation.
 SELECT c.manifest_id, s.id AS newest
 FROM unnest(%(manifest_id)s::bigint[], %(keep_last)s::bigint[]) AS c(manifest_id, keep_last) CROSS JOIN LATERAL (
     SELECT r.id FROM gandy.metadata r WHERE r.manifest_id = c.manifest_id AND r.bucket < 'infinity'
     ORDER BY r.id DESC OFFSET c.keep_last LIMIT 1) s;
 
 -- name: find_surplus_runs
--- That run and all before it.
+-- The newest surplus run and all older ones.
 SELECT s.within, s.id, s.bucket
 FROM unnest(%(manifest_id)s::bigint[], %(newest)s::bigint[]) AS c(manifest_id, newest) CROSS JOIN LATERAL (
     SELECT r.manifest_id AS within, r.id, r.bucket::text AS bucket FROM gandy.metadata r

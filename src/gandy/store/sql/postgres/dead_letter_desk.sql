@@ -1,5 +1,5 @@
 -- name: load_letter
--- One letter, with what is known of its manifest.
+-- One letter, with data of its manifest.
 SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
        l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
        l.resolution_note, l.retry_metadata_id AS retry_run_id
@@ -8,11 +8,11 @@ LEFT JOIN gandy.manifest_group g ON g.id = l.manifest_group_id
 WHERE l.id = %(id)s AND (%(owner)s::text IS NULL OR l.owner = %(owner)s);
 
 -- name: newest_letter
--- Where a walk over all letters ends: one that comes back was written later.
+-- The end of a walk over all letters (high-water mark): a job that fails again writes a later letter.
 SELECT coalesce(max(id), 0) AS id FROM gandy.dead_letter;
 
 -- name: find_awaiting
--- The next letters that wait for a person.
+-- The next letters that await an operator.
 SELECT l.id FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
 WHERE l.id > %(after)s AND l.id <= %(until)s AND l.status = 'awaiting_intervention'
   AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND (%(train)s::text IS NULL OR l.train_name = %(train)s)
@@ -20,13 +20,13 @@ WHERE l.id > %(after)s AND l.id <= %(until)s AND l.status = 'awaiting_interventi
 ORDER BY l.id LIMIT %(limit)s;
 
 -- name: read_letters
--- Which manifests to lock before these letters are touched, and what they would be requeued with.
+-- The manifests to lock before these letters are changed, and the train that each would be requeued with.
 SELECT l.id, l.owner, l.manifest_id, coalesce(m.name, l.train_name) AS train, l.status
 FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
 WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) ORDER BY l.id;
 
 -- name: resolve_letters
--- Of two operators one gets the row: who comes second finds it resolved.
+-- Of two concurrent operators one gets the row; the other finds it resolved.
 WITH awaiting AS MATERIALIZED (
     SELECT id FROM gandy.dead_letter
     WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND status = 'awaiting_intervention'
@@ -38,7 +38,7 @@ FROM awaiting WHERE l.id = awaiting.id AND l.status = 'awaiting_intervention'
 RETURNING l.id, l.owner, l.manifest_id, l.dead_lettered_at;
 
 -- name: forgive_manifests
--- A resolution begins the count anew, and what the letter held back may come.
+-- Reset the failure count, and schedule a look at the occurrences that the letter held back.
 UPDATE gandy.manifest m SET failure_count = 0, next_look_at = CASE
     WHEN m.is_enabled AND m.orphaned_at IS NULL THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())
     ELSE m.next_look_at END
@@ -46,7 +46,7 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR m.owner = %(
 RETURNING m.id;
 
 -- name: queue_letters
--- The job once more, with a clean record; an entry of its manifest that already waits serves instead.
+-- The job again with failure counts reset; if its manifest has a queued entry, that entry is reused.
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, retry_of, dead_letter_id, created_at)
@@ -66,13 +66,13 @@ ON CONFLICT DO NOTHING
 RETURNING id, dead_letter_id AS letter_id, gate;
 
 -- name: find_queued_for_letters
--- What is queued for the manifests of letters, with both inputs: equal ones serve in the place of the letters.
+-- The queued entries of the letters' manifests, with both inputs: entries with an equal input are reused.
 SELECT l.id AS letter_id, l.input AS letter_input, q.id, q.input
 FROM gandy.dead_letter l JOIN gandy.work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
 WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s);
 
 -- name: link_letters
--- The waiting entry's run is recorded as what became of the letter.
+-- Link the reused entry, so that its run is recorded on the letter.
 UPDATE gandy.work_queue q SET dead_letter_id = l.id
 FROM gandy.dead_letter l
 WHERE l.id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR l.owner = %(owner)s) AND q.manifest_id = l.manifest_id AND q.status = 'queued'

@@ -1,5 +1,5 @@
 -- name: take_undelivered
--- Pending runs that a submitter has not been given, or has refused some time ago; no other process takes them meanwhile.
+-- Pending runs that were not delivered, or whose delivery is to be retried now; reserved against other processes.
 UPDATE gandy.metadata_live r SET deliver_after = gandy.now() + make_interval(secs => %(reserve_seconds)s::float8)
 WHERE r.bucket = 'infinity' AND r.train_state = 'pending' AND r.id = ANY(ARRAY(
     SELECT id FROM gandy.metadata_live
@@ -8,12 +8,12 @@ WHERE r.bucket = 'infinity' AND r.train_state = 'pending' AND r.id = ANY(ARRAY(
 RETURNING r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts, r.rank;
 
 -- name: count_pending
--- What was dispatched and has not begun.
+-- Runs that were dispatched and have not begun.
 SELECT count(*) AS pending FROM (
     SELECT 1 FROM gandy.metadata_live WHERE owner = %(owner)s AND train_state = 'pending' LIMIT %(limit)s) waiting;
 
 -- name: note_deliveries
--- A delivery that fails is not a failed run: it is made again later, and counts nothing.
+-- A failed delivery is not a failed run: it is retried later, and does not count as an attempt.
 UPDATE gandy.metadata_live r SET
     delivery_attempts = r.delivery_attempts + 1, delivery_error = d.error,
     deliver_after = CASE WHEN d.error IS NULL THEN 'infinity' ELSE gandy.now() + make_interval(secs => d.delay_seconds) END
@@ -22,12 +22,12 @@ WHERE r.id = d.id AND r.train_state = 'pending'
 RETURNING r.id;
 
 -- name: claim_delivered
--- The claim is the start; a second delivery of the same run finds it started and does nothing.
+-- The claim starts the run; a second delivery of the same run has no effect.
 WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),
 started AS (
     UPDATE gandy.metadata_live r SET
         train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
-        -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+        -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
         deadline_at = claim.now + make_interval(secs => nullif(least(
             coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8))
     FROM claim, gandy.work_queue q LEFT JOIN gandy.manifest m ON m.id = q.manifest_id

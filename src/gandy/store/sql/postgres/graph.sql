@@ -1,5 +1,5 @@
 -- name: list_dependencies
--- Who waits for whom, as far as the limit goes.
+-- Manifests and their parents, up to the limit.
 SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
@@ -10,8 +10,8 @@ WHERE c.owner = %(owner)s
 ORDER BY p.external_id, c.external_id LIMIT %(limit)s;
 
 -- name: list_group_dependencies
--- Who waits for whom where one of the two is of the group: what its members wait for, and what waits for them.
--- Between and not equal: only one index has this order.
+-- Dependencies in which either side belongs to the group: the parents and the dependents of its members.
+-- BETWEEN instead of =, so that only one index provides this order.
 SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
@@ -30,5 +30,5 @@ WHERE p.owner = %(owner)s AND c.owner = %(owner)s
 ORDER BY parent, child LIMIT %(limit)s;
 
 -- name: find_group
--- The id behind a group's name.
+-- The id of a group, by name.
 SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s;

@@ -1,5 +1,5 @@
 -- name: search_letters
--- The newest first; ids are given in the order of writing.
+-- Newest first; ids ascend in the order of writing.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -13,8 +13,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
 
 -- name: search_letters_of_manifest
--- By the manifest's own index. Bounds and order are written
--- so that only that index has them.
+-- By the manifest's own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, %(manifest)s::text AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -30,7 +29,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: gather_letters
--- All that wait, or all that were resolved, where those are few; else it says so in the first row.
+-- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -53,8 +52,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: search_awaiting_letters_of_train
--- What waits of one train, by the index that is made for it. Bounds and order are written
--- so that only that index has them.
+-- Awaiting letters of one train, by their own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -68,7 +66,7 @@ LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 ORDER BY r.owner DESC, r.train_name DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: count_awaiting_like
--- What waits for a person, counted up to a limit; each way to ask has its own way through the index.
+-- Letters that await an operator, counted up to a limit; each combination of filters has its own index scan.
 SELECT count(*) AS letters FROM (
     (SELECT 1 FROM gandy.dead_letter l JOIN gandy.manifest m ON m.id = l.manifest_id
      WHERE m.owner = %(owner)s AND m.external_id = %(manifest)s AND l.status = 'awaiting_intervention'

@@ -1,5 +1,5 @@
 -- name: write_live_logs
--- Lines of runs that go on; who no longer owns a run writes nothing, and who ends it waits for these lines.
+-- Lines of live runs: a claim that lost its run (other fence) writes nothing; KEY SHARE makes the end wait for these lines.
 WITH owned AS (
     SELECT r.id, r.fence FROM gandy.metadata_live r
     WHERE r.id = ANY(%(run_id)s::bigint[]) AND r.bucket = 'infinity' ORDER BY r.id FOR KEY SHARE
@@ -9,12 +9,12 @@ SELECT 'infinity', l.run_id, l.created_at, l.level, l.logger, l.message
 FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(created_at)s::timestamptz[], %(level)s::text[],
             %(logger)s::text[], %(message)s::text[])
      WITH ORDINALITY AS l(run_id, fence, created_at, level, logger, message, place)
--- as a hashed lookup: a join would compare every line with every run
+-- a hashed subplan: a join would compare every line with every run
 WHERE ((l.run_id, l.fence) IN (SELECT id, fence FROM owned)) IS TRUE
 ORDER BY l.place;
 
 -- name: keep_logs
--- The last lines of runs that have just ended go where the run went.
+-- The last lines of runs that have just ended, in the partition of the run.
 INSERT INTO gandy.log (bucket, metadata_id, created_at, level, logger, message)
 SELECT l.bucket::date, l.run_id, l.created_at, l.level, l.logger, l.message
 FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[], %(created_at)s::timestamptz[], %(level)s::text[],
@@ -23,7 +23,7 @@ FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[], %(created_at)s::timestampt
 ORDER BY l.place;
 
 -- name: settle_logs
--- Lines written while the run went on follow it, so that they die on the same day.
+-- Move lines that were written during the run to its partition, so that both are dropped on the same day.
 WITH ended AS (
     SELECT * FROM unnest(%(run_id)s::bigint[], %(bucket)s::text[]) AS e(run_id, bucket)
 ), moved AS (
@@ -34,7 +34,7 @@ INSERT INTO gandy.log (id, bucket, metadata_id, created_at, level, logger, messa
 SELECT id, settled_in::date, metadata_id, created_at, level, logger, message FROM moved;
 
 -- name: load_logs
--- One run's lines in their order; the log's own index on the run serves it in every partition.
+-- One run's lines in their order, by the index on the run in every partition.
 SELECT id, created_at, level, logger, message FROM gandy.log
 WHERE metadata_id = %(run_id)s AND id > %(after)s
   AND EXISTS (SELECT 1 FROM gandy.metadata r WHERE r.id = %(run_id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s))

@@ -1,5 +1,5 @@
 -- name: wake_dependents
--- Turns the marks of parents that succeeded into looks at their dependents: one index then leads to all that is due.
+-- Turns the marks of parents that succeeded into looks at their dependents: one index then finds all due manifests.
 WITH marked AS MATERIALIZED (
     SELECT id FROM gandy.manifest WHERE has_dependents_due ORDER BY id LIMIT %(limit)s
 ), concerned AS MATERIALIZED (
@@ -8,18 +8,18 @@ WITH marked AS MATERIALIZED (
         UNION ALL
         SELECT c.id, true FROM marked p JOIN gandy.manifest c ON c.depends_on_manifest_id = p.id
         WHERE c.schedule_type = 'dependent'
-          -- one that is switched off or waits for a person is looked at when that is over
+          -- a dependent that is switched off or parked gets its look when that ends
           AND c.is_enabled AND c.orphaned_at IS NULL
           AND EXISTS (SELECT 1 FROM gandy.manifest_group g WHERE g.id = c.manifest_group_id AND g.is_enabled)
           AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l
                           WHERE l.manifest_id = c.id AND l.status = 'awaiting_intervention')) each
     GROUP BY id
 ), locked AS MATERIALIZED (
-    -- in the order of ids, and never waiting
+    -- in the order of ids and without waiting, against deadlocks
     SELECT m.id, c.is_child, c.is_parent FROM concerned c JOIN gandy.manifest m ON m.id BETWEEN c.id AND c.id
     ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
 ), all_held AS MATERIALIZED (
-    -- where somebody else holds one of them, the marks stay for the next cycle
+    -- if another transaction has locked any of them, the marks stay for the next cycle
     SELECT (SELECT count(*) FROM locked) = (SELECT count(*) FROM concerned) AS is_so
 )
 UPDATE gandy.manifest m SET
@@ -30,19 +30,18 @@ FROM locked l, all_held WHERE m.id BETWEEN l.id AND l.id
 RETURNING m.id;
 
 -- name: count_due_by_group
--- Only the entries of the index that are due; nothing due is one probe.
+-- Reads only the due entries of the index; without any, one probe.
 SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
     SELECT manifest_group_id AS id, count(*) AS due, min(next_look_at) AS oldest_due_at
     FROM gandy.manifest WHERE next_look_at <= gandy.now() GROUP BY manifest_group_id) d
 JOIN gandy.manifest_group g ON g.id = d.id;
 
 -- name: load_all_due
--- Everything that needs a look.
+-- All manifests that are due for a look.
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.next_look_at <= gandy.now() ORDER BY v.id;
 
 -- name: load_shares
--- Of each group its share, the most important and the longest due first; before these, where that is asked for, those that
--- no guard holds back.
+-- The share of each group, by priority, then longest due first; with free_first, manifests that no guard blocks come first.
 WITH due AS MATERIALIZED (
     SELECT id, manifest_group_id,
            row_number() OVER (PARTITION BY manifest_group_id ORDER BY
@@ -60,24 +59,24 @@ WITH due AS MATERIALIZED (
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(ARRAY(SELECT id FROM chosen)) ORDER BY v.id;
 
 -- name: load_views
--- The same snapshot of manifests that are known by id.
+-- The same snapshot, by id.
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(%(ids)s::bigint[]) ORDER BY v.id;
 
 -- name: load_page
--- One page of the slow pass over all manifests; a parent's mark stands for its dependents' looks.
+-- One page of the repair pass over all manifests, without dependents whose parent's mark will schedule their look.
 SELECT v.* FROM gandy.manifest_dispatch v
 WHERE v.id > %(after_id)s
   AND NOT EXISTS (SELECT 1 FROM gandy.manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
 ORDER BY v.id LIMIT %(limit)s;
 
 -- name: next_look
--- How long the manager may sleep.
+-- The seconds that the manager may sleep.
 SELECT extract(epoch FROM next_look_at - gandy.now())::float8 AS seconds FROM gandy.manifest
 WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 
 -- name: advance_manifests
--- The verdicts: each moves its manifest on from the state it was decided for, and writes its entry with it.
--- An entry that meets another one is refused, and all with it: to ask for each would cost more than the rare halving.
+-- Apply verdicts: each advances its manifest if its row version is unchanged (optimistic locking), and writes its entry.
+-- A conflicting entry fails the whole batch: to check each would cost more than the rare halving.
 WITH decided AS MATERIALIZED (
     SELECT * FROM unnest(
         %(id)s::bigint[], %(version)s::text[], %(cursor)s::timestamptz[], %(next_cursor)s::timestamptz[],
@@ -85,7 +84,7 @@ WITH decided AS MATERIALIZED (
         %(parent_seen)s::bigint[], %(skip_reason)s::text[])
         AS d(id, version, cursor, next_cursor, next_look, due_at, scheduled_at, origin, parent_seen, skip_reason)
 ), locked AS MATERIALIZED (
-    -- in the order of ids, and never waiting: what another holds is decided anew in the next cycle
+    -- in the order of ids and without waiting: a manifest that is locked elsewhere is decided again in the next cycle
     SELECT d.*, m.ctid AS place FROM decided d JOIN gandy.manifest m ON m.id BETWEEN d.id AND d.id
     WHERE m.next_scheduled_run IS NOT DISTINCT FROM d.cursor AND m.xmin::text = d.version
     ORDER BY m.id FOR NO KEY UPDATE OF m SKIP LOCKED
@@ -102,7 +101,7 @@ WITH decided AS MATERIALIZED (
         scheduled_at, created_at)
     SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, origin,
            CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN scheduled_at > now.now THEN 'time' ELSE 'open' END,
-           -- an event has no instant of its own: two within one microsecond are two occurrences
+           -- an event has no scheduled instant: two within one microsecond need different due_at values
            CASE WHEN origin = 'dependent' THEN due_at + (
                SELECT count(*) FROM gandy.work_queue q WHERE q.manifest_id = moved.id AND q.attempt = 1
                AND q.due_at >= moved.due_at AND q.due_at < moved.due_at + interval '1 millisecond')
@@ -113,7 +112,7 @@ WITH decided AS MATERIALIZED (
 SELECT id, due_at IS NOT NULL AS is_queued FROM moved;
 
 -- name: step_back
--- An entry of the manifest was already waiting: what is only deferred keeps its instant.
+-- Another entry of the manifest is queued: restore the cursor, so that the instant is deferred, not lost.
 UPDATE gandy.manifest m SET next_scheduled_run = d.cursor, next_look_at = NULL, parent_success_seen = d.parent_seen
 FROM unnest(%(id)s::bigint[], %(cursor)s::timestamptz[], %(parent_seen)s::bigint[]) AS d(id, cursor, parent_seen)
 WHERE m.id = d.id AND NOT EXISTS (
@@ -121,7 +120,7 @@ WHERE m.id = d.id AND NOT EXISTS (
 RETURNING m.id;
 
 -- name: extend_skips
--- Consecutive instants with one reason are one row.
+-- Consecutive skipped instants with the same reason share one row.
 UPDATE gandy.work_queue q SET due_until = d.due_until, occurrences = q.occurrences + d.occurrences, settled_at = gandy.now()
 FROM unnest(%(manifest_id)s::bigint[], %(due_until)s::timestamptz[], %(occurrences)s::bigint[], %(reason)s::text[])
      AS d(manifest_id, due_until, occurrences, reason)
@@ -130,7 +129,7 @@ WHERE q.id = m.last_skip_id AND q.status = 'skipped' AND q.reason = d.reason
 RETURNING q.manifest_id;
 
 -- name: record_skips
--- One row per manifest and reason; the manifest remembers the last, to extend it.
+-- One row per manifest and reason; the manifest refers to the last one, which can be extended.
 WITH decided AS MATERIALIZED (
     SELECT * FROM unnest(
         %(manifest_id)s::bigint[], %(due_at)s::timestamptz[], %(due_until)s::timestamptz[], %(occurrences)s::bigint[],
@@ -152,12 +151,12 @@ WHERE m.id = latest.manifest_id
 RETURNING m.id;
 
 -- name: set_looks
--- Sets a hint right, unless somebody changed the manifest meanwhile.
+-- Corrects next_look_at, unless the manifest changed meanwhile.
 UPDATE gandy.manifest m SET next_look_at = d.next_look
 FROM unnest(%(id)s::bigint[], %(version)s::text[], %(next_look)s::timestamptz[]) AS d(id, version, next_look)
 WHERE m.id = d.id AND m.xmin::text = d.version
 RETURNING m.id;
 
 -- name: load_view_of
--- The same of one manifest, for its owner.
+-- The same snapshot of one manifest, restricted to its owner.
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = %(id)s AND v.owner = %(owner)s;

@@ -1,23 +1,23 @@
 -- name: start_run
--- A run without a queue entry: started here and now by who asked.
+-- A run without a queue entry, started at once by its caller.
 INSERT INTO gandy.metadata_live (
     bucket, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
 SELECT 'infinity', %(owner)s, %(name)s, 'in_progress',
-       -- the run that asked, unless it is another application's
+       -- the calling run, unless it belongs to another application
        (SELECT r.id FROM gandy.metadata_live r WHERE r.id = %(parent_id)s AND r.bucket = 'infinity' AND r.owner = %(owner)s), now, %(input)s::json, now, now,
        now + make_interval(secs => nullif(least(%(timeout_seconds)s::float8, 4e9::float8), 4e9::float8)), %(worker_id)s, nextval('gandy.fence')
 FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;
 
 -- name: end_runs
--- Moves runs out of the live partition, guarded by the claim that owned them, into the partition of the day they die.
--- Whatever else ends a run that an operator cancelled: it is cancelled.
+-- Moves runs from the live partition into the partition of the day they expire, if their claim still owns them (fence).
+-- A run that an operator cancelled is recorded as cancelled even if it failed.
 WITH clock AS MATERIALIZED (
     SELECT gandy.now() AS now, since, until FROM gandy.history_horizon WHERE is_only
 ), ended AS MATERIALIZED (
     SELECT e.*, clock.*, clock.now + make_interval(secs => e.keep_for_seconds) AS keep_until
     FROM clock, unnest(
-        -- Hidden from the planner, which would else make a plan for each number of ends.
+        -- Subselects hide the array lengths from the planner, which would otherwise replan for each number of ends.
         (SELECT %(id)s::bigint[]), (SELECT %(worker_id)s::text[]), (SELECT %(fence)s::bigint[]),
         (SELECT %(train_state)s::text[]), (SELECT %(output)s::text[]), (SELECT %(junctions)s::text[]),
         (SELECT %(failure_junction)s::text[]), (SELECT %(failure_exception)s::text[]),
@@ -28,7 +28,7 @@ WITH clock AS MATERIALIZED (
              cancellation_reason, keep_for_seconds, progress_done, progress_total)
 ), gone AS (
     DELETE FROM gandy.metadata_live r USING ended e
-    -- By id alone: a join or a guard that another index could serve would make the planner compare every pair.
+    -- Written so that only the index on id can serve: with another one the planner would compare every pair.
     WHERE r.id BETWEEN e.id AND e.id AND coalesce(r.worker_id, '') = coalesce(e.worker_id, '') AND coalesce(r.fence, 0) = coalesce(e.fence, 0)
     RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
         r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,

@@ -1,16 +1,16 @@
 -- name: lock_idle_manifests
--- Never waits: a manifest that another holds is claimed by the other, or next time.
+-- Never waits: a manifest that is locked elsewhere is claimed there, or next time.
 SELECT id, external_id, active_run_id, timeout_seconds, is_enabled AND orphaned_at IS NULL AS is_open FROM gandy.manifest
 WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: lock_manifests
--- In the order of ids, before any run of theirs is touched.
+-- In the order of ids, before any of their runs is changed: a fixed lock order against deadlocks.
 SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds,
        is_enabled AND orphaned_at IS NULL AS is_open
 FROM gandy.manifest WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: read_failing
--- What decides about the next attempt of a manifest whose run failed, while it still holds that run.
+-- The retry policy of a manifest whose run failed, read while active_run_id still refers to that run.
 SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions::text AS exclusions,
        m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
        q.id IS NULL OR q.input::text IS NOT DISTINCT FROM m.properties::text AS is_own_input, gandy.now() AS now
@@ -18,7 +18,7 @@ FROM gandy.manifest m LEFT JOIN gandy.work_queue q ON q.id = m.active_run_id
 WHERE m.id = ANY(%(ids)s::bigint[]);
 
 -- name: record_manifest_ends
--- What decides about the next run is written here, on the manifest, so that history may be cleaned.
+-- All that decides about the next run is kept on the manifest, so that history may be pruned.
 UPDATE gandy.manifest m SET
     active_run_id = NULL,
     success_count = m.success_count + (e.state = 'completed')::int,
@@ -38,18 +38,18 @@ FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(state)s::text[], 
      AS e(manifest_id, run_id, state, is_counted, needs_look)
 WHERE m.id = e.manifest_id AND m.active_run_id = e.run_id
 RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now()) AS is_due,
-    -- asked after the lock: whoever queued for the manifest meanwhile has committed
+    -- read after the lock: a transaction that queued for the manifest meanwhile has committed
     EXISTS (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS has_waiting;
 
 -- name: count_awaiting_letters
--- Bounded by the limit, not by what is kept.
+-- Reads at most the limit, regardless of the table's size.
 SELECT count(*) AS awaiting FROM (
     SELECT 1 FROM gandy.dead_letter
     WHERE owner = %(owner)s AND train_name = %(train_name)s AND status = 'awaiting_intervention' AND manifest_id IS NULL
     LIMIT %(limit)s) letters;
 
 -- name: park_jobs
--- A job that used up its attempts waits for a person, with the input that failed.
+-- The dead letter of a job that used up its attempts, with the input that failed.
 INSERT INTO gandy.dead_letter (
     owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
     reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds)
@@ -61,7 +61,7 @@ ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
 
 -- name: count_lost_letters
--- Lost by design, counted and alarmed.
+-- Letters dropped by design; the count is reported.
 INSERT INTO gandy.service_state AS s (owner, key, value)
 VALUES (%(owner)s, 'letters_not_written:' || %(train_name)s, to_json(%(count)s::bigint))
 ON CONFLICT (owner, key) DO UPDATE

@@ -1,5 +1,5 @@
 -- name: list_owners
--- The applications that this database holds something of: each by one probe, however much that is.
+-- The applications that have rows in this database, by loose index scan: one probe each.
 WITH RECURSIVE grouped(owner) AS (
     (SELECT owner FROM gandy.manifest_group ORDER BY owner LIMIT 1)
     UNION ALL
@@ -18,9 +18,9 @@ UNION SELECT owner FROM gandy.worker
 ORDER BY owner;
 
 -- name: find_owners_of_manifest
--- Whose external id this is; it is unique for one owner only.
+-- The owners of an external id, which is unique only within an owner.
 SELECT owner FROM gandy.manifest WHERE owner = ANY(%(owners)s::text[]) AND external_id = %(name)s ORDER BY owner;
 
 -- name: find_owners_of_group
--- Whose group this is; its name is unique for one owner only.
+-- The owners of a group name, which is unique only within an owner.
 SELECT owner FROM gandy.manifest_group WHERE owner = ANY(%(owners)s::text[]) AND name = %(name)s ORDER BY owner;

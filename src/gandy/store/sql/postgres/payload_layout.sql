@@ -1,5 +1,5 @@
 -- name: record_layouts
--- One row for each layout; what is there already is not locked. Sent on a caller's connection, too.
+-- One row for each layout; existing rows are not locked, because it may run in a caller's transaction.
 INSERT INTO gandy.payload_layout (owner, train_name, digest, input_layout, output_layout)
 SELECT %(owner)s::text, w.train_name, w.digest, w.input_layout, w.output_layout
 FROM unnest(%(train_name)s::text[], %(digest)s::text[], %(input_layout)s::text[], %(output_layout)s::text[])
@@ -8,6 +8,6 @@ ORDER BY w.train_name, w.digest
 ON CONFLICT (owner, train_name, digest) DO NOTHING;
 
 -- name: load_layouts
--- Every layout that a train's payloads have had.
+-- All layouts of a train's payloads.
 SELECT input_layout, output_layout FROM gandy.payload_layout
 WHERE owner = %(owner)s AND train_name = %(train_name)s ORDER BY digest;

@@ -1,5 +1,5 @@
 -- name: queue_rerun
--- A copy of a run that is over, under its policy but outside its manifest, whose guards are about occurrences.
+-- A copy of a finished run with its policy but without its manifest, whose guards apply to occurrences only.
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
     max_retries, is_retried, retry_delay_seconds, timeout_seconds, parent_id, created_at)

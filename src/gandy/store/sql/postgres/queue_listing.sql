@@ -1,5 +1,5 @@
 -- name: search_entries
--- The newest first; ids are given in the order of queueing.
+-- Newest first; ids ascend in the order of queueing.
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id, r.place, r.is_match
@@ -20,7 +20,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
 
 -- name: gather_queued_entries
--- All that is queued or waits for its turn, by the indexes, where that is little; else it says so in the first row.
+-- All queued and waiting entries, by index, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id, s.place, s.is_match
@@ -65,7 +65,7 @@ WHERE s.is_match OR s.place = %(searched)s
 ORDER BY s.place = %(searched)s DESC, s.id DESC LIMIT %(limit)s;
 
 -- name: gather_settled_entries
--- All that was skipped or cancelled, where that is little; else it says so in the first row.
+-- All skipped and cancelled entries, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name AS group_name, r.priority, r.status, r.gate,
        r.reason, r.error, r.origin, r.due_at, r.due_until, r.occurrences, r.attempt, r.scheduled_at, r.created_at,
        r.dispatched_at, r.dead_letter_id, r.place, r.is_match

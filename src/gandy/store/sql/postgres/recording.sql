@@ -1,5 +1,5 @@
 -- name: record_administrative_run
--- Born terminal and short-lived: it is kept, and pruned, by row.
+-- Inserted as finished, and kept only briefly: pruned by row, not with a day's partition.
 INSERT INTO gandy.metadata (
     bucket, owner, name, train_state, output, created_at, start_time, end_time, keep_until, failure_junction,
     failure_exception, failure_reason, stack_trace, junctions)

@@ -1,5 +1,5 @@
 -- name: search_runs
--- The newest first; ids are given in the order of creation. The walk has an end: its last row says that it was reached.
+-- Newest first; ids ascend in the order of creation. The walk is bounded: a last row with place = searched marks the limit.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -13,7 +13,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
 
 -- name: search_live_runs
--- Those that have not ended are in one partition, which holds nothing else.
+-- Unfinished runs have a partition of their own.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -27,8 +27,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
 
 -- name: search_unsuccessful_runs
--- Failed and cancelled ones have an index of their own. Bounds and order are written
--- so that only that index has them.
+-- Failed and cancelled runs, by their own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -44,7 +43,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.train_state DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: search_runs_of_manifest
--- Its history by index, and the one run that may be going on, which its manifest names.
+-- Its history by index, and its live run, if any, by the manifest's active_run_id.
 WITH wanted AS MATERIALIZED (
     SELECT id, external_id, active_run_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = %(manifest)s)
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, %(manifest)s::text AS manifest, r.attempt, r.due_at,
@@ -66,7 +65,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: gather_runs_of_train
--- All runs of a train that has few; of one that has many it says so in the first row. What is live has no index by train.
+-- All runs of a train if there are few; otherwise the first row has place = searched. Live runs have no index by train.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (

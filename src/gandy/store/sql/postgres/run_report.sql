@@ -1,5 +1,5 @@
 -- name: report_progress
--- How far runs have come, from those who own them.
+-- The progress of runs, written only by the claims that own them (fence).
 UPDATE gandy.metadata_live r
 SET progress_done = p.done, progress_total = p.total, currently_running_junction = p.junction,
     is_cancellation_ignored = r.is_cancellation_ignored OR p.ignores_cancellation
@@ -9,27 +9,27 @@ FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(tot
 WHERE r.id = p.run_id AND r.fence = p.fence;
 
 -- name: read_cancellations
--- Which of these runs shall end: a person or a timeout asked for it, or the run is over already for all others.
+-- Which of these runs must stop: an operator or a timeout cancelled it, or another process has ended it already.
 SELECT i.id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason END AS cancellation_reason
 FROM unnest(%(ids)s::bigint[]) AS i(id)
 LEFT JOIN LATERAL (
-    -- By id alone: a join that another index could serve would make the planner compare every pair.
+    -- Written so that only the index on id can serve: with another one the planner would compare every pair.
     SELECT l.id, l.cancellation_requested, l.cancellation_reason FROM gandy.metadata_live l
     WHERE l.id = i.id AND l.bucket = 'infinity' ORDER BY l.id, l.bucket LIMIT 1) r ON true
 WHERE r.id IS NULL OR r.cancellation_requested;
 
 -- name: find_live_job
--- Whether a job still waits or runs; bounded by what is live, so that asking often costs nothing.
+-- Whether a job is still queued or live; reads no history, so that frequent polling is cheap.
 SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM gandy.work_queue q LEFT JOIN gandy.metadata_live r ON r.id = q.id AND r.bucket = 'infinity'
 WHERE q.id = %(id)s AND (%(owner)s::text IS NULL OR q.owner = %(owner)s) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
 -- name: find_next_attempt
--- The entry that a failed run left behind; a little longer than its own run it is still there.
+-- The entry that retries a failed run; it is kept a little longer than its own run.
 SELECT id FROM gandy.work_queue WHERE retry_of = %(id)s AND (%(owner)s::text IS NULL OR owner = %(owner)s);
 
 -- name: load_run
--- One run, wherever it is kept.
+-- One run, from any partition.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.parent_id, r.origin, r.due_at,
        r.attempt, r.input, r.output, r.created_at, r.start_time, r.end_time, r.failure_junction, r.failure_exception,
        r.failure_reason, r.stack_trace, r.cancellation_requested, r.cancellation_reason, r.currently_running_junction,
@@ -38,7 +38,7 @@ FROM gandy.metadata r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.id = %(id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s);
 
 -- name: summarise_runs
--- What the runs since an instant came to, with the lines they wrote.
+-- Counts and durations of the runs since an instant, with the number of their log lines.
 SELECT r.name AS train, r.train_state AS state, count(*) AS runs,
        avg(extract(epoch FROM r.end_time - r.start_time)::float8) AS average_seconds,
        max(extract(epoch FROM r.end_time - r.start_time)::float8) AS longest_seconds,

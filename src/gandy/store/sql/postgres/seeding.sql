@@ -1,20 +1,20 @@
 -- name: lock_seeding
--- Servers of one application that start together seed one after the other.
+-- Serialises the seeding of servers of one application that start together.
 SELECT pg_advisory_xact_lock(hashtext('gandy_seed'), hashtext(%(owner)s));
 
 -- name: find_declared
--- What is already there, to be compared with what is declared.
+-- The stored declarations, to compare with the new ones.
 SELECT external_id, owner, origin, declared, orphaned_at IS NOT NULL AS is_orphaned
 FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids)s::text[]);
 
 -- name: lock_declared
--- What has changed is read again under its lock, so that no cursor is put back.
+-- Changed manifests are read again under their locks, so that no cursor is set back.
 SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
        m.used_instants, m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
 FROM gandy.manifest m WHERE m.owner = %(owner)s AND m.external_id = ANY(%(external_ids)s::text[]) ORDER BY m.id FOR NO KEY UPDATE;
 
 -- name: load_ancestors
--- The chain above parents that were not declared with the rest; all of it is the application's own.
+-- The ancestors of parents that were not declared in this seeding; all belong to the same application.
 WITH RECURSIVE chain AS (
     SELECT id, external_id, depends_on_manifest_id FROM gandy.manifest WHERE owner = %(owner)s AND external_id = ANY(%(external_ids)s::text[])
     UNION
@@ -56,7 +56,7 @@ ON CONFLICT (owner, external_id) DO NOTHING
 RETURNING external_id;
 
 -- name: update_manifests
--- Declared or overridden anew: the values in force, and the cursor where the schedule changed.
+-- Changed declarations or overrides: write the effective values, and the cursor if the schedule changed.
 UPDATE gandy.manifest m SET
     name = r.name, manifest_group_id = r.manifest_group_id, properties = r.properties::json,
     property_type_name = r.property_type_name, schedule_type = r.schedule_type, cron_expression = r.cron_expression,
@@ -77,7 +77,7 @@ UPDATE gandy.manifest m SET
     orphaned_at = CASE WHEN r.is_orphaned THEN m.orphaned_at END, declared = r.declared::json, overrides = r.overrides::json,
     next_scheduled_run = r.next_scheduled_run,
     next_look_at = CASE WHEN m.next_look_at <= gandy.now() THEN m.next_look_at
-                        -- another limit may have been reached already: the manager parks it
+                        -- failures may already have reached a new limit: a look, in which the manager parks the manifest
                         WHEN r.is_retried AND m.failure_count >= greatest(1, r.max_retries) THEN gandy.now()
                         ELSE r.next_look_at END,
     completed_at = r.completed_at, used_instants = r.used_instants::json, updated_at = gandy.now()
@@ -102,9 +102,9 @@ WHERE m.owner = %(owner)s AND m.external_id BETWEEN r.external_id AND r.external
 RETURNING m.id, m.external_id;
 
 -- name: mark_orphans
--- What the same application declared before and no longer declares; never what was made at run time.
+-- Manifests that the same application no longer declares; never those made at run time.
 WITH gone AS MATERIALIZED (
-    -- by sorting or hashing, however many there are
+    -- EXCEPT sorts or hashes, which scales to many manifests
     SELECT m.external_id FROM gandy.manifest m
     WHERE m.owner = %(owner)s AND m.origin = 'declared' AND m.orphaned_at IS NULL
       AND (%(is_whole)s OR m.batch = ANY(%(emptied)s::text[]))
@@ -117,17 +117,17 @@ FROM gone WHERE m.owner = %(owner)s AND m.external_id BETWEEN gone.external_id A
 RETURNING m.external_id;
 
 -- name: list_groups_declared
--- Every group of an application, with what was said about it.
+-- All groups of an application, with their declarations and overrides.
 SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
 FROM gandy.manifest_group WHERE owner = %(owner)s ORDER BY id;
 
 -- name: lock_group
--- One group, before its manifests are touched.
+-- Locks one group before its manifests are changed.
 SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
 FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s FOR NO KEY UPDATE;
 
 -- name: update_groups
--- The values in force; who was switched on again is told apart from who never was off.
+-- The effective values; enabled_at is set only if the group was switched off before.
 UPDATE gandy.manifest_group g SET
     declared = r.declared::json, overrides = r.overrides::json, max_active_jobs = r.max_active_jobs,
     priority = r.priority,
@@ -141,7 +141,7 @@ FROM unnest(%(id)s::bigint[], %(declared)s::text[], %(overrides)s::text[], %(max
 WHERE g.id = r.id AND g.owner = %(owner)s;
 
 -- name: spread_group_priority
--- A manifest that names no priority of its own has its group's.
+-- A manifest without a priority of its own takes its group's.
 UPDATE gandy.manifest m SET priority = g.priority, updated_at = gandy.now()
 FROM gandy.manifest_group g
 WHERE g.id = m.manifest_group_id AND g.id = ANY(%(ids)s::bigint[]) AND g.owner = %(owner)s AND m.owner = %(owner)s
@@ -149,15 +149,15 @@ WHERE g.id = m.manifest_group_id AND g.id = ANY(%(ids)s::bigint[]) AND g.owner =
   AND coalesce(m.overrides ->> 'priority', m.declared ->> 'priority') IS NULL;
 
 -- name: wake_groups
--- A group that is switched on again: each of its manifests gets its verdict for what came meanwhile.
+-- After a group is switched on: a look at each manifest, for verdicts on the instants that passed meanwhile.
 UPDATE gandy.manifest m SET next_look_at = gandy.now()
 WHERE m.manifest_group_id = ANY(%(ids)s::bigint[]) AND m.owner = %(owner)s AND m.is_enabled AND m.orphaned_at IS NULL
   AND (m.next_scheduled_run IS NOT NULL OR m.schedule_type = 'dependent')
 RETURNING m.id;
 
 -- name: retrain_entries
--- A manifest that has another train now: what it still has to do is done by that one. What its schedule queued takes the
--- new input too; an input that was given for one occasion stays. The caller holds the manifests' locks.
+-- The train of a manifest has changed: its entries take the new train. Entries of its schedule take the new input, too; an
+-- input that was given for one run stays. The caller holds the manifests' locks.
 UPDATE gandy.work_queue q SET
     train_name = m.name, input_type_name = m.property_type_name,
     input = CASE WHEN q.status = 'queued' AND q.origin IN ('schedule', 'dependent') THEN m.properties ELSE q.input END,
@@ -167,7 +167,7 @@ WHERE q.manifest_id = m.id AND m.id = ANY(%(ids)s::bigint[]) AND m.owner = %(own
   AND q.status IN ('queued', 'waiting') AND q.train_name <> m.name;
 
 -- name: regate_entries
--- What waits for its manifest, and what no longer does; the caller holds the manifests' locks.
+-- Recomputes the gates of queued entries after a change of their manifest; the caller holds the manifests' locks.
 UPDATE gandy.work_queue q SET gate = CASE
     WHEN m.active_run_id IS NOT NULL OR NOT (q.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL) THEN 'manifest'
     WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END

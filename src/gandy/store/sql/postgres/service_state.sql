@@ -1,20 +1,20 @@
 -- name: recall
--- What an earlier cycle left, on whichever server it ran.
+-- The value that an earlier cycle stored, on any server.
 SELECT value FROM gandy.service_state WHERE owner = %(owner)s AND key = %(key)s;
 
 -- name: remember
--- Written in the cycle's own transaction: a killed cycle remembers nothing.
+-- Written in the cycle's own transaction: a killed cycle stores nothing.
 INSERT INTO gandy.service_state AS s (owner, key, value) VALUES (%(owner)s, %(key)s, %(value)s::json)
 ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, updated_at = gandy.now();
 
 -- name: forget
--- Nothing to remember any more.
+-- Delete a stored value.
 DELETE FROM gandy.service_state WHERE owner = %(owner)s AND key = %(key)s;
 
 -- name: take_turn
--- The first caller after the span gets a row, the others none.
+-- The first caller after the interval gets a row, the others none.
 INSERT INTO gandy.service_state AS s (owner, key, value) VALUES (%(owner)s, %(key)s, 'null')
 ON CONFLICT (owner, key) DO UPDATE SET updated_at = gandy.now()
 WHERE s.updated_at <= gandy.now() - make_interval(secs => %(every_seconds)s::float8)
-   OR s.updated_at > gandy.now() + make_interval(secs => %(every_seconds)s::float8)  -- taken under a clock that was wrong
+   OR s.updated_at > gandy.now() + make_interval(secs => %(every_seconds)s::float8)  -- taken while the clock was wrong
 RETURNING s.key;

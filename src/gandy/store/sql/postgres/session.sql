@@ -1,22 +1,22 @@
 -- name: configure_session
--- Statistics taken while a hot table is empty would make the planner read all its dead rows: rows are reached by index.
--- Where another backend answers than the one that the connection was promised, a pooler stands between: then nothing
--- is left on that backend, and configure_transaction takes its place.
--- Until it has run, names are looked up as the role's own search_path says: here even operators have their schema.
+-- Sequential scans and hash and merge joins are off: statistics of an empty hot table would make the planner scan its dead
+-- rows. If another backend answers than the one of the handshake, there is a pooler: then the settings are local to this
+-- statement, and configure_transaction sets them per transaction.
+-- Until this has run, the role's own search_path applies: therefore all names here, even operators, have a schema.
 SELECT pg_catalog.pg_backend_pid() AS backend,
        pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', is_pooled),
        pg_catalog.set_config('TimeZone', 'UTC', is_pooled),
        pg_catalog.set_config('enable_seqscan', 'off', is_pooled),
        pg_catalog.set_config('enable_hashjoin', 'off', is_pooled),
        pg_catalog.set_config('enable_mergejoin', 'off', is_pooled),
-       -- one row that another holds must not keep all others waiting
+       -- a single locked row must not block all others
        pg_catalog.set_config('lock_timeout', '2s', is_pooled),
-       -- a forbidden scan has a price that would have every plan compiled
+       -- the high cost of a disabled scan would trigger JIT compilation of every plan
        pg_catalog.set_config('jit', 'off', is_pooled)
 FROM (SELECT pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %(backend)s::int AS is_pooled) way;
 
 -- name: configure_transaction
--- The same for one transaction: behind a pooler the next one has another backend. Rows are named, so columns are too.
+-- The same for one transaction: behind a pooler the next one may have another backend. Named rows need column names.
 SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true) AS path,
        pg_catalog.set_config('TimeZone', 'UTC', true) AS zone,
        pg_catalog.set_config('enable_seqscan', 'off', true) AS seqscan,
@@ -25,24 +25,24 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true) AS path
        pg_catalog.set_config('jit', 'off', true) AS jit, pg_catalog.set_config('lock_timeout', '2s', true) AS patience;
 
 -- name: pin_names
--- For one transaction that reads or changes the schema: names mean PostgreSQL's own objects, and ours have their schema.
+-- For a transaction that reads or changes the schema: unqualified names mean PostgreSQL's own objects, ours are qualified.
 SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
 -- name: ask_listener
--- Which backend answers, and whether it still takes writes; asked where no search_path was set.
+-- The backend that answers, and whether it is read-only; names are qualified, because no search_path is set here.
 SELECT pg_catalog.pg_backend_pid() AS backend,
        pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on' AS is_read_only;
 
 -- name: keep_order
--- For a walk that ends early: it must read along its index, and never gather and sort first.
+-- For a walk with a LIMIT: it must read along its index, and never collect and sort all rows first.
 SELECT set_config('enable_sort', 'off', true) AS sort, set_config('enable_bitmapscan', 'off', true) AS bitmap;
 
 -- name: ping
--- Asks a silent connection whether it is still there.
+-- Checks whether an idle connection is alive.
 SELECT 1;
 
 -- name: listen
--- One channel for all wake-ups; the payload says which.
+-- One channel for all wake-ups; the payload has the kind.
 LISTEN gandy;
 
 -- name: notify
@@ -50,23 +50,23 @@ LISTEN gandy;
 SELECT pg_notify('gandy', %(payload)s);
 
 -- name: set_clock
--- A test moves the clock for one transaction.
+-- Lets a test set the clock for one transaction.
 SELECT pg_catalog.set_config('gandy.now', %(now)s, true);
 
 -- name: read_clock
--- The one clock.
+-- The clock that all decisions use.
 SELECT gandy.now() AS now;
 
 -- name: try_lock
--- Answers at once; the lock ends with the transaction.
+-- Never waits; the lock ends with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtext(%(name)s)) AS is_held;
 
 -- name: lock_migrations
--- Two servers that migrate at once do it one after the other.
+-- Serialises servers that migrate at the same time.
 SELECT pg_advisory_xact_lock(hashtext('gandy_migrate'));
 
 -- name: schema_exists
--- Before the first migration there is nothing to ask. A view of that name is not ours, and could call anything.
+-- False before the first migration. Only a table counts: a view of that name is not Gandy's, and could call any function.
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('gandy.schema_version') AND relkind = 'r') AS is_there;
 
 -- name: schema_version
@@ -83,14 +83,14 @@ SELECT r.rolname::text AS owner, to_regclass('gandy.schema_version') IS NOT NULL
 FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'gandy';
 
 -- name: list_missing_privileges
--- What the role of this connection may not do, of what is asked for.
+-- The requested privileges that the role of this connection lacks.
 SELECT current_user::text AS role, w.object FROM unnest(%(objects)s::text[], %(privileges)s::text[]) AS w(object, privilege)
 WHERE NOT CASE WHEN w.privilege = 'USAGE' THEN has_sequence_privilege('gandy.' || w.object, w.privilege)
                ELSE has_table_privilege('gandy.' || w.object, w.privilege) END;
 
 -- name: list_takeover
--- What makes the role, whose name is quoted, the owner of all: only an owner changes a table, and attaches or drops its
--- partitions. Sequences of identity columns and indexes follow their tables.
+-- Commands that make the role (its quoted name) the owner of all objects: only an owner can alter a table, and attach or
+-- drop its partitions. Identity sequences and indexes follow their tables.
 SELECT format('CREATE SCHEMA gandy AUTHORIZATION %%s;', %(name)s::text) AS command WHERE to_regnamespace('gandy') IS NULL
 UNION ALL
 SELECT format('ALTER %%s %%s OWNER TO %%s;', o.kind, o.object, %(name)s::text) FROM (

@@ -1,5 +1,5 @@
 -- name: count_table_rows
--- Rows of each table, counted up to a limit; in the order of an index, for other ways do not stop there.
+-- Rows of each table, counted up to a limit; in index order, because other plans do not stop at the limit.
 SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest_group ORDER BY id LIMIT %(limit)s) manifest_group
 UNION ALL
 SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest ORDER BY id LIMIT %(limit)s) manifest
@@ -25,7 +25,7 @@ UNION ALL
 SELECT 'payload_layout' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.payload_layout ORDER BY owner, train_name, digest LIMIT %(limit)s) payload_layout;
 
 -- name: find_oldest_rows
--- The oldest row of each table that has an order of age.
+-- The oldest row of each table that can be ordered by age.
 (SELECT 'manifest_group' AS name, created_at AS at FROM gandy.manifest_group ORDER BY id LIMIT 1)
 UNION ALL
 (SELECT 'manifest' AS name, created_at AS at FROM gandy.manifest ORDER BY id LIMIT 1)
@@ -45,7 +45,7 @@ UNION ALL
 (SELECT 'service_state' AS name, updated_at AS at FROM gandy.service_state ORDER BY updated_at, key LIMIT 1);
 
 -- name: sample_arrivals
--- The newest rows of each table that has an order of age: how many came within the hour, and how far back they go.
+-- The newest rows of each table that can be ordered by age: how many are from the last hour, and the age of the oldest.
 SELECT 'manifest_group' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
 FROM (SELECT created_at AS at FROM gandy.manifest_group ORDER BY id DESC LIMIT %(sampled)s) n
 UNION ALL
@@ -71,7 +71,7 @@ SELECT 'audit' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.n
 FROM (SELECT at AS at FROM gandy.audit ORDER BY id DESC LIMIT %(sampled)s) n;
 
 -- name: measure_tables
--- What the catalogue says of size and rows; a partitioned table is the sum of its parts.
+-- Sizes and row estimates of the catalogue; a partitioned table is the sum of its partitions.
 SELECT coalesce(p.relname, c.relname) AS name, sum(greatest(c.reltuples, 0))::bigint AS rows,
        sum(pg_total_relation_size(c.oid))::bigint AS bytes
 FROM pg_catalog.pg_class c
@@ -81,7 +81,7 @@ WHERE c.relnamespace = 'gandy'::regnamespace AND c.relkind = 'r'
 GROUP BY 1;
 
 -- name: list_upkeep
--- What the trains that prune did lately; theirs are written when they have ended.
+-- Recent runs of the pruning trains, which are written when they have ended.
 SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
 FROM gandy.metadata r
 WHERE r.bucket < 'infinity' AND r.name = ANY(%(trains)s::text[]) AND r.start_time >= gandy.now() - interval '1 hour' AND r.owner = %(owner)s

@@ -1,5 +1,5 @@
 -- name: lock_manifest
--- Whoever queues for a manifest holds its row, so that its end and its next entry never miss each other.
+-- Queueing locks the manifest's row, so that the end of its run and its next entry cannot miss each other.
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.properties, m.property_type_name, m.active_run_id,
        m.is_enabled, g.is_enabled AS is_group_enabled, m.origin, m.orphaned_at IS NOT NULL AS is_orphaned
 FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
@@ -11,13 +11,13 @@ SELECT m.external_id FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id =
 WHERE g.owner = %(owner)s AND m.owner = %(owner)s AND g.name = %(name)s AND m.orphaned_at IS NULL ORDER BY m.id;
 
 -- name: queue_trigger
--- Somebody asked for it: switched off or not, it waits only for its instant and for the run that is going on.
+-- An operator's trigger: switched off or not, it waits only for its instant and for the active run.
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
     scheduled_at, created_at)
 SELECT m.owner, m.name, %(input)s::json, m.property_type_name, m.id, m.manifest_group_id, m.priority, 'trigger',
        CASE WHEN m.active_run_id IS NOT NULL THEN 'manifest' WHEN t.at > t.now THEN 'time' ELSE 'open' END,
-       -- two triggers of one microsecond are two occurrences
+       -- two triggers within one microsecond need different due_at values
        t.at + (SELECT count(*) FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.attempt = 1
                AND q.due_at >= t.at AND q.due_at < t.at + interval '1 millisecond') * interval '1 microsecond',
        t.at, t.now
@@ -28,12 +28,12 @@ ON CONFLICT DO NOTHING
 RETURNING id, scheduled_at;
 
 -- name: find_waiting
--- The one entry of a manifest that waits.
+-- The queued entry of a manifest; there is at most one.
 SELECT id, input, scheduled_at FROM gandy.work_queue
 WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status = 'queued' FOR UPDATE;
 
 -- name: hasten_entry
--- The earlier of two instants; where the switch is off, the operator's word opens the gate.
+-- Takes the earlier of two instants; if the manifest is switched off, the trigger opens the gate.
 UPDATE gandy.work_queue q SET
     scheduled_at = least(q.scheduled_at, t.at),
     origin = CASE WHEN %(is_off)s THEN 'trigger' ELSE q.origin END,
@@ -45,7 +45,7 @@ WHERE q.id = %(id)s AND q.owner = %(owner)s AND q.status = 'queued' AND m.id = q
 RETURNING q.id, q.scheduled_at;
 
 -- name: find_hindrances
--- What stands in the way of removing a manifest.
+-- The reasons against removing a manifest: a run, an awaiting letter, a dependent.
 SELECT m.active_run_id,
        (SELECT l.id FROM gandy.dead_letter l
         WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
@@ -53,7 +53,7 @@ SELECT m.active_run_id,
 FROM gandy.manifest m WHERE m.id = %(manifest_id)s AND m.owner = %(owner)s;
 
 -- name: orphan_manifest
--- It still runs: no new runs, and it is removed when it has ended.
+-- It still runs: no new runs, and it is removed after the run has ended.
 UPDATE gandy.manifest SET orphaned_at = coalesce(orphaned_at, gandy.now()), updated_at = gandy.now()
 WHERE id = %(manifest_id)s AND owner = %(owner)s;
 
@@ -63,7 +63,7 @@ UPDATE gandy.dead_letter SET manifest_id = NULL
 WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status <> 'awaiting_intervention';
 
 -- name: cancel_waiting
--- What is queued or waits for a manifest goes with it.
+-- The queued and waiting entries of a manifest are cancelled with it.
 UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
 WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status IN ('queued', 'waiting') RETURNING id;
 

@@ -1,8 +1,8 @@
 -- name: take_unique_keys
--- A key is free, or its time is over: either way it is taken in this one statement.
--- Only a key whose time is over is locked. A caller's transaction may stay open for long, and must not keep a claim or an end
--- of the job that holds the key waiting; ON CONFLICT DO UPDATE would lock the row even where its condition is false.
--- Its search_path stays the caller's: functions have their schema.
+-- Takes a key that is free or expired, in one statement.
+-- Only an expired key is locked: a caller's transaction may stay open for long, and must not block the claim or the end of
+-- the job that holds the key. ON CONFLICT DO UPDATE would lock the row even if its condition is false.
+-- It may run under the caller's search_path: functions have a schema.
 WITH over AS MATERIALIZED (
     SELECT k.key FROM gandy.unique_key k
     WHERE k.owner = %(owner)s AND k.key = ANY(%(key)s::text[]) AND k.expires_at <= gandy.now() ORDER BY k.key FOR UPDATE
@@ -22,17 +22,17 @@ WITH over AS MATERIALIZED (
 SELECT key, holder_id FROM renewed UNION ALL SELECT key, holder_id FROM made;
 
 -- name: find_key_holders
--- Who holds the keys that could not be taken.
+-- The holders of keys that could not be taken.
 SELECT key, holder_id FROM gandy.unique_key WHERE owner = %(owner)s AND key = ANY(%(keys)s::text[]);
 
 -- name: release_keys
--- The work is over: the same may be asked for again. A key that is locked is being taken over, because its time is over.
+-- The job is over: the key is free again. Skips a locked key: it has expired and is being taken over.
 DELETE FROM gandy.unique_key WHERE (owner, key) IN (
     SELECT owner, key FROM gandy.unique_key WHERE holder_id = ANY(%(holder_ids)s::bigint[]) AND held_until <> 'expiry'
     FOR UPDATE SKIP LOCKED);
 
 -- name: pass_keys
--- The next attempt holds the key of the one that failed.
+-- Passes the key of a failed attempt to the next attempt.
 WITH free AS MATERIALIZED (
     SELECT k.owner, k.key, k.holder_id FROM gandy.unique_key k
     WHERE k.holder_id = ANY(%(holder_id)s::bigint[]) AND k.held_until <> 'expiry' FOR UPDATE SKIP LOCKED
@@ -42,7 +42,7 @@ FROM free JOIN unnest(%(holder_id)s::bigint[], %(heir_id)s::bigint[]) AS p(holde
 WHERE k.owner = free.owner AND k.key = free.key;
 
 -- name: take_request_key
--- Of two requests with one key the first does the work; the second waits for it here and finds its answer.
+-- Of two requests with the same idempotency key the first does the work; the second waits here, then finds the first's job.
 INSERT INTO gandy.unique_key AS held (owner, key, holder_id, held_until, expires_at)
 VALUES (%(owner)s, %(key)s, 0, 'expiry', gandy.now() + make_interval(secs => %(keep_seconds)s::float8))
 ON CONFLICT (owner, key) DO UPDATE SET holder_id = 0, expires_at = excluded.expires_at
@@ -50,5 +50,5 @@ WHERE held.expires_at <= gandy.now()
 RETURNING key;
 
 -- name: keep_answer
--- Which job the request came to.
+-- Records the job that the request created.
 UPDATE gandy.unique_key SET holder_id = %(holder_id)s WHERE owner = %(owner)s AND key = %(key)s;

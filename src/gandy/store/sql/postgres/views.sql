@@ -1,5 +1,5 @@
 -- name: search_manifests
--- A page by external id; the walk has an end, and its last row says that it was reached.
+-- A page by external id; the walk is bounded, and a last row with place = searched marks the limit.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -21,8 +21,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.external_id LIMIT %(limit)s;
 
 -- name: search_manifests_of_train
--- The same of one train, by its index. Bounds and order are written
--- so that only that index has them.
+-- The same for one train, by its index: bounds and order are written so that no other index can serve.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -45,7 +44,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.name, r.owner, r.external_id LIMIT %(limit)s;
 
 -- name: search_disabled_manifests
--- The same of those that are switched off, which are few.
+-- The same for manifests that are switched off, which are few.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -68,7 +67,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.external_id LIMIT %(limit)s;
 
 -- name: gather_manifests_of_group
--- All manifests of a group that has few; of one that has many it says so in the first row.
+-- All manifests of a group if there are few; otherwise the first row has place = searched.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -93,7 +92,7 @@ WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.place = %(searched)s DESC, r.external_id LIMIT %(limit)s;
 
 -- name: show_manifest
--- Everything about one manifest, with its neighbours by name.
+-- All columns of one manifest, with its group, parent, letter and entries.
 SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority AS group_priority,
        g.max_active_jobs AS group_max_active_jobs, g.disabled_reason AS group_disabled_reason,
        p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
@@ -111,25 +110,25 @@ LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
 WHERE m.owner = %(owner)s AND m.external_id = %(external_id)s;
 
 -- name: list_dependents
--- Who waits for a manifest; of very many, some.
+-- The dependents of a manifest, up to a limit.
 SELECT c.external_id FROM (
     SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = %(manifest_id)s AND owner = %(owner)s
     LIMIT %(searched)s) c
 ORDER BY c.external_id LIMIT %(limit)s;
 
 -- name: list_verdicts
--- What was decided about a manifest, the latest instant first.
+-- The verdicts of a manifest, latest instant first.
 SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
        q.dispatched_at
 FROM gandy.work_queue q WHERE q.manifest_id = %(manifest_id)s AND q.owner = %(owner)s
 ORDER BY q.due_at DESC, q.attempt DESC LIMIT %(limit)s;
 
 -- name: list_groups
--- The groups of one application, with how many manifests (up to a limit) and runs they have.
+-- The groups of one application, with the number of their manifests (up to a limit) and live runs.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides::text <> '{}' AS has_overrides,
        (SELECT count(*) FROM (
-           SELECT FROM gandy.manifest m WHERE m.manifest_group_id BETWEEN g.id AND g.id  -- only one index has this order
+           SELECT FROM gandy.manifest m WHERE m.manifest_group_id BETWEEN g.id AND g.id  -- so that only one index can serve
            ORDER BY m.manifest_group_id, m.id LIMIT %(counted)s) n) AS manifests,
        (SELECT count(*) FROM (
            SELECT FROM gandy.metadata_live r WHERE r.manifest_group_id = g.id LIMIT %(counted)s) n) AS active
@@ -139,8 +138,8 @@ WHERE g.owner = %(owner)s AND (%(name)s::text IS NULL OR g.name = %(name)s)
 ORDER BY g.name, g.id LIMIT %(limit)s;
 
 -- name: list_members
--- The first manifests of a group. Between and not equal: only one index has this order, and the planner cannot
--- take the primary key's instead and read all manifests for a group that has few.
+-- The first manifests of a group. BETWEEN instead of =, so that only one index provides this order: by the primary key, the
+-- planner would read all manifests for a group that has few.
 SELECT m.external_id, m.owner, m.name AS train, g.name AS group_name, m.schedule_type, m.cron_expression,
        m.interval_seconds, m.timezone, m.is_enabled, g.is_enabled AS is_group_enabled, m.orphaned_at, m.priority,
        m.next_scheduled_run, m.last_successful_run, m.failure_count, m.success_count,

@@ -1,11 +1,11 @@
 -- name: find_children
--- The manifests that runs activate: they are locked with their parents before anything is judged.
+-- The manifests that runs activate; they are locked with their parents before the activations are judged.
 SELECT DISTINCT m.id FROM unnest(%(parent_id)s::bigint[], %(external_id)s::text[]) AS a(parent_id, external_id)
 JOIN gandy.manifest p ON p.id = a.parent_id
 JOIN gandy.manifest m ON m.owner = p.owner AND m.external_id = a.external_id;
 
 -- name: load_children
--- All that decides whether an activation can be kept, and whether an entry with its input is there already.
+-- The data that decides whether an activation can be kept, and whether an entry with its input exists already.
 SELECT m.id, m.external_id, m.name AS train, m.schedule_type, m.depends_on_manifest_id AS parent_id,
        (SELECT p.external_id FROM gandy.manifest p WHERE p.id = m.depends_on_manifest_id) AS parent,
        m.orphaned_at IS NOT NULL AS is_orphaned, m.properties AS input,
@@ -16,8 +16,8 @@ FROM gandy.manifest m LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q
 WHERE m.id = ANY(%(ids)s::bigint[]);
 
 -- name: find_equal_waiting
--- An entry that waits with this input; one that waits for a later instant does not stand for an activation of now.
--- The digest begins with the manifest, so that no other index can serve: it would lead through all that waits for the manifest.
+-- A waiting entry with an equal input; an entry of a later instant cannot be joined by an activation.
+-- The digest contains the manifest id, so that only its own index can serve: another would read all waiting entries of it.
 SELECT a.manifest_id, a.digest AS input_digest, w.id
 FROM unnest(%(manifest_id)s::bigint[], %(digest)s::text[]) AS a(manifest_id, digest)
 CROSS JOIN LATERAL (
@@ -26,7 +26,7 @@ CROSS JOIN LATERAL (
     LIMIT 1) w;
 
 -- name: keep_activations
--- In the order in which the run asked. Each has an instant of its own: two of one microsecond are two occurrences.
+-- In the order in which the run requested them, each with a different due_at: two within one microsecond are two occurrences.
 WITH child AS MATERIALIZED (
     SELECT m.id, m.owner, m.name, m.property_type_name, m.manifest_group_id, m.priority, now.now,
            coalesce((SELECT max(q.due_at) + interval '1 microsecond' FROM gandy.work_queue q
@@ -46,8 +46,8 @@ ORDER BY a.place
 RETURNING id, manifest_id, split_part(input_digest, ':', 2) AS input_digest;
 
 -- name: promote_waiting
--- The first waiting entry of each manifest takes the free place in the queue, unless a guard holds: active, parked or about
--- to be, switched off, no longer declared. What an operator triggered passes the last three, as it does in the queue.
+-- The first waiting entry of each manifest is queued, unless a guard blocks it: active, parked or about to be, switched off,
+-- no longer declared. An operator's trigger passes all but the first, as it does in the queue.
 -- The caller holds the manifests' locks.
 WITH turn AS MATERIALIZED (
     SELECT w.id, m.manifest_group_id, m.priority
@@ -57,7 +57,7 @@ WITH turn AS MATERIALIZED (
                AND NOT (m.is_retried AND m.failure_count >= greatest(1, m.max_retries))
                AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l
                                WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS is_open) guard
-    -- apart, so that each is the first entry of an index: a filter that says both would be read for all that wait
+    -- two subqueries, so that each reads the first entry of an index: one filter for both would read all waiting entries
     CROSS JOIN LATERAL (SELECT CASE WHEN guard.is_open THEN (
         SELECT id FROM gandy.work_queue WHERE manifest_id = m.id AND status = 'waiting' ORDER BY id LIMIT 1) ELSE (
         SELECT id FROM gandy.work_queue WHERE manifest_id = m.id AND status = 'waiting' AND origin = 'trigger'
@@ -72,13 +72,13 @@ FROM turn WHERE q.id = turn.id AND q.status = 'waiting'
 RETURNING q.id, q.owner, q.gate = 'open' AS is_ready;
 
 -- name: find_queued_beside
--- What is queued for the manifest of a run, with both inputs.
+-- The queued entry of a run's manifest, with both inputs.
 SELECT e.id, e.input, q.id AS queued_id, q.input AS queued_input
 FROM gandy.work_queue e JOIN gandy.work_queue q ON q.manifest_id = e.manifest_id AND q.status = 'queued'
 WHERE e.id = ANY(%(ids)s::bigint[]) AND e.status = 'dispatched';
 
 -- name: step_back_entries
--- Its id keeps its place in the order: older than what was asked for after it.
+-- The id keeps its place in the order, before entries that were requested later.
 UPDATE gandy.work_queue q SET status = 'waiting', gate = 'open', input_digest = q.manifest_id || ':' || s.digest
 FROM unnest(%(id)s::bigint[], %(digest)s::text[]) AS s(id, digest)
 WHERE q.id = s.id AND q.status = 'queued'
@@ -92,7 +92,7 @@ WHERE m.manifest_group_id = ANY(%(group_ids)s::bigint[]) AND m.owner = %(owner)s
 ORDER BY m.id;
 
 -- name: page_waiting_manifests
--- Each manifest that has waiting entries, by one probe, however many these are.
+-- The manifests that have waiting entries, by loose index scan: one probe each.
 WITH RECURSIVE waiting(id) AS (
     (SELECT manifest_id FROM gandy.work_queue WHERE status = 'waiting' AND manifest_id > %(after)s ORDER BY manifest_id LIMIT 1)
     UNION ALL
@@ -104,13 +104,13 @@ SELECT waiting.id, EXISTS (SELECT 1 FROM gandy.manifest m WHERE m.id = waiting.i
 FROM waiting WHERE waiting.id IS NOT NULL LIMIT %(limit)s;
 
 -- name: cancel_stranded
--- Their manifest is gone: their turn would never come.
+-- Their manifest is gone, so they would never be promoted.
 UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now(), error = 'its manifest is gone'
 WHERE manifest_id = ANY(%(manifest_ids)s::bigint[]) AND status = 'waiting'
 RETURNING id;
 
 -- name: find_stalled_turns
--- Manifests whose waiting entries have nothing to wait for, or nothing that passes by itself.
+-- Manifests whose waiting entries wait for nothing, or for a state that does not end by itself.
 WITH RECURSIVE waiting(id) AS (
     (SELECT manifest_id FROM gandy.work_queue WHERE status = 'waiting' ORDER BY manifest_id LIMIT 1)
     UNION ALL

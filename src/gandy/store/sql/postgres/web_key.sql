@@ -1,5 +1,5 @@
 -- name: drop_surplus_web_keys
--- A new key makes room: the oldest of the same kind and token beyond the limit go, and no other token's.
+-- Before a new key: deletes the oldest of the same kind and token beyond the limit, and no other token's.
 DELETE FROM gandy.web_key WHERE id IN (
     SELECT id FROM gandy.web_key WHERE owner = %(owner)s AND kind = %(kind)s AND token = %(token)s
     ORDER BY created_at DESC, id OFFSET %(most)s);
@@ -11,11 +11,11 @@ VALUES (%(id)s, %(owner)s, %(kind)s, %(secret)s, %(token)s, %(name)s,
         gandy.now() + make_interval(secs => %(keep_seconds)s::float8));
 
 -- name: find_web_key
--- A key whose time is not over.
+-- A key that has not expired.
 SELECT secret, token, name FROM gandy.web_key
 WHERE id = %(id)s AND owner = %(owner)s AND kind = %(kind)s AND expires_at > gandy.now();
 
 -- name: take_web_key
--- Of several who take it at once one gets the row.
+-- Of several concurrent callers one gets the row.
 DELETE FROM gandy.web_key WHERE id = %(id)s AND owner = %(owner)s AND kind = %(kind)s
 RETURNING secret, token, name, expires_at > gandy.now() AS is_valid;

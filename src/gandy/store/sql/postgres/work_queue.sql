@@ -1,7 +1,7 @@
 -- name: queue_work
--- Ad-hoc entries, as a set; one that lies in the future waits behind its gate. Whoever waits for work is told with it.
--- Nothing comes back where the group has no row yet. It may run on a caller's connection, whose search_path stays: functions
--- have their schema, and operands exactly the types of PostgreSQL's own operator.
+-- Ad-hoc entries as a set, and the notification of workers; a future entry gets the gate 'time'.
+-- Returns no rows if the group does not exist yet. It may run under a caller's search_path: functions have a schema, and
+-- operands have exactly the types of PostgreSQL's own operator.
 WITH told AS MATERIALIZED (SELECT pg_catalog.pg_notify('gandy', %(wake)s)), queued AS (
     INSERT INTO gandy.work_queue (
         id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
@@ -19,23 +19,23 @@ WITH told AS MATERIALIZED (SELECT pg_catalog.pg_notify('gandy', %(wake)s)), queu
 SELECT queued.id FROM told, queued;
 
 -- name: open_due
--- Entries whose instant has come become ready; bounded, so that a flood is let in by parts.
+-- Opens the gate of entries whose instant has come; at most the limit, so that a flood is opened in batches.
 UPDATE gandy.work_queue SET gate = 'open'
 WHERE id = ANY(ARRAY(
     SELECT id FROM gandy.work_queue
     WHERE status = 'queued' AND gate = 'time' AND scheduled_at <= gandy.now()
     ORDER BY scheduled_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
--- by id alone, which the lock above makes safe: another condition might lead through every future entry
+-- by id alone, which the lock above makes safe: with another condition the plan might read every future entry
 RETURNING id, owner;
 
 -- name: next_due
--- How long a loop may sleep.
+-- The seconds that a loop may sleep.
 SELECT extract(epoch FROM scheduled_at - gandy.now())::float8 AS seconds FROM gandy.work_queue
 WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
--- The top of each group, in the dispatcher's order, locked; what others hold is passed over.
--- The arrays are hidden from the planner: seeing how short they are, it plans anew each time, longer than the claim takes.
+-- Locks the top entries of each group, in dispatch order; SKIP LOCKED, so that concurrent claims take different entries.
+-- Subselects hide the arrays from the planner: it would replan for each length, which takes longer than the claim.
 SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(share)s::int[])) AS g(id, share)
 CROSS JOIN LATERAL (
     SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
@@ -49,7 +49,7 @@ CROSS JOIN LATERAL (
 ) e;
 
 -- name: load_ready_of_trains
--- The same for a group that also holds entries of trains which the claim cannot run: those are not read at all.
+-- The same for a group that also has entries of trains that the claim cannot run: those are not read at all.
 SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(train_name)s::text[]), (SELECT %(share)s::int[]))
     AS g(id, train_name, share)
 CROSS JOIN LATERAL (
@@ -64,7 +64,7 @@ CROSS JOIN LATERAL (
 ) e;
 
 -- name: load_triggered
--- Of a disabled group only what an operator asked for by name.
+-- Of a disabled group, only entries that an operator triggered.
 SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(share)s::int[])) AS g(id, share)
 CROSS JOIN LATERAL (
     SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
@@ -78,8 +78,8 @@ CROSS JOIN LATERAL (
 ) e;
 
 -- name: dispatch_entries
--- An entry becomes a run: pending for whoever takes it, or in progress at once where the asking worker takes it.
--- The entries are locked and queued: all of them become runs, so that one row answers for all.
+-- Entries become runs: pending for any worker, or in progress at once for the worker that claims.
+-- The entries are locked and queued, so all of them become runs, and one row is returned for all.
 WITH claim AS MATERIALIZED (
     -- one instant and one fence for the whole claim
     SELECT gandy.now() AS now, CASE WHEN %(worker_id)s::text IS NOT NULL THEN nextval('gandy.fence') END AS fence
@@ -95,12 +95,12 @@ WITH claim AS MATERIALIZED (
     SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
            CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
            d.manifest_id, d.manifest_group_id, d.parent_id, d.origin,
-           -- whoever takes a pending run goes by the group first, as the dispatcher does
+           -- pending runs are claimed by group priority first, as the dispatcher chooses entries
            CASE WHEN claim.fence IS NULL THEN d.rank + 32 * coalesce((
                SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END,
            d.due_at, d.attempt, d.input,
            claim.now, claim.now,
-           -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+           -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
            claim.now + make_interval(secs => nullif(least(coalesce(
                d.timeout_seconds,
                CASE WHEN d.manifest_id IS NOT NULL THEN (
@@ -109,14 +109,14 @@ WITH claim AS MATERIALIZED (
            %(worker_id)s, claim.fence
     FROM claim, dispatched d
 ), active AS (
-    -- most work has none of what follows: to say so spares a probe for every row
+    -- most entries have no manifest, letter or key: the NULL checks save a probe for every row
     UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
     FROM dispatched d WHERE d.manifest_id IS NOT NULL AND m.id = d.manifest_id
 ), letter AS (
     UPDATE gandy.dead_letter l SET retry_metadata_id = d.id
     FROM dispatched d WHERE d.dead_letter_id IS NOT NULL AND l.id = d.dead_letter_id
 ), key AS (
-    -- one that is locked is being taken over, because its time is over
+    -- skips a locked key: it has expired and is being taken over
     DELETE FROM gandy.unique_key WHERE (owner, key) IN (
         SELECT k.owner, k.key FROM dispatched d JOIN gandy.unique_key k ON k.holder_id = d.id
         WHERE d.unique_key IS NOT NULL AND k.held_until = 'start' AND (SELECT fence FROM claim) IS NOT NULL
@@ -125,19 +125,19 @@ WITH claim AS MATERIALIZED (
 SELECT fence, now AS started_at FROM claim;
 
 -- name: refuse_entries
--- Entries that the database does not let become runs: settled with the evidence, so that they stand in no claim's way.
+-- Entries that the database refuses to turn into runs: skipped with the error, so that they do not block claims.
 UPDATE gandy.work_queue q SET status = 'skipped', reason = 'error', error = e.error, settled_at = gandy.now()
 FROM unnest(%(id)s::bigint[], %(error)s::text[]) AS e(id, error)
 WHERE q.id = e.id AND q.status = 'queued'
 RETURNING q.id, q.manifest_id;
 
 -- name: hold_entries
--- The manifest is active or disabled: its entry waits outside the ready index until that changes.
+-- The manifest is active or disabled: its entry leaves the index of ready entries until that changes.
 UPDATE gandy.work_queue SET gate = 'manifest'
 WHERE id = ANY(%(ids)s::bigint[]) AND status = 'queued' AND gate <> 'manifest';
 
 -- name: release_entries
--- The manifest's run is over or it is enabled again: the entry is ready, or waits for its instant.
+-- The manifest's run is over, or it is enabled again: the entry is ready, or waits for its instant.
 UPDATE gandy.work_queue q SET gate = CASE WHEN q.scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
 FROM gandy.manifest m
 WHERE q.manifest_id = ANY(%(manifest_ids)s::bigint[]) AND q.status = 'queued' AND q.gate = 'manifest'
@@ -146,16 +146,16 @@ WHERE q.manifest_id = ANY(%(manifest_ids)s::bigint[]) AND q.status = 'queued' AN
 RETURNING q.id, q.owner, q.gate = 'open' AS is_ready;
 
 -- name: find_manifests_of_entries
--- Whose locks are needed before these entries' runs are touched.
+-- The manifests to lock before the runs of these entries are changed.
 SELECT DISTINCT manifest_id AS id FROM gandy.work_queue
 WHERE id = ANY(%(ids)s::bigint[]) AND manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: put_back_entries
--- What was claimed and not begun goes back untouched, its key too; where an entry of its manifest is queued, that serves.
--- What an operator cancelled meanwhile does not come back.
+-- Claimed runs that have not begun return to the queue with their keys; if their manifest has a queued entry, that entry is
+-- reused. A run that an operator cancelled meanwhile is cancelled.
 WITH undone AS (
     DELETE FROM gandy.metadata_live r
-    WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s  -- who has a worker is in progress
+    WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s  -- a run with a worker is in progress
     RETURNING r.id, r.manifest_id, coalesce(r.cancellation_reason, '') = 'operator' AS is_cancelled
 ), idle AS (
     UPDATE gandy.manifest m SET active_run_id = NULL FROM undone u WHERE m.id = u.manifest_id AND m.active_run_id = u.id
@@ -175,8 +175,8 @@ FROM undone u WHERE q.id = u.id AND q.status = 'dispatched'
 RETURNING q.id, q.owner, u.is_cancelled;
 
 -- name: queue_retries
--- The next attempt of failed runs: the run's own input, the same instant, the train that the manifest has now. Nothing is
--- written where an entry of the manifest is queued: whether it serves or steps back is for the caller to say.
+-- The next attempt of failed runs: with the run's own input and instant, and the manifest's current train. Nothing is
+-- written if the manifest has a queued entry: the caller decides whether that entry is reused or steps back.
 INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
@@ -194,19 +194,19 @@ ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
 -- name: carry_losses
--- An entry that already waits serves as the next attempt: what the job did to its workers is not forgotten.
+-- A queued entry is reused as the next attempt: it inherits the loss counts of the job.
 UPDATE gandy.work_queue q SET losses = greatest(q.losses, c.losses), lone_losses = greatest(q.lone_losses, c.lone_losses)
 FROM unnest(%(manifest_id)s::bigint[], %(losses)s::int[], %(lone_losses)s::int[]) AS c(manifest_id, losses, lone_losses)
 WHERE q.manifest_id = c.manifest_id AND q.status = 'queued';
 
 -- name: cancel_entries
--- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
+-- Conditional: an entry that was dispatched meanwhile is cancelled as a run instead.
 UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
 WHERE id = ANY(%(ids)s::bigint[]) AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND status IN ('queued', 'waiting')
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains
--- Entries of trains that no live worker knows would stand in the way of all others: those at the top of each group.
+-- Holds entries of trains that no live worker knows, at the top of each group, where they would block all others.
 WITH RECURSIVE ready(id) AS (
     (SELECT manifest_group_id FROM gandy.work_queue
      WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
@@ -223,7 +223,7 @@ WITH RECURSIVE ready(id) AS (
         ORDER BY q.rank DESC, q.id LIMIT %(limit)s) top
     WHERE NOT (top.train_name = ANY(%(trains)s::text[]))
 ), locked AS MATERIALIZED (
-    -- a condition that no index can serve, so that the rows are reached by id
+    -- a condition that no index can serve, so that the rows are found by id
     SELECT q.id FROM gandy.work_queue q WHERE q.id = ANY(ARRAY(SELECT id FROM unknown)) AND q.status || q.gate = 'queuedopen'
     ORDER BY q.id FOR UPDATE SKIP LOCKED
 )
@@ -231,7 +231,7 @@ UPDATE gandy.work_queue SET gate = 'train' WHERE id = ANY(ARRAY(SELECT id FROM l
 RETURNING id;
 
 -- name: release_known_trains
--- A worker that knows the train has come.
+-- A worker that knows the train has registered.
 UPDATE gandy.work_queue SET gate = CASE WHEN scheduled_at > gandy.now() THEN 'time' ELSE 'open' END
 WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' AND train_name = ANY(%(trains)s::text[])
 RETURNING id;

@@ -1,5 +1,5 @@
 -- name: list_workers
--- Those that are there, and those that went lately.
+-- Live workers, and those that ended recently.
 SELECT id, owner, host, pid, version, state, started_at, last_seen_at,
        state IN ('running', 'draining') AND lease_expires_at > gandy.now() AS is_alive,
        extract(epoch FROM gandy.now() - last_seen_at)::float8 AS silent_seconds,

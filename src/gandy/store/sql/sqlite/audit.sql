@@ -1,10 +1,10 @@
 -- name: record_deed
--- In the transaction of the deed: neither is there without the other.
+-- In the transaction of the audited change: neither is committed without the other.
 INSERT INTO audit (at, owner, actor, face, action, subject, detail)
 VALUES (gandy_now(), :owner, :actor, :face, :action, :subject, :detail);
 
 -- name: search_deeds
--- The newest first.
+-- Newest first.
 SELECT r.id, r.at, r.owner, r.actor, r.face, r.action, r.subject, r.detail, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place, (:owner IS NULL OR w.owner = :owner) AS is_match

@@ -1,5 +1,5 @@
 -- name: find_manifests_of_jobs
--- Whose jobs these are.
+-- The manifests of these jobs.
 SELECT DISTINCT manifest_id AS id FROM (
     SELECT manifest_id FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner)
     UNION ALL
@@ -8,19 +8,19 @@ SELECT DISTINCT manifest_id AS id FROM (
 WHERE manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: lock_entries
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT id, owner, status FROM work_queue
 WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) ORDER BY id;
 
 -- name: lock_live_runs
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, r.worker_id, r.fence, r.manifest_id, q.unique_key
 FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
 WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.train_state IN ('pending', 'in_progress')
   AND (:owner IS NULL OR r.owner = :owner) ORDER BY r.id;
 
 -- name: request_cancellations
--- An operator's word stands over a timeout's: the run is not tried again.
+-- An operator's cancellation overrides that of a timeout: the run is not retried.
 UPDATE metadata SET
     cancellation_requested = 1, cancellation_reason = 'operator',
     cancellation_requested_at = coalesce(cancellation_requested_at, gandy_now())
@@ -28,21 +28,21 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('pending', '
 RETURNING id;
 
 -- name: look_at_manifests
--- What held their next occurrence back is gone.
+-- The job that blocked their next occurrence is gone.
 UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
 WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND is_enabled AND orphaned_at IS NULL
 RETURNING id, owner;
 
 -- name: find_kept_runs
--- Which of these are runs at all, also long after their end.
+-- Which of these ids are runs, also long after their end.
 SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner);
 
 -- name: newest_job
--- Where a long walk ends: what comes later was not there when it was asked for.
+-- The end of a long walk (high-water mark): later jobs did not exist when it was requested.
 SELECT seq AS id FROM sqlite_sequence WHERE name = 'work_queue';
 
 -- name: find_group_jobs
--- The next jobs of a group that wait or run.
+-- The next queued, waiting or live jobs of a group.
 SELECT id FROM (
     SELECT id FROM work_queue
     WHERE id > :after AND id <= :until AND status IN ('queued', 'waiting') AND manifest_group_id = :group_id AND owner = :owner

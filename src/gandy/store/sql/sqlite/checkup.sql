@@ -1,18 +1,18 @@
 -- name: list_indexes
--- Differs by necessity: an index that is there is valid.
+-- Differs from PostgreSQL: an index that is there is valid.
 SELECT name, 1 AS is_valid FROM sqlite_master WHERE type = 'index';
 
 -- name: read_journal_mode
--- Without write-ahead logging readers and the writer wait for each other.
+-- Without write-ahead logging readers and the writer block each other.
 SELECT journal_mode FROM pragma_journal_mode;
 
 -- name: count_overdue_runs
--- Runs whose date is long past; counted up to a limit.
+-- Runs long past their retention; counted up to a limit.
 SELECT count(*) AS runs, min(keep_until) AS oldest_at FROM (
     SELECT keep_until FROM metadata WHERE keep_until <= gandy_later(-:grace_seconds) ORDER BY keep_until LIMIT :limit);
 
 -- name: count_held_trains
--- Work that no live worker knows how to do.
+-- Entries of trains that no live worker knows.
 SELECT owner, train_name AS train, count(*) AS entries FROM (
     SELECT owner, train_name FROM work_queue
     WHERE status = 'queued' AND gate = 'train' AND (:owner IS NULL OR owner = :owner)
@@ -20,7 +20,7 @@ SELECT owner, train_name AS train, count(*) AS entries FROM (
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: count_letters_by_train
--- Jobs that wait for a person; counted up to a limit.
+-- Jobs that await an operator; counted up to a limit.
 SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS oldest_at FROM (
     SELECT owner, train_name, dead_lettered_at FROM dead_letter
     WHERE status = 'awaiting_intervention' AND (:owner IS NULL OR owner = :owner)
@@ -28,27 +28,27 @@ SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: list_lost_letters
--- Failures beyond the bound: counted, and lost by design.
+-- Failures beyond the limit of dead letters: counted, and dropped by design.
 SELECT owner, substr(key, length('letters_not_written:') + 1) AS train, CAST(value AS INTEGER) AS letters, updated_at
 FROM service_state
 WHERE key LIKE 'letters_not_written:%' AND updated_at > gandy_later(-:window_seconds)
   AND (:owner IS NULL OR owner = :owner) ORDER BY owner, key;
 
 -- name: find_stuck_manifests
--- They name an active run that is none: nothing of theirs would ever run again.
+-- Their active_run_id refers to no live run: they would never run again.
 SELECT m.external_id AS manifest, m.active_run_id AS run_id FROM manifest m
 WHERE m.active_run_id IS NOT NULL AND (:owner IS NULL OR m.owner = :owner)
   AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = m.active_run_id AND r.train_state IN ('pending', 'in_progress'))
 ORDER BY m.id LIMIT :limit;
 
 -- name: find_stray_runs
--- They run for a manifest that does not know of them: a second run could begin beside them.
+-- Their manifest does not refer to them: a second run could start concurrently.
 SELECT r.id AS run_id, m.external_id AS manifest FROM metadata r JOIN manifest m ON m.id = r.manifest_id
 WHERE r.train_state IN ('pending', 'in_progress') AND m.active_run_id IS NOT r.id AND (:owner IS NULL OR r.owner = :owner)
 ORDER BY r.id LIMIT :limit;
 
 -- name: find_entries_without_run
--- Dispatched lately, and no run is to be found; later its run may be past its keeping, which is no violation.
+-- Dispatched recently, but without a run. Of older entries the run may have been pruned, which is no violation.
 SELECT e.id, e.train_name AS train FROM (
     SELECT q.id, q.train_name FROM work_queue q LEFT JOIN manifest m ON m.id = q.manifest_id
     WHERE q.status = 'dispatched' AND q.dispatched_at > gandy_later(-:window_seconds)
@@ -59,7 +59,7 @@ WHERE NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = e.id)
 ORDER BY e.id LIMIT :limit;
 
 -- name: find_unheld_runs
--- In progress, and no living process holds them: their worker is lost, has stopped, is not known, or lets its lease run out.
+-- In progress without a live worker: it is lost, stopped or unknown, or its lease has expired.
 SELECT r.id, r.owner, r.name AS train, r.worker_id,
        CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state ELSE 'silent' END AS worker_state
 FROM metadata r INDEXED BY ix_metadata_live_deadline LEFT JOIN worker w ON w.id = r.worker_id

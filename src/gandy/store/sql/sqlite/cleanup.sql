@@ -1,9 +1,9 @@
 -- name: begin_batch
--- Differs by necessity: the file's one write lock is taken before the first statement.
+-- Differs from PostgreSQL: the file's one write lock is taken before the first statement.
 SELECT :milliseconds AS milliseconds;
 
 -- name: find_expired_runs
--- All three conditions; the loop follows the names and the index the rest, so nothing is sorted.
+-- Finished, old enough and deletable by this owner; the names and the index give the order, so nothing is sorted.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids,
        json_extract(json_group_array(within), '$[#-1]') AS within, NULL AS buckets
@@ -21,20 +21,20 @@ FROM (
 DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched';
 
 -- name: delete_logs_of_runs
--- Differs by necessity: one table, so there is no partition to name.
+-- Differs from PostgreSQL: one table, so there is no partition to name.
 DELETE FROM log WHERE metadata_id IN (SELECT value FROM json_each(:ids));
 
 -- name: forget_runs_of_letters
--- The letter stays, without the run that it led to.
+-- The letter stays without its requeued run.
 UPDATE dead_letter SET retry_metadata_id = NULL WHERE retry_metadata_id IN (SELECT value FROM json_each(:ids));
 
 -- name: delete_runs
--- Last, so that whatever a failure leaves is found again by its run.
+-- Last, so that rows that remain after a failure are found again through their run.
 DELETE FROM metadata
 WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
 
 -- name: find_dead_runs
--- Past their date; a keyset walk, so that no batch reads again what the one before passed.
+-- Past keep_until; a keyset walk, so that no batch reads the rows of the previous one again.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -53,7 +53,7 @@ DELETE FROM metadata
 WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
 
 -- name: find_dispatched_entries
--- Long dispatched, and their run is over: nothing asks for the entry any more.
+-- Dispatched long ago, and their run is over: the entry is no longer needed.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -64,12 +64,12 @@ FROM (
     ORDER BY q.dispatched_at, q.id LIMIT :limit) dead;
 
 -- name: delete_dispatched_entries
--- Found in this very transaction, which holds the file's write lock.
+-- Found in this transaction, which holds the file's write lock.
 DELETE FROM work_queue
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched' AND dispatched_at < :before;
 
 -- name: find_settled_entries
--- Skipped or cancelled, aged from when they were: an entry that waited for long was cancelled only now.
+-- Skipped or cancelled; their age counts from then, not from their creation.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -79,23 +79,23 @@ FROM (
     ORDER BY coalesce(settled_at, created_at), id LIMIT :limit) dead;
 
 -- name: delete_settled_entries
--- Found in this very transaction, which holds the file's write lock.
+-- Found in this transaction, which holds the file's write lock.
 DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = :status
   AND coalesce(settled_at, created_at) < :before;
 
 -- name: find_stray_logs
--- Differs by necessity: lines never move, so none is left behind.
+-- Differs from PostgreSQL: lines never move, so none is orphaned.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
     SELECT NULL AS at, NULL AS id WHERE :after_id IS NULL AND :limit = 0) dead;
 
 -- name: settle_stray_logs
--- Differs by necessity: lines never move.
+-- Differs from PostgreSQL: lines never move.
 SELECT 0 AS rows WHERE :ids IS NOT NULL;
 
 -- name: find_gone_workers
--- Stopped or found lost, and silent for long.
+-- Stopped or lost, and not seen for long.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -105,7 +105,7 @@ FROM (
     ORDER BY last_seen_at, id LIMIT :limit) dead;
 
 -- name: find_silent_workers_without_runs
--- Nobody marked them lost, and none of their runs is left for anybody to fail.
+-- Their lease expired long ago, but they were never marked lost; they have no runs left to fail.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -116,12 +116,12 @@ FROM (
     ORDER BY w.lease_expires_at, w.id LIMIT :limit) dead;
 
 -- name: delete_workers
--- Found in this very transaction, which holds the file's write lock.
+-- Found in this transaction, which holds the file's write lock.
 DELETE FROM worker WHERE id IN (SELECT value FROM json_each(:ids))
   AND CASE WHEN state IN ('stopped', 'lost') THEN last_seen_at ELSE lease_expires_at END < :before;
 
 -- name: find_expired_keys
--- Their time is over: the next to ask would take them anyway.
+-- Expired: the next request with the same key would take them over anyway.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -130,11 +130,11 @@ FROM (
     ORDER BY expires_at, holder_id LIMIT :limit) dead;
 
 -- name: delete_expired_keys
--- Found in this very transaction, which holds the file's write lock.
+-- Found in this transaction, which holds the file's write lock.
 DELETE FROM unique_key WHERE holder_id IN (SELECT value FROM json_each(:ids)) AND expires_at <= :before;
 
 -- name: find_old_audit
--- Who did what, long ago.
+-- Old rows of the audit trail.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -143,11 +143,11 @@ FROM (
     ORDER BY at, id LIMIT :limit) dead;
 
 -- name: delete_old_audit
--- The trail is only ever written once.
+-- Audit rows are never updated, so there is nothing to check again.
 DELETE FROM audit WHERE id IN (SELECT value FROM json_each(:ids)) AND at < :before;
 
 -- name: find_old_state
--- What no cycle has written for long belongs to a train or an application that is gone.
+-- State that was not updated for long belongs to a train or an application that is gone.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -156,11 +156,11 @@ FROM (
     ORDER BY updated_at, key LIMIT :limit) dead;
 
 -- name: delete_old_state
--- What was written meanwhile stays.
+-- State that was updated meanwhile stays.
 DELETE FROM service_state WHERE key IN (SELECT value FROM json_each(:ids)) AND updated_at < :before;
 
 -- name: find_expired_web_keys
--- Sessions and codes of the dashboard whose time is over.
+-- Expired sessions and codes of the dashboard.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -169,11 +169,11 @@ FROM (
     ORDER BY expires_at, id LIMIT :limit) dead;
 
 -- name: delete_expired_web_keys
--- A key is never prolonged.
+-- A key is never renewed.
 DELETE FROM web_key WHERE id IN (SELECT value FROM json_each(:ids)) AND expires_at <= :before;
 
 -- name: find_idle_groups
--- Names that hold nothing, neither declared nor set by anybody, and that were made or last seen in use long ago.
+-- Groups without manifests, declared settings or overrides that were created or last used long ago.
 SELECT count(*) AS rows, json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
     SELECT g.id FROM manifest_group g
@@ -183,7 +183,7 @@ FROM (
     ORDER BY g.id LIMIT :limit) dead;
 
 -- name: spare_used_groups
--- What waits, runs or awaits a person keeps its group; all that are in use are marked at once, so that this is rare.
+-- A group with entries, runs or awaiting letters stays; all used groups are marked at once, so that this is rarely needed.
 UPDATE manifest_group SET updated_at = gandy_now()
 WHERE updated_at < :before AND id IN (
     SELECT manifest_group_id FROM work_queue
@@ -191,14 +191,14 @@ WHERE updated_at < :before AND id IN (
     UNION SELECT manifest_group_id FROM dead_letter WHERE status = 'awaiting_intervention');
 
 -- name: delete_idle_groups
--- Asks everything again that could have changed meanwhile.
+-- Checks again all conditions that may have changed meanwhile.
 DELETE FROM manifest_group
 WHERE id IN (SELECT value FROM json_each(:ids)) AND updated_at < :before
   AND declared = '{}' AND overrides = '{}' AND is_enabled
   AND NOT EXISTS (SELECT 1 FROM manifest m WHERE m.manifest_group_id = manifest_group.id);
 
 -- name: find_resolved_letters
--- Never one that awaits a person, never one whose requeued entry still waits.
+-- Never a letter that awaits an operator, nor one whose requeued entry is not dispatched yet.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
@@ -209,12 +209,12 @@ FROM (
     ORDER BY l.resolved_at, l.id LIMIT :limit) dead;
 
 -- name: delete_resolved_letters
--- Found in this very transaction, which holds the file's write lock.
+-- Found in this transaction, which holds the file's write lock.
 DELETE FROM dead_letter WHERE id IN (SELECT value FROM json_each(:ids))
   AND status <> 'awaiting_intervention' AND resolved_at < :before;
 
 -- name: find_orphaned_manifests
--- No longer declared; whether they may go is for the rules to say.
+-- No longer declared; the rules decide whether they may be removed.
 SELECT m.orphaned_at AS at, m.id, m.orphaned_at, m.completed_at,
        m.origin = 'declared' AND m.orphaned_at IS NULL AS is_declared, m.active_run_id IS NOT NULL AS has_unfinished_run,
        m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants <> '{}') AS is_spent_once
@@ -223,7 +223,7 @@ WHERE m.orphaned_at < :before AND (m.orphaned_at, m.id) > (coalesce(:after_at, '
 ORDER BY m.orphaned_at, m.id LIMIT :limit;
 
 -- name: find_completed_manifests
--- Made at run time to run once, and finished; whether they may go is for the rules to say.
+-- Made at run time to run once, and finished; the rules decide whether they may be removed.
 SELECT m.completed_at AS at, m.id, m.orphaned_at, m.completed_at, 0 AS is_declared,
        m.active_run_id IS NOT NULL AS has_unfinished_run
 FROM manifest m
@@ -232,7 +232,7 @@ WHERE m.completed_at < :before AND m.origin = 'runtime'
 ORDER BY m.completed_at, m.id LIMIT :limit;
 
 -- name: lock_removable_manifests
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT m.id FROM manifest m
 WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.active_run_id IS NULL
   AND (m.orphaned_at < :before AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants <> '{}')
@@ -250,27 +250,27 @@ UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
 WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'waiting');
 
 -- name: release_letters_of_manifests
--- A resolved letter holds its own train and input; it lives on by itself.
+-- A resolved letter has its own train and input, so it outlives its manifest.
 UPDATE dead_letter SET manifest_id = NULL
 WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status <> 'awaiting_intervention';
 
 -- name: delete_manifests
--- The transaction holds the file's write lock, so nothing about them has changed.
+-- The transaction holds the file's write lock, so no condition has changed.
 DELETE FROM manifest WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: page_capped_manifests
--- Manifests that keep only so many runs, page by page.
+-- Manifests that limit the number of kept runs, page by page.
 SELECT id, keep_last FROM manifest
 WHERE keep_last IS NOT NULL AND id > coalesce(:after_id, 0) ORDER BY id LIMIT :page;
 
 -- name: find_newest_surplus
--- Differs by necessity: SQLite has no LATERAL, so this runs once per manifest.
+-- Differs from PostgreSQL: SQLite has no LATERAL, so this runs once per manifest.
 SELECT r.manifest_id, r.id AS newest FROM metadata r
 WHERE r.manifest_id = :manifest_id AND r.train_state IN ('completed', 'failed', 'cancelled')
 ORDER BY r.id DESC LIMIT 1 OFFSET :keep_last;
 
 -- name: find_surplus_runs
--- Differs by necessity: once per manifest, too.
+-- Differs from PostgreSQL: once per manifest, too.
 SELECT r.manifest_id AS within, r.id, NULL AS bucket FROM metadata r
 WHERE r.manifest_id = :manifest_id AND r.id <= :newest AND r.train_state IN ('completed', 'failed', 'cancelled')
 ORDER BY r.id DESC LIMIT :limit;

@@ -65,7 +65,7 @@ WHERE m.id = :manifest_id
 ON CONFLICT DO NOTHING;
 
 -- name: put_cursor_right
--- Differs by necessity: the write lock stands for the version. What extends a verdict must not reach back over the move.
+-- Differs from PostgreSQL: the write lock stands for the version. What extends a verdict must not reach back over the move.
 UPDATE manifest SET next_scheduled_run = :next_cursor, next_look_at = CASE WHEN is_enabled THEN :next_cursor END,
                     last_skip_id = NULL, last_skip_reason = NULL
 WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version

@@ -1,5 +1,5 @@
 -- name: park_manifests
--- One letter per manifest, with the run that failed last and its input; a second is refused by the index.
+-- One letter per manifest, with the run that failed last and its input; a unique index refuses a second one.
 INSERT INTO dead_letter (
     owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
     reason, dead_lettered_at)

@@ -1,5 +1,5 @@
 -- name: load_letter
--- One letter, with what is known of its manifest.
+-- One letter, with data of its manifest.
 SELECT l.id, l.owner, m.external_id AS manifest, g.name AS group_name, l.train_name AS train, l.input, l.metadata_id AS run_id,
        l.due_at, l.attempt, l.priority, l.status, l.reason, l.evidence, l.dead_lettered_at, l.resolved_at, l.resolved_by,
        l.resolution_note, l.retry_metadata_id AS retry_run_id
@@ -8,11 +8,11 @@ LEFT JOIN manifest_group g ON g.id = l.manifest_group_id
 WHERE l.id = :id AND (:owner IS NULL OR l.owner = :owner);
 
 -- name: newest_letter
--- Where a walk over all letters ends: one that comes back was written later.
+-- The end of a walk over all letters (high-water mark): a job that fails again writes a later letter.
 SELECT coalesce(max(id), 0) AS id FROM dead_letter;
 
 -- name: find_awaiting
--- The next letters that wait for a person.
+-- The next letters that await an operator.
 SELECT l.id FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
 WHERE l.id > :after AND l.id <= :until AND l.status = 'awaiting_intervention'
   AND (:owner IS NULL OR l.owner = :owner) AND (:train IS NULL OR l.train_name = :train)
@@ -20,19 +20,19 @@ WHERE l.id > :after AND l.id <= :until AND l.status = 'awaiting_intervention'
 ORDER BY l.id LIMIT :limit;
 
 -- name: read_letters
--- What these letters are about.
+-- The manifests of these letters, and the train that each would be requeued with.
 SELECT l.id, l.owner, l.manifest_id, coalesce(m.name, l.train_name) AS train, l.status
 FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
 WHERE l.id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR l.owner = :owner) ORDER BY l.id;
 
 -- name: resolve_letters
--- Of two operators one gets the row: who comes second finds it resolved.
+-- Of two concurrent operators one gets the row; the other finds it resolved.
 UPDATE dead_letter SET status = :status, resolved_at = gandy_now(), resolved_by = :resolved_by, resolution_note = :note
 WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status = 'awaiting_intervention'
 RETURNING id, owner, manifest_id, dead_lettered_at;
 
 -- name: forgive_manifests
--- A resolution begins the count anew, and what the letter held back may come.
+-- Reset the failure count, and schedule a look at the occurrences that the letter held back.
 UPDATE manifest SET failure_count = 0, next_look_at = CASE
     WHEN is_enabled AND orphaned_at IS NULL THEN min(coalesce(next_look_at, gandy_now()), gandy_now())
     ELSE next_look_at END
@@ -40,7 +40,7 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :
 RETURNING id;
 
 -- name: queue_letters
--- The job once more, with a clean record; an entry of its manifest that already waits serves instead.
+-- The job again with failure counts reset; if its manifest has a queued entry, that entry is reused.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, retry_of, dead_letter_id, created_at)
@@ -56,13 +56,13 @@ ON CONFLICT DO NOTHING
 RETURNING id, dead_letter_id AS letter_id, gate;
 
 -- name: find_queued_for_letters
--- What is queued for the manifests of letters, with both inputs: equal ones serve in the place of the letters.
+-- The queued entries of the letters' manifests, with both inputs: entries with an equal input are reused.
 SELECT l.id AS letter_id, l.input AS letter_input, q.id, q.input
 FROM dead_letter l JOIN work_queue q ON q.manifest_id = l.manifest_id AND q.status = 'queued'
 WHERE l.id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR l.owner = :owner);
 
 -- name: link_letters
--- The waiting entry's run is recorded as what became of the letter.
+-- Link the reused entry, so that its run is recorded on the letter.
 UPDATE work_queue SET dead_letter_id = (
     SELECT l.id FROM dead_letter l
     WHERE l.manifest_id = work_queue.manifest_id AND l.id IN (SELECT value FROM json_each(:ids)))

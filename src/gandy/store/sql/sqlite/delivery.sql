@@ -1,5 +1,5 @@
 -- name: take_undelivered
--- Pending runs that a submitter has not been given, or has refused some time ago; no other process takes them meanwhile.
+-- Pending runs that were not delivered, or whose delivery is to be retried now; reserved against other processes.
 UPDATE metadata SET deliver_after = gandy_later(:reserve_seconds)
 WHERE id IN (SELECT r.id FROM metadata r
              WHERE r.owner = :owner AND r.train_state = 'pending'
@@ -8,12 +8,12 @@ WHERE id IN (SELECT r.id FROM metadata r
 RETURNING id, external_id, name AS train, input, attempt, delivery_attempts, rank;
 
 -- name: count_pending
--- What was dispatched and has not begun.
+-- Runs that were dispatched and have not begun.
 SELECT count(*) AS pending FROM (
     SELECT 1 FROM metadata WHERE owner = :owner AND train_state = 'pending' LIMIT :limit) waiting;
 
 -- name: note_deliveries
--- A delivery that fails is not a failed run: it is made again later, and counts nothing.
+-- A failed delivery is not a failed run: it is retried later, and does not count as an attempt.
 UPDATE metadata SET
     delivery_attempts = delivery_attempts + 1, delivery_error = :error,
     deliver_after = CASE WHEN :error IS NULL THEN '9999-12-31T00:00:00.000000Z' ELSE gandy_later(:delay_seconds) END
@@ -21,11 +21,11 @@ WHERE id = :id AND train_state = 'pending'
 RETURNING id;
 
 -- name: claim_delivered
--- The claim is the start; a second delivery of the same run finds it started and does nothing.
+-- The claim starts the run; a second delivery of the same run has no effect.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
 UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
     fence = (SELECT value FROM sequence WHERE name = 'fence'),
-    -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+    -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
     deadline_at = gandy_later(nullif(min(coalesce(
         (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
          LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))

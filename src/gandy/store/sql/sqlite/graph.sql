@@ -1,5 +1,5 @@
 -- name: list_dependencies
--- Who waits for whom, as far as the limit goes.
+-- Manifests and their parents, up to the limit.
 SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
@@ -10,7 +10,7 @@ WHERE c.owner = :owner
 ORDER BY p.external_id, c.external_id LIMIT :limit;
 
 -- name: list_group_dependencies
--- Who waits for whom where one of the two is of the group: what its members wait for, and what waits for them.
+-- Dependencies in which either side belongs to the group: the parents and the dependents of its members.
 SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
@@ -28,5 +28,5 @@ SELECT * FROM (
 ORDER BY parent, child LIMIT :limit;
 
 -- name: find_group
--- The id behind a group's name.
+-- The id of a group, by name.
 SELECT id FROM manifest_group WHERE owner = :owner AND name = :name;

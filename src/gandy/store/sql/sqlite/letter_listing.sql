@@ -1,5 +1,5 @@
 -- name: search_letters
--- The newest first; ids are given in the order of writing.
+-- Newest first; ids ascend in the order of writing.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -28,7 +28,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: gather_letters
--- All that wait, or all that were resolved, where those are few; else it says so in the first row.
+-- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -51,7 +51,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 
 -- name: search_awaiting_letters_of_train
--- What waits of one train, by the index that is made for it.
+-- Awaiting letters of one train, by their own index.
 SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
        r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
 FROM (
@@ -64,7 +64,7 @@ LEFT JOIN manifest m ON m.id = r.manifest_id
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: count_awaiting_like
--- What waits for a person, counted up to a limit; each way to ask has its own way through the index.
+-- Letters that await an operator, counted up to a limit; each combination of filters has its own index scan.
 SELECT count(*) AS letters FROM (
     SELECT 1 FROM dead_letter l JOIN manifest m ON m.id = l.manifest_id
     WHERE m.owner = :owner AND m.external_id = :manifest AND l.status = 'awaiting_intervention'

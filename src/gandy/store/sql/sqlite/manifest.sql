@@ -1,9 +1,9 @@
 -- name: wake_dependents
--- Differs by necessity: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
+-- Differs from PostgreSQL: SQLite has no data-modifying CTE; the write lock is already held, so no row is passed over.
 UPDATE manifest SET next_look_at = min(coalesce(next_look_at, gandy_now()), gandy_now())
 WHERE schedule_type = 'dependent' AND depends_on_manifest_id IN (
     SELECT id FROM manifest INDEXED BY ix_manifest_dependents_due WHERE has_dependents_due ORDER BY id LIMIT :limit)
-  -- one that is switched off or waits for a person is looked at when that is over
+  -- a dependent that is switched off or parked gets its look when that ends
   AND is_enabled AND orphaned_at IS NULL
   AND EXISTS (SELECT 1 FROM manifest_group g WHERE g.id = manifest.manifest_group_id AND g.is_enabled)
   AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.manifest_id = manifest.id AND l.status = 'awaiting_intervention');
@@ -13,21 +13,20 @@ WHERE has_dependents_due AND id IN (
 RETURNING id;
 
 -- name: count_due_by_group
--- Only the entries of the index that are due; nothing due is one probe.
+-- Reads only the due entries of the index; without any, one probe.
 SELECT d.id, g.priority, d.due, d.oldest_due_at FROM (
     SELECT manifest_group_id AS id, count(*) AS due, min(next_look_at) AS oldest_due_at
     FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now() GROUP BY manifest_group_id) d
 JOIN manifest_group g ON g.id = d.id;
 
 -- name: load_all_due
--- Everything that needs a look.
+-- All manifests that are due for a look.
 SELECT v.* FROM manifest_dispatch v
 WHERE v.id IN (SELECT id FROM manifest INDEXED BY ix_manifest_next_look WHERE next_look_at <= gandy_now())
 ORDER BY v.id;
 
 -- name: load_shares
--- Of each group its share, the most important and the longest due first; before these, where that is asked for, those that
--- no guard holds back.
+-- The share of each group, by priority, then longest due first; with free_first, manifests that no guard blocks come first.
 WITH due AS (
     SELECT id, manifest_group_id,
            row_number() OVER (PARTITION BY manifest_group_id ORDER BY
@@ -46,36 +45,36 @@ WHERE v.id IN (
 ORDER BY v.id;
 
 -- name: load_views
--- The same snapshot of manifests that are known by id.
+-- The same snapshot, by id.
 SELECT v.* FROM manifest_dispatch v WHERE v.id IN (SELECT value FROM json_each(:ids)) ORDER BY v.id;
 
 -- name: load_page
--- One page of the slow pass over all manifests; a parent's mark stands for its dependents' looks.
+-- One page of the repair pass over all manifests, without dependents whose parent's mark will schedule their look.
 SELECT v.* FROM manifest_dispatch v
 WHERE v.id > :after_id
   AND NOT EXISTS (SELECT 1 FROM manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
 ORDER BY v.id LIMIT :limit;
 
 -- name: next_look
--- How long the manager may sleep.
+-- The seconds that the manager may sleep.
 SELECT gandy_seconds(next_look_at) AS seconds FROM manifest INDEXED BY ix_manifest_next_look
 WHERE next_look_at IS NOT NULL ORDER BY next_look_at LIMIT 1;
 
 -- name: advance_manifests
--- Differs by necessity: no data-modifying CTE; runs once per decision, and the write lock stands for the version.
+-- Differs from PostgreSQL: no data-modifying CTE; runs once per decision, and the write lock replaces the version check.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at,
     scheduled_at, created_at)
 SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, :origin,
        CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN :scheduled_at > gandy_now() THEN 'time' ELSE 'open' END,
-       -- an event has no instant of its own: two within one microsecond are two occurrences
+       -- an event has no scheduled instant: two within one microsecond need different due_at values
        CASE WHEN :origin = 'dependent' THEN gandy_later(0.000001 * (
            SELECT count(*) FROM work_queue q WHERE q.manifest_id = :id AND q.attempt = 1
            AND q.due_at >= :due_at AND q.due_at < gandy_later(0.001))) ELSE :due_at END,
        :scheduled_at, gandy_now()
 FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version AND :due_at IS NOT NULL
 ON CONFLICT DO NOTHING;
--- the changes are those of the statement before
+-- changes() counts the rows of the previous statement
 UPDATE manifest SET
     next_scheduled_run = :next_cursor, next_look_at = :next_look, last_skip_reason = :skip_reason,
     parent_success_seen = coalesce(:parent_seen, parent_success_seen)
@@ -83,20 +82,20 @@ WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
 RETURNING id, changes() = 1 AS is_queued;
 
 -- name: step_back
--- An entry of the manifest was already waiting: what is only deferred keeps its instant.
+-- Another entry of the manifest is queued: restore the cursor, so that the instant is deferred, not lost.
 UPDATE manifest SET next_scheduled_run = :cursor, next_look_at = NULL, parent_success_seen = :parent_seen
 WHERE id = :id AND NOT EXISTS (
     SELECT 1 FROM work_queue q WHERE q.manifest_id = :id AND q.due_at = :cursor AND q.attempt = 1)
 RETURNING id;
 
 -- name: extend_skips
--- Consecutive instants with one reason are one row.
+-- Consecutive skipped instants with the same reason share one row.
 UPDATE work_queue SET due_until = :due_until, occurrences = occurrences + :occurrences, settled_at = gandy_now()
 WHERE id = (SELECT last_skip_id FROM manifest WHERE id = :manifest_id) AND status = 'skipped' AND reason = :reason
 RETURNING manifest_id;
 
 -- name: record_skips
--- One row per manifest and reason; the manifest remembers the last, to extend it.
+-- One row per manifest and reason; the manifest refers to the last one, which can be extended.
 INSERT INTO work_queue (
     owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
     occurrences, scheduled_at, created_at)
@@ -111,9 +110,9 @@ WHERE id = :manifest_id
 RETURNING id;
 
 -- name: set_looks
--- Differs by necessity: the write lock stands for the version.
+-- Differs from PostgreSQL: the write lock replaces the version check.
 UPDATE manifest SET next_look_at = :next_look WHERE id = :id AND '' = :version RETURNING id;
 
 -- name: load_view_of
--- The same of one manifest, for its owner.
+-- The same snapshot of one manifest, restricted to its owner.
 SELECT v.* FROM manifest_dispatch v WHERE v.id = :id AND v.owner = :owner;

@@ -1,16 +1,16 @@
 -- name: lock_idle_manifests
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT id, external_id, active_run_id, timeout_seconds, is_enabled AND orphaned_at IS NULL AS is_open
 FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: lock_manifests
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seconds, keep_for_seconds,
        is_enabled AND orphaned_at IS NULL AS is_open
 FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: read_failing
--- What decides about the next attempt of a manifest whose run failed, while it still holds that run.
+-- The retry policy of a manifest whose run failed, read while active_run_id still refers to that run.
 SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions,
        m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
        q.id IS NULL OR q.input IS m.properties AS is_own_input, gandy_now() AS now
@@ -18,7 +18,7 @@ FROM manifest m LEFT JOIN work_queue q ON q.id = m.active_run_id
 WHERE m.id IN (SELECT value FROM json_each(:ids));
 
 -- name: record_manifest_ends
--- What decides about the next run is written here, on the manifest, so that history may be cleaned.
+-- All that decides about the next run is kept on the manifest, so that history may be pruned.
 UPDATE manifest SET
     active_run_id = NULL,
     success_count = success_count + (:state = 'completed'),
@@ -39,14 +39,14 @@ RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now()
     EXISTS (SELECT 1 FROM work_queue w WHERE w.manifest_id = manifest.id AND w.status = 'waiting') AS has_waiting;
 
 -- name: count_awaiting_letters
--- Bounded by the limit, not by what is kept.
+-- Reads at most the limit, regardless of the table's size.
 SELECT count(*) AS awaiting FROM (
     SELECT 1 FROM dead_letter
     WHERE owner = :owner AND train_name = :train_name AND status = 'awaiting_intervention' AND manifest_id IS NULL
     LIMIT :limit) letters;
 
 -- name: park_jobs
--- A job that used up its attempts waits for a person, with the input that failed.
+-- The dead letter of a job that used up its attempts, with the input that failed.
 INSERT INTO dead_letter (
     owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
     reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds, dead_lettered_at)
@@ -57,7 +57,7 @@ ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
 
 -- name: count_lost_letters
--- Lost by design, counted and alarmed.
+-- Letters dropped by design; the count is reported.
 INSERT INTO service_state (owner, key, value, updated_at)
 VALUES (:owner, 'letters_not_written:' || :train_name, CAST(:count AS TEXT), gandy_now())
 ON CONFLICT (owner, key) DO UPDATE

@@ -1,5 +1,5 @@
 -- name: count_waiting
--- What waits, by the gate that holds it; every count ends at the limit, whoever's entries they are.
+-- Entries to be dispatched, by gate; every count reads at most the limit, over all owners.
 SELECT 'open' AS gate, count(*) AS entries, count(*) AS seen FROM (
     SELECT 1 FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'open' LIMIT :limit) q
 UNION ALL
@@ -16,14 +16,14 @@ SELECT 'turn', count(*) FILTER (WHERE q.owner = :owner), count(*) FROM (
     SELECT owner FROM work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT :limit) q;
 
 -- name: list_unknown_trains
--- Work that no live worker knows how to do.
+-- Entries of trains that no live worker knows.
 SELECT q.train_name AS train, count(*) AS entries FROM (
     SELECT train_name FROM work_queue
     WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q
 GROUP BY q.train_name ORDER BY q.train_name LIMIT 20;
 
 -- name: list_queue_heads
--- Of each group that has ready work, the entry that goes next: how long it has waited is how far behind we are.
+-- The next entry of each group with ready work; its waiting time is the lag of the queue.
 SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
     SELECT g.name, g.max_active_jobs, g.is_enabled,
            (SELECT q.scheduled_at FROM work_queue q
@@ -33,7 +33,7 @@ SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
 WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
 
 -- name: count_live_runs
--- What is under way; every count ends at the limit, whoever's runs they are.
+-- Live runs by state; every count reads at most the limit, over all owners.
 SELECT 'pending' AS state, coalesce(sum(r.owner = :owner), 0) AS runs, count(*) AS seen
 FROM (SELECT owner FROM metadata INDEXED BY ix_metadata_unsuccessful
       WHERE train_state = 'pending' AND train_state <> 'completed' ORDER BY id LIMIT :limit) r
@@ -43,7 +43,7 @@ FROM (SELECT owner FROM metadata INDEXED BY ix_metadata_unsuccessful
       WHERE train_state = 'in_progress' AND train_state <> 'completed' ORDER BY id LIMIT :limit) r;
 
 -- name: list_live_runs
--- What runs now, the longest first.
+-- Runs in progress, the oldest id first.
 SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
 FROM (SELECT * FROM metadata INDEXED BY ix_metadata_unsuccessful
@@ -52,7 +52,7 @@ LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.owner = :owner ORDER BY r.id LIMIT :limit;
 
 -- name: count_recent_ends
--- The newest runs, counted by the minute in which they ended; older ones are not looked at.
+-- The newest runs, counted by the minute in which they ended; older ones are not read.
 WITH newest AS MATERIALIZED (
     SELECT id, owner, name, train_state, end_time FROM metadata WHERE id > 0 ORDER BY id DESC LIMIT :limit)
 SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
@@ -66,12 +66,12 @@ WHERE n.owner = :owner AND n.end_time >= :since AND n.name NOT IN (SELECT value 
 GROUP BY 1 ORDER BY 1;
 
 -- name: count_all_awaiting_letters
--- What waits for a person, counted up to the limit.
+-- Dead letters that await an operator, counted up to the limit.
 SELECT count(*) AS letters FROM (
     SELECT 1 FROM dead_letter WHERE owner = :owner AND status = 'awaiting_intervention' LIMIT :limit) l;
 
 -- name: list_lost_workers
--- Workers that ended without saying so: not noticed yet, or within the last hour.
+-- Workers without a clean shutdown: lease expired and not marked lost yet, or lost within the last hour.
 SELECT * FROM (
     SELECT id, host, pid, state, last_seen_at FROM worker
     WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at <= gandy_now()

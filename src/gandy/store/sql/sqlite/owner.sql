@@ -1,5 +1,5 @@
 -- name: list_owners
--- The applications that this database holds something of: each by one probe, however much that is.
+-- The applications that have rows in this database, by loose index scan: one probe each.
 WITH RECURSIVE grouped(owner) AS (
     SELECT min(owner) FROM manifest_group
     UNION ALL
@@ -17,9 +17,9 @@ UNION SELECT owner FROM worker
 ORDER BY owner;
 
 -- name: find_owners_of_manifest
--- Whose external id this is; it is unique for one owner only.
+-- The owners of an external id, which is unique only within an owner.
 SELECT owner FROM manifest WHERE owner IN (SELECT value FROM json_each(:owners)) AND external_id = :name ORDER BY owner;
 
 -- name: find_owners_of_group
--- Whose group this is; its name is unique for one owner only.
+-- The owners of a group name, which is unique only within an owner.
 SELECT owner FROM manifest_group WHERE owner IN (SELECT value FROM json_each(:owners)) AND name = :name ORDER BY owner;

@@ -1,7 +1,7 @@
 -- name: read_horizon
--- Differs by necessity: SQLite has no partitions, so no day has one.
+-- Differs from PostgreSQL: SQLite has no partitions, so no day has one.
 SELECT NULL AS since, NULL AS until, NULL AS today WHERE 0;
 
 -- name: read_history
--- Differs by necessity: SQLite has no partitions, so every run is kept by row as it should be.
+-- Differs from PostgreSQL: SQLite has no partitions, so every run is kept by row as it should be.
 SELECT NULL AS since, NULL AS until, NULL AS today, 0 AS past_leaves, 0 AS kept_by_row WHERE :limit < 0;

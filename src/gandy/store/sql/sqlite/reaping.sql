@@ -1,5 +1,5 @@
 -- name: cancel_timed_out
--- Asks runs that used up their time to stop; the clock started when the worker did.
+-- Requests cancellation of runs past their deadline, which counts from the start of the run.
 UPDATE metadata
 SET cancellation_requested = 1, cancellation_reason = 'timeout', cancellation_requested_at = gandy_now()
 WHERE id IN (
@@ -9,13 +9,13 @@ WHERE id IN (
 RETURNING id;
 
 -- name: find_stale_pending
--- Nobody will start these: no live worker knows the train, or a submitter took the run and never began it.
+-- No process will start these: no live worker knows the train, or the run was delivered and never started.
 SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM metadata r INDEXED BY ix_metadata_live_pending LEFT JOIN work_queue q ON q.id = r.id
 WHERE r.train_state = 'pending' AND +r.id > :after AND r.created_at <= gandy_later(-:stale_seconds)
   AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR (
-    -- a delivery that failed is made again: only where no process does so any more is it stale
+    -- a failed delivery is retried: the run is stale only if no process retries any more
     (r.delivery_error IS NULL OR r.deliver_after <= gandy_later(-:stale_seconds))
     AND NOT EXISTS (
     SELECT 1 FROM worker w
@@ -24,24 +24,24 @@ WHERE r.train_state = 'pending' AND +r.id > :after AND r.created_at <= gandy_lat
 ORDER BY +r.id LIMIT :limit;
 
 -- name: find_silent_workers
--- Their leases have run out; whether they are dead is for the caller to judge.
+-- Their leases have expired; the caller decides whether they are dead.
 SELECT id FROM worker INDEXED BY ix_worker_lease
 WHERE state IN ('running', 'draining') AND lease_expires_at <= gandy_now() ORDER BY id;
 
 -- name: next_lease_end
--- When a worker that stays silent would first be missed.
+-- When the first lease expires if it is not renewed.
 SELECT gandy_seconds(lease_expires_at) AS seconds FROM worker
 WHERE state IN ('running', 'draining') ORDER BY lease_expires_at LIMIT 1;
 
 -- name: mark_workers_lost
--- A worker that comes back finds that it is no longer trusted.
+-- A lost worker's next renewal fails.
 UPDATE worker SET state = 'lost'
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state IN ('running', 'draining') AND lease_expires_at <= gandy_now()
 RETURNING id;
 
 -- name: find_abandoned
--- In progress, and no worker is left to end them: it was found lost, it stopped, or its row is gone. The live runs are read
--- and each worker is looked up by its id: neither history nor workers that are gone cost anything.
+-- In progress, but their worker is lost, stopped or unknown. Reads the live runs and looks up each worker by id: neither
+-- history nor past workers are read.
 SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key,
        coalesce(w.state, 'unknown') AS worker_state
@@ -52,8 +52,8 @@ WHERE r.train_state = 'in_progress' AND +r.id > :after AND r.worker_id IS NOT NU
 ORDER BY +r.id LIMIT :limit;
 
 -- name: find_overaged
--- The net under the leases: far past the timeout, and past the age at which anything is given up; a run without a
--- deadline has no such age.
+-- A fallback for the leases: past the timeout plus grace period, and past the maximum age; a run without a deadline
+-- has no maximum age.
 SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM metadata r INDEXED BY ix_metadata_live_deadline LEFT JOIN work_queue q ON q.id = r.id
@@ -62,14 +62,14 @@ WHERE r.train_state = 'in_progress' AND +r.id > :after AND r.deadline_at <= gand
 ORDER BY +r.id LIMIT :limit;
 
 -- name: find_live_run
--- A run that is not over, of this application or of any.
+-- A live run, of one application or of any.
 SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
 WHERE r.id = :id AND r.train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR r.owner = :owner);
 
 -- name: find_ended_job
--- What became of a job that has no live run: the state of its run, or of the entry that waits.
+-- The state of a job without a live run: of its finished run, or of its entry.
 SELECT state FROM (
     SELECT r.train_state AS state FROM metadata r WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner)
     UNION ALL

@@ -1,5 +1,5 @@
 -- name: record_administrative_run
--- Born terminal and short-lived: it is kept, and pruned, by row.
+-- Inserted as finished, and kept only briefly: pruned by row, not with a day's partition.
 UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'work_queue';
 INSERT INTO metadata (
     id, owner, name, train_state, output, created_at, start_time, end_time, keep_until, failure_junction,

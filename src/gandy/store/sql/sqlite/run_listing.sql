@@ -1,5 +1,5 @@
 -- name: search_runs
--- The newest first; ids are given in the order of creation. The walk has an end: its last row says that it was reached.
+-- Newest first; ids ascend in the order of creation. The walk is bounded: a last row with place = searched marks the limit.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -13,7 +13,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: search_live_runs
--- Those that have not ended share the index of all that is not completed.
+-- Unfinished runs share the index of runs that are not completed.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -28,7 +28,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: search_unsuccessful_runs
--- Failed and cancelled ones have an index of their own.
+-- Failed and cancelled runs, by their own index.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -43,7 +43,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: search_runs_of_manifest
--- The one that goes on is in the same index.
+-- The live run is in the same index.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, :manifest AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -58,7 +58,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: gather_runs_of_train
--- All runs of a train that has few; of one that has many it says so in the first row.
+-- All runs of a train if there are few; otherwise the first row has place = searched.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (

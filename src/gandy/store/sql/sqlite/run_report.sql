@@ -1,24 +1,24 @@
 -- name: report_progress
--- How far runs have come, from those who own them.
+-- The progress of runs, written only by the claims that own them (fence).
 UPDATE metadata SET progress_done = :done, progress_total = :total, currently_running_junction = :junction,
     is_cancellation_ignored = is_cancellation_ignored OR :ignores_cancellation
 WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress';
 
 -- name: read_cancellations
--- Which of these runs shall end: a person or a timeout asked for it, or the run is over already for all others.
+-- Which of these runs must stop: an operator or a timeout cancelled it, or another process has ended it already.
 SELECT i.value AS id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason END AS cancellation_reason
 FROM json_each(:ids) AS i
 LEFT JOIN metadata r ON r.id = i.value AND r.train_state IN ('pending', 'in_progress')
 WHERE r.id IS NULL OR r.cancellation_requested;
 
 -- name: find_live_job
--- Whether a job still waits or runs.
+-- Whether a job is still queued or live.
 SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM work_queue q LEFT JOIN metadata r ON r.id = q.id AND r.train_state IN ('pending', 'in_progress')
 WHERE q.id = :id AND (:owner IS NULL OR q.owner = :owner) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
 -- name: find_next_attempt
--- The entry that a failed run left behind; a little longer than its own run it is still there.
+-- The entry that retries a failed run; it is kept a little longer than its own run.
 SELECT id FROM work_queue WHERE retry_of = :id AND (:owner IS NULL OR owner = :owner);
 
 -- name: load_run
@@ -31,7 +31,7 @@ FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner);
 
 -- name: summarise_runs
--- What the runs since an instant came to, with the lines they wrote.
+-- Counts and durations of the runs since an instant, with the number of their log lines.
 SELECT r.name AS train, r.train_state AS state, count(*) AS runs,
        avg((julianday(r.end_time) - julianday(r.start_time)) * 86400.0) AS average_seconds,
        max((julianday(r.end_time) - julianday(r.start_time)) * 86400.0) AS longest_seconds,

@@ -1,20 +1,20 @@
 -- name: lock_seeding
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT :owner AS owner;
 
 -- name: find_declared
--- What is already there, to be compared with what is declared.
+-- The stored declarations, to compare with the new ones.
 SELECT external_id, owner, origin, declared, orphaned_at IS NOT NULL AS is_orphaned
 FROM manifest WHERE owner = :owner AND external_id IN (SELECT value FROM json_each(:external_ids));
 
 -- name: lock_declared
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT m.id, m.external_id, m.declared, m.overrides, m.next_scheduled_run, m.scheduled_at, m.completed_at,
        m.used_instants, m.is_enabled, m.orphaned_at IS NOT NULL AS is_orphaned, m.origin, m.owner
 FROM manifest m WHERE m.owner = :owner AND m.external_id IN (SELECT value FROM json_each(:external_ids)) ORDER BY m.id;
 
 -- name: load_ancestors
--- The chain above parents that were not declared with the rest; all of it is the application's own.
+-- The ancestors of parents that were not declared in this seeding; all belong to the same application.
 WITH RECURSIVE chain AS (
     SELECT id, external_id, depends_on_manifest_id FROM manifest
     WHERE owner = :owner AND external_id IN (SELECT value FROM json_each(:external_ids))
@@ -43,7 +43,7 @@ ON CONFLICT (owner, external_id) DO NOTHING
 RETURNING external_id;
 
 -- name: update_manifests
--- Declared or overridden anew: the values in force, and the cursor where the schedule changed.
+-- Changed declarations or overrides: write the effective values, and the cursor if the schedule changed.
 UPDATE manifest SET
     name = :name, manifest_group_id = :manifest_group_id, properties = :properties,
     property_type_name = :property_type_name, schedule_type = :schedule_type, cron_expression = :cron_expression,
@@ -65,7 +65,7 @@ UPDATE manifest SET
     orphaned_at = CASE WHEN :is_orphaned THEN orphaned_at END, declared = :declared, overrides = :overrides,
     next_scheduled_run = :next_scheduled_run,
     next_look_at = CASE WHEN next_look_at <= gandy_now() THEN next_look_at
-                        -- another limit may have been reached already: the manager parks it
+                        -- failures may already have reached a new limit: a look, in which the manager parks the manifest
                         WHEN :is_retried AND failure_count >= max(1, :max_retries) THEN gandy_now()
                         ELSE :next_look_at END,
     completed_at = :completed_at, used_instants = :used_instants, updated_at = gandy_now()
@@ -73,7 +73,7 @@ WHERE owner = :owner AND external_id = :external_id
 RETURNING id, external_id;
 
 -- name: mark_orphans
--- What the same application declared before and no longer declares; never what was made at run time.
+-- Manifests that the same application no longer declares; never those made at run time.
 UPDATE manifest SET orphaned_at = gandy_now(), updated_at = gandy_now()
 WHERE owner = :owner AND origin = 'declared' AND orphaned_at IS NULL
   AND (:is_whole OR batch IN (SELECT value FROM json_each(:emptied)))
@@ -82,17 +82,17 @@ WHERE owner = :owner AND origin = 'declared' AND orphaned_at IS NULL
 RETURNING external_id;
 
 -- name: list_groups_declared
--- Every group of an application, with what was said about it.
+-- All groups of an application, with their declarations and overrides.
 SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
 FROM manifest_group WHERE owner = :owner ORDER BY id;
 
 -- name: lock_group
--- Differs by necessity: the transaction already holds the file's write lock.
+-- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
 FROM manifest_group WHERE owner = :owner AND name = :name;
 
 -- name: update_groups
--- The values in force; who was switched on again is told apart from who never was off.
+-- The effective values; enabled_at is set only if the group was switched off before.
 UPDATE manifest_group SET
     declared = :declared, overrides = :overrides, max_active_jobs = :max_active_jobs, priority = :priority,
     enabled_at = CASE WHEN :is_enabled AND NOT is_enabled THEN gandy_now() ELSE enabled_at END,
@@ -102,7 +102,7 @@ UPDATE manifest_group SET
 WHERE id = :id AND owner = :owner;
 
 -- name: spread_group_priority
--- A manifest that names no priority of its own has its group's.
+-- A manifest without a priority of its own takes its group's.
 UPDATE manifest SET priority = g.priority, updated_at = gandy_now()
 FROM manifest_group g
 WHERE g.id = manifest.manifest_group_id AND g.id IN (SELECT value FROM json_each(:ids))
@@ -111,14 +111,14 @@ WHERE g.id = manifest.manifest_group_id AND g.id IN (SELECT value FROM json_each
   AND coalesce(manifest.overrides ->> 'priority', manifest.declared ->> 'priority') IS NULL;
 
 -- name: wake_groups
--- A group that is switched on again: each of its manifests gets its verdict for what came meanwhile.
+-- After a group is switched on: a look at each manifest, for verdicts on the instants that passed meanwhile.
 UPDATE manifest SET next_look_at = gandy_now()
 WHERE manifest_group_id IN (SELECT value FROM json_each(:ids)) AND owner = :owner AND is_enabled AND orphaned_at IS NULL
   AND (next_scheduled_run IS NOT NULL OR schedule_type = 'dependent')
 RETURNING id;
 
 -- name: retrain_entries
--- A manifest that has another train now: what it still has to do is done by that one.
+-- The train of a manifest has changed: its entries take the new train.
 UPDATE work_queue SET
     train_name = m.name, input_type_name = m.property_type_name,
     input = CASE WHEN work_queue.status = 'queued' AND work_queue.origin IN ('schedule', 'dependent') THEN m.properties
@@ -129,7 +129,7 @@ WHERE work_queue.manifest_id = m.id AND m.id IN (SELECT value FROM json_each(:id
   AND work_queue.status IN ('queued', 'waiting') AND work_queue.train_name <> m.name;
 
 -- name: regate_entries
--- What waits for its manifest, and what no longer does.
+-- Recomputes the gates of queued entries after a change of their manifest.
 UPDATE work_queue SET gate = CASE
     WHEN m.active_run_id IS NOT NULL OR NOT (work_queue.origin = 'trigger' OR m.is_enabled AND m.orphaned_at IS NULL)
         THEN 'manifest'

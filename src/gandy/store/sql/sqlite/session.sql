@@ -1,25 +1,25 @@
 -- name: keep_order
--- Differs by necessity: here the statements themselves name the index.
+-- Differs from PostgreSQL: SQLite statements name their index.
 SELECT 1;
 
 -- name: ping
--- Asks a silent connection whether it is still there.
+-- Checks whether an idle connection is alive.
 SELECT 1;
 
 -- name: notify
--- Differs by necessity: other processes on the host see the file change, nobody is called.
+-- Differs from PostgreSQL: no notification; other processes on the host poll the file for changes.
 SELECT :payload AS payload;
 
 -- name: read_clock
--- The one clock, registered on the connection.
+-- The clock that all decisions use, registered on the connection.
 SELECT gandy_now() AS now;
 
 -- name: try_lock
--- Differs by necessity: BEGIN IMMEDIATE is the lock.
+-- Differs from PostgreSQL: BEGIN IMMEDIATE is the lock.
 SELECT 1 AS is_held, :name AS name;
 
 -- name: schema_exists
--- Before the first migration there is nothing to ask.
+-- False before the first migration.
 SELECT count(*) > 0 AS is_there FROM sqlite_master WHERE type = 'table' AND name = 'schema_version';
 
 -- name: schema_version

@@ -1,5 +1,5 @@
 -- name: count_table_rows
--- Rows of each table, counted up to a limit; in the order of an index, for other ways do not stop there.
+-- Rows of each table, counted up to a limit; in index order, because other plans do not stop at the limit.
 SELECT 'manifest_group' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest_group ORDER BY id LIMIT :limit) manifest_group
 UNION ALL
 SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM manifest ORDER BY id LIMIT :limit) manifest
@@ -25,7 +25,7 @@ UNION ALL
 SELECT 'payload_layout' AS name, count(*) AS rows FROM (SELECT 1 FROM payload_layout ORDER BY owner, train_name, digest LIMIT :limit) payload_layout;
 
 -- name: find_oldest_rows
--- The oldest row of each table that has an order of age.
+-- The oldest row of each table that can be ordered by age.
 SELECT * FROM (SELECT 'manifest_group' AS name, created_at AS at FROM manifest_group ORDER BY id LIMIT 1)
 UNION ALL
 SELECT * FROM (SELECT 'manifest' AS name, created_at AS at FROM manifest ORDER BY id LIMIT 1)
@@ -45,7 +45,7 @@ UNION ALL
 SELECT * FROM (SELECT 'service_state' AS name, updated_at AS at FROM service_state ORDER BY updated_at, key LIMIT 1);
 
 -- name: sample_arrivals
--- The newest rows of each table that has an order of age: how many came within the hour, and how far back they go.
+-- The newest rows of each table that can be ordered by age: how many are from the last hour, and the age of the oldest.
 SELECT 'manifest_group' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
 FROM (SELECT created_at AS at FROM manifest_group ORDER BY id DESC LIMIT :sampled) n
 UNION ALL
@@ -71,11 +71,11 @@ SELECT 'audit' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_l
 FROM (SELECT at AS at FROM audit ORDER BY id DESC LIMIT :sampled) n;
 
 -- name: measure_tables
--- The file holds all tables; what each takes of it is not kept anywhere.
+-- The file contains all tables; the size of each is not recorded.
 SELECT NULL AS name, NULL AS rows, NULL AS bytes WHERE 0;
 
 -- name: list_upkeep
--- What the trains that prune did lately.
+-- Recent runs of the pruning trains.
 SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
 FROM metadata r
 WHERE r.name IN (SELECT value FROM json_each(:trains)) AND r.start_time >= gandy_later(-3600) AND r.owner = :owner

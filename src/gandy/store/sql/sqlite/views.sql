@@ -1,5 +1,5 @@
 -- name: search_manifests
--- A page by external id; the walk has an end, and its last row says that it was reached.
+-- A page by external id; the walk is bounded, and a last row with place = searched marks the limit.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -21,7 +21,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.external_id LIMIT :limit;
 
 -- name: search_manifests_of_train
--- The same of one train, by its index.
+-- The same for one train, by its index.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -43,7 +43,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.external_id LIMIT :limit;
 
 -- name: search_disabled_manifests
--- The same of those that are switched off, which are few.
+-- The same for manifests that are switched off, which are few.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -66,7 +66,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.external_id LIMIT :limit;
 
 -- name: gather_manifests_of_group
--- All manifests of a group that has few; of one that has many it says so in the first row.
+-- All manifests of a group if there are few; otherwise the first row has place = searched.
 SELECT r.external_id, r.owner, r.name AS train, g.name AS group_name, r.schedule_type, r.cron_expression,
        r.interval_seconds, r.timezone, r.is_enabled, g.is_enabled AS is_group_enabled, r.orphaned_at, r.priority,
        r.next_scheduled_run, r.last_successful_run, r.failure_count, r.success_count,
@@ -91,7 +91,7 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.place = :searched DESC, r.external_id LIMIT :limit;
 
 -- name: show_manifest
--- Everything about one manifest, with its neighbours by name.
+-- All columns of one manifest, with its group, parent, letter and entries.
 SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority AS group_priority,
        g.max_active_jobs AS group_max_active_jobs, g.disabled_reason AS group_disabled_reason,
        p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
@@ -109,21 +109,21 @@ LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
 WHERE m.owner = :owner AND m.external_id = :external_id;
 
 -- name: list_dependents
--- Who waits for a manifest; of very many, some.
+-- The dependents of a manifest, up to a limit.
 SELECT c.external_id FROM (
     SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id AND owner = :owner
     LIMIT :searched) c
 ORDER BY c.external_id LIMIT :limit;
 
 -- name: list_verdicts
--- What was decided about a manifest, the latest instant first.
+-- The verdicts of a manifest, latest instant first.
 SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
        q.dispatched_at
 FROM work_queue q WHERE q.manifest_id = :manifest_id AND q.owner = :owner
 ORDER BY q.due_at DESC, q.attempt DESC LIMIT :limit;
 
 -- name: list_groups
--- The groups of one application, with how many manifests (up to a limit) and runs they have.
+-- The groups of one application, with the number of their manifests (up to a limit) and live runs.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,
        g.overrides <> '{}' AS has_overrides,
        (SELECT count(*) FROM (

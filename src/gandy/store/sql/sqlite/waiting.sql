@@ -3,7 +3,7 @@
 SELECT m.id FROM manifest p JOIN manifest m ON m.owner = p.owner AND m.external_id = :external_id WHERE p.id = :parent_id;
 
 -- name: load_children
--- All that decides whether an activation can be kept, and whether an entry with its input is there already.
+-- The data that decides whether an activation can be kept, and whether an entry with its input exists already.
 SELECT m.id, m.external_id, m.name AS train, m.schedule_type, m.depends_on_manifest_id AS parent_id,
        (SELECT p.external_id FROM manifest p WHERE p.id = m.depends_on_manifest_id) AS parent,
        m.orphaned_at IS NOT NULL AS is_orphaned, m.properties AS input,
@@ -14,13 +14,13 @@ FROM manifest m LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'q
 WHERE m.id IN (SELECT value FROM json_each(:ids));
 
 -- name: find_equal_waiting
--- An entry that waits with this input; one that waits for a later instant does not stand for an activation of now.
+-- A waiting entry with an equal input; an entry of a later instant cannot be joined by an activation.
 SELECT manifest_id, :digest AS input_digest, id FROM work_queue
 WHERE input_digest = :manifest_id || ':' || :digest AND status = 'waiting' AND scheduled_at <= gandy_now()
 LIMIT 1;
 
 -- name: keep_activations
--- In the order in which the run asked. Each has an instant of its own: two of one microsecond are two occurrences.
+-- In the order in which the run requested them, each with a different due_at: two within one microsecond are two occurrences.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, input_digest, manifest_id, manifest_group_id, priority, status, origin,
     due_at, scheduled_at, created_at)
@@ -33,8 +33,8 @@ FROM manifest m WHERE m.id = :manifest_id
 RETURNING id, manifest_id, :digest AS input_digest;
 
 -- name: promote_waiting
--- The first waiting entry of each manifest takes the free place in the queue, unless a guard holds: active, parked or about
--- to be, switched off, no longer declared. What an operator triggered passes the last three, as it does in the queue.
+-- The first waiting entry of each manifest is queued, unless a guard blocks it: active, parked or about to be, switched off,
+-- no longer declared. An operator's trigger passes all but the first, as it does in the queue.
 UPDATE work_queue SET
     status = 'queued', gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END, input_digest = NULL,
     (manifest_group_id, priority) = (SELECT m.manifest_group_id, m.priority FROM manifest m WHERE m.id = work_queue.manifest_id)
@@ -52,13 +52,13 @@ WHERE id IN (
 RETURNING id, owner, gate = 'open' AS is_ready;
 
 -- name: find_queued_beside
--- What is queued for the manifest of a run, with both inputs.
+-- The queued entry of a run's manifest, with both inputs.
 SELECT e.id, e.input, q.id AS queued_id, q.input AS queued_input
 FROM work_queue e JOIN work_queue q ON q.manifest_id = e.manifest_id AND q.status = 'queued'
 WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.status = 'dispatched';
 
 -- name: step_back_entries
--- Its id keeps its place in the order: older than what was asked for after it.
+-- The id keeps its place in the order, before entries that were requested later.
 UPDATE work_queue SET status = 'waiting', gate = 'open', input_digest = manifest_id || ':' || :digest WHERE id = :id AND status = 'queued'
 RETURNING id;
 
@@ -70,7 +70,7 @@ WHERE m.manifest_group_id IN (SELECT value FROM json_each(:group_ids)) AND m.own
 ORDER BY m.id;
 
 -- name: page_waiting_manifests
--- Each manifest that has waiting entries, by one probe, however many these are.
+-- The manifests that have waiting entries, by loose index scan: one probe each.
 WITH RECURSIVE waiting(id) AS (
     SELECT min(manifest_id) FROM work_queue WHERE status = 'waiting' AND manifest_id > :after
     UNION ALL
@@ -81,13 +81,13 @@ SELECT waiting.id, EXISTS (SELECT 1 FROM manifest m WHERE m.id = waiting.id) AS 
 FROM waiting WHERE waiting.id IS NOT NULL LIMIT :limit;
 
 -- name: cancel_stranded
--- Their manifest is gone: their turn would never come.
+-- Their manifest is gone, so they would never be promoted.
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now(), error = 'its manifest is gone'
 WHERE manifest_id IN (SELECT value FROM json_each(:manifest_ids)) AND status = 'waiting'
 RETURNING id;
 
 -- name: find_stalled_turns
--- Manifests whose waiting entries have nothing to wait for, or nothing that passes by itself.
+-- Manifests whose waiting entries wait for nothing, or for a state that does not end by itself.
 WITH RECURSIVE waiting(id) AS (
     SELECT min(manifest_id) FROM work_queue WHERE status = 'waiting'
     UNION ALL

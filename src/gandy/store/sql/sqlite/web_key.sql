@@ -1,5 +1,5 @@
 -- name: drop_surplus_web_keys
--- A new key makes room: the oldest of the same kind and token beyond the limit go, and no other token's.
+-- Before a new key: deletes the oldest of the same kind and token beyond the limit, and no other token's.
 DELETE FROM web_key WHERE id IN (
     SELECT id FROM web_key WHERE owner = :owner AND kind = :kind AND token = :token ORDER BY created_at DESC, id LIMIT -1 OFFSET :most);
 
@@ -9,11 +9,11 @@ INSERT INTO web_key (id, owner, kind, secret, token, name, created_at, expires_a
 VALUES (:id, :owner, :kind, :secret, :token, :name, gandy_now(), gandy_later(:keep_seconds));
 
 -- name: find_web_key
--- A key whose time is not over.
+-- A key that has not expired.
 SELECT secret, token, name FROM web_key
 WHERE id = :id AND owner = :owner AND kind = :kind AND expires_at > gandy_now();
 
 -- name: take_web_key
--- Of several who take it at once one gets the row.
+-- Of several concurrent callers one gets the row.
 DELETE FROM web_key WHERE id = :id AND owner = :owner AND kind = :kind
 RETURNING secret, token, name, expires_at > gandy_now() AS is_valid;

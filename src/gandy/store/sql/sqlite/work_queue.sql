@@ -1,5 +1,5 @@
 -- name: queue_work
--- Ad-hoc entries, as a set; one that lies in the future waits behind its gate.
+-- Ad-hoc entries; a future entry gets the gate 'time'.
 INSERT INTO work_queue (
     id, owner, train_name, input, input_type_name, manifest_group_id, priority, origin, gate, due_at, scheduled_at,
     max_retries, is_retried, retry_delay_seconds, timeout_seconds, unique_key, created_at)
@@ -11,7 +11,7 @@ FROM manifest_group WHERE owner = :owner AND name = :group
 RETURNING id;
 
 -- name: open_due
--- Entries whose instant has come become ready; bounded, so that a flood is let in by parts.
+-- Opens the gate of entries whose instant has come; at most the limit, so that a flood is opened in batches.
 UPDATE work_queue SET gate = 'open'
 WHERE id IN (
     SELECT id FROM work_queue
@@ -20,12 +20,12 @@ WHERE id IN (
 RETURNING id, owner;
 
 -- name: next_due
--- How long a loop may sleep.
+-- The seconds that a loop may sleep.
 SELECT gandy_seconds(scheduled_at) AS seconds FROM work_queue
 WHERE status = 'queued' AND gate = 'time' ORDER BY scheduled_at LIMIT 1;
 
 -- name: load_ready
--- Differs by necessity: SQLite has no LATERAL, so this runs once per group; the write lock is already held.
+-- Differs from PostgreSQL: SQLite has no LATERAL, so this runs once per group; the write lock is already held.
 SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
@@ -35,7 +35,7 @@ WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queue
 ORDER BY q.rank DESC, q.id LIMIT :share;
 
 -- name: load_ready_of_trains
--- The same for a group that also holds entries of trains which the claim cannot run: those are not read at all.
+-- The same for a group that also has entries of trains that the claim cannot run: those are not read at all.
 SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
@@ -45,7 +45,7 @@ WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.train_name = :t
 ORDER BY q.rank DESC, q.id LIMIT :share;
 
 -- name: load_triggered
--- Of a disabled group only what an operator asked for by name.
+-- Of a disabled group, only entries that an operator triggered.
 SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
        q.due_at, q.attempt, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures,
        q.losses, q.lone_losses, q.unique_key, q.dead_letter_id, q.scheduled_at
@@ -56,7 +56,7 @@ WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.status = 'queue
 ORDER BY q.rank DESC, q.id LIMIT :share;
 
 -- name: dispatch_entries
--- Differs by necessity: SQLite has no data-modifying CTE, so the steps follow each other in the one transaction.
+-- Differs from PostgreSQL: SQLite has no data-modifying CTE, so the steps are separate statements of one transaction.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence' AND :worker_id IS NOT NULL;
 UPDATE work_queue SET status = 'dispatched', dispatched_at = gandy_now(), metadata_id = id
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
@@ -66,16 +66,16 @@ INSERT INTO metadata (
 SELECT d.id, d.owner, d.external_id, d.train_name,
        CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
        d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, 
-       -- whoever takes a pending run goes by the group first, as the dispatcher does
+       -- pending runs are claimed by group priority first, as the dispatcher chooses entries
        CASE WHEN :worker_id IS NULL THEN d.rank + 32 * coalesce((
            SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END, d.due_at, d.attempt, d.input,
        gandy_now(), gandy_now(),
-       -- more than a lifetime is no deadline: infinity says so, and what an older version stored must not fail
+       -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
        gandy_later(nullif(min(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds), 4e9), 4e9)),
        :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
 WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';
--- Most work has none of what follows; to be told so spares looking at every entry again.
+-- Most entries have no manifest, letter or key: the flags save reading every entry again.
 UPDATE manifest SET active_run_id = d.id, last_run_id = d.id
 FROM work_queue d WHERE :has_manifests AND d.id IN (SELECT value FROM json_each(:ids)) AND manifest.id = d.manifest_id;
 UPDATE dead_letter SET retry_metadata_id = d.id
@@ -85,18 +85,18 @@ WHERE :has_keys AND holder_id IN (SELECT value FROM json_each(:ids)) AND held_un
 SELECT CASE WHEN :worker_id IS NOT NULL THEN value END AS fence, gandy_now() AS started_at FROM sequence WHERE name = 'fence';
 
 -- name: refuse_entries
--- Entries that the database does not let become runs: settled with the evidence, so that they stand in no claim's way.
+-- Entries that the database refuses to turn into runs: skipped with the error, so that they do not block claims.
 UPDATE work_queue SET status = 'skipped', reason = 'error', error = :error, settled_at = gandy_now()
 WHERE id = :id AND status = 'queued'
 RETURNING id, manifest_id;
 
 -- name: hold_entries
--- The manifest is active or disabled: its entry waits outside the ready index until that changes.
+-- The manifest is active or disabled: its entry leaves the index of ready entries until that changes.
 UPDATE work_queue SET gate = 'manifest'
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued' AND gate <> 'manifest';
 
 -- name: release_entries
--- The manifest's run is over or it is enabled again: the entry is ready, or waits for its instant.
+-- The manifest's run is over, or it is enabled again: the entry is ready, or waits for its instant.
 UPDATE work_queue SET gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
 WHERE manifest_id IN (SELECT value FROM json_each(:manifest_ids)) AND status = 'queued' AND gate = 'manifest'
   AND EXISTS (SELECT 1 FROM manifest m WHERE m.id = work_queue.manifest_id AND m.active_run_id IS NULL
@@ -104,13 +104,13 @@ WHERE manifest_id IN (SELECT value FROM json_each(:manifest_ids)) AND status = '
 RETURNING id, owner, gate = 'open' AS is_ready;
 
 -- name: find_manifests_of_entries
--- Whose entries these are.
+-- The manifests of these entries.
 SELECT DISTINCT manifest_id AS id FROM work_queue
 WHERE id IN (SELECT value FROM json_each(:ids)) AND manifest_id IS NOT NULL ORDER BY manifest_id;
 
 -- name: put_back_entries
--- What was claimed and not begun goes back untouched, its key too; where an entry of its manifest is queued, that serves.
--- What an operator cancelled meanwhile does not come back.
+-- Claimed runs that have not begun return to the queue with their keys; if their manifest has a queued entry, that entry is
+-- reused. A run that an operator cancelled meanwhile is cancelled.
 INSERT INTO unique_key (owner, key, holder_id, held_until)
 SELECT q.owner, q.unique_key, q.id, 'start' FROM metadata r JOIN work_queue q ON q.id = r.id
 WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.worker_id = :worker_id AND r.train_state = 'in_progress'
@@ -137,8 +137,8 @@ DELETE FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
 RETURNING id, owner, coalesce(cancellation_reason, '') = 'operator' AS is_cancelled;
 
 -- name: queue_retries
--- The next attempt of failed runs: the run's own input, the same instant, the train that the manifest has now. Nothing is
--- written where an entry of the manifest is queued: whether it serves or steps back is for the caller to say.
+-- The next attempt of failed runs: with the run's own input and instant, and the manifest's current train. Nothing is
+-- written if the manifest has a queued entry: the caller decides whether that entry is reused or steps back.
 INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
@@ -153,18 +153,18 @@ ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 
 -- name: carry_losses
--- An entry that already waits serves as the next attempt: what the job did to its workers is not forgotten.
+-- A queued entry is reused as the next attempt: it inherits the loss counts of the job.
 UPDATE work_queue SET losses = max(losses, :losses), lone_losses = max(lone_losses, :lone_losses)
 WHERE manifest_id = :manifest_id AND status = 'queued';
 
 -- name: cancel_entries
--- Conditional: an entry that was dispatched meanwhile is a run and is cancelled as one.
+-- Conditional: an entry that was dispatched meanwhile is cancelled as a run instead.
 UPDATE work_queue SET status = 'cancelled', settled_at = gandy_now()
 WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status IN ('queued', 'waiting')
 RETURNING id, manifest_id, unique_key;
 
 -- name: hold_unknown_trains
--- Entries of trains that no live worker knows would stand in the way of all others: those at the top of each group.
+-- Holds entries of trains that no live worker knows, at the top of each group, where they would block all others.
 WITH RECURSIVE ready(id) AS (
     SELECT min(manifest_group_id) FROM work_queue WHERE owner = :owner AND status = 'queued' AND gate = 'open'
     UNION ALL
@@ -182,7 +182,7 @@ WHERE id IN (
 RETURNING id;
 
 -- name: release_known_trains
--- A worker that knows the train has come.
+-- A worker that knows the train has registered.
 UPDATE work_queue SET gate = CASE WHEN scheduled_at > gandy_now() THEN 'time' ELSE 'open' END
 WHERE owner = :owner AND status = 'queued' AND gate = 'train' AND train_name IN (SELECT value FROM json_each(:trains))
 RETURNING id;

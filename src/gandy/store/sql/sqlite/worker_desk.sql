@@ -1,5 +1,5 @@
 -- name: list_workers
--- Those that are there, and those that went lately.
+-- Live workers, and those that ended recently.
 SELECT id, owner, host, pid, version, state, started_at, last_seen_at,
        state IN ('running', 'draining') AND lease_expires_at > gandy_now() AS is_alive,
        -gandy_seconds(last_seen_at) AS silent_seconds, gandy_seconds(lease_expires_at) AS lease_seconds,
