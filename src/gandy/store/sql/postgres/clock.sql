@@ -1,5 +1,5 @@
 -- name: find_newest_instant
--- What was written last, by whichever service; instants beyond now come from a clock that was wrong.
+-- The newest instant that any service wrote; instants in the future come from a clock that was wrong.
 SELECT greatest(
     (SELECT max(updated_at) FROM gandy.service_state WHERE updated_at <= gandy.now()),
     (SELECT max(last_seen_at) FROM gandy.worker WHERE last_seen_at <= gandy.now()),
@@ -20,8 +20,8 @@ WHERE v.id = ANY(ARRAY(
 ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
 
 -- name: find_verdicts_ahead
--- The verdicts of instants that have not come yet, the runs of such instants whose entries are gone, and the last skip that
--- may reach beyond now.
+-- The verdicts of future instants, the runs of such instants whose entries are gone, and the last skip, which may reach
+-- into the future.
 SELECT id, status, reason, origin, due_at, due_until FROM gandy.work_queue
 WHERE manifest_id = %(manifest_id)s AND due_at > %(now)s AND attempt = 1
 UNION ALL
@@ -35,8 +35,8 @@ UNION ALL
  ORDER BY due_at DESC LIMIT 1);
 
 -- name: record_early_runs
--- Instants to come that ran under a clock that was ahead, and whose entries are gone: a verdict of its own stands for each
--- until it has come, and is kept from then on.
+-- Future instants that already ran while a clock was ahead, and whose entries are gone: a verdict for each, so that none
+-- runs again; its retention counts from the instant.
 INSERT INTO gandy.work_queue (
     owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
     scheduled_at, created_at, settled_at)
@@ -64,22 +64,22 @@ WHERE m.id = %(manifest_id)s
 ON CONFLICT DO NOTHING;
 
 -- name: put_cursor_right
--- What extends a verdict must not reach back over the move.
+-- Clears last_skip_id: a later skip must not extend a verdict from before the move.
 UPDATE gandy.manifest SET next_scheduled_run = %(next_cursor)s, next_look_at = CASE WHEN is_enabled THEN %(next_cursor)s::timestamptz END,
                           last_skip_id = NULL, last_skip_reason = NULL
 WHERE id = %(id)s AND next_scheduled_run IS NOT DISTINCT FROM %(cursor)s::timestamptz AND xmin::text = %(version)s
 RETURNING id;
 
 -- name: withdraw_verdicts
--- Verdicts of instants that have not come, none of which became a run.
+-- Verdicts of future instants that did not become runs.
 DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status IN ('queued', 'skipped') RETURNING id;
 
 -- name: shorten_verdict
--- A skip that reached beyond now covers what has really come.
+-- Cuts a skip that reaches into the future back to the instants that have come.
 UPDATE gandy.work_queue SET due_until = %(due_until)s, occurrences = %(occurrences)s WHERE id = %(id)s AND status = 'skipped';
 
 -- name: record_moved_cursor
--- The verdict of the move itself: it is no attempt, and stands in the way of no instant.
+-- A verdict that records the move itself; attempt 0, so that it conflicts with no instant.
 INSERT INTO gandy.work_queue (
     owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
     attempt, scheduled_at, created_at, settled_at)
@@ -89,7 +89,7 @@ FROM gandy.manifest WHERE id = %(id)s
 ON CONFLICT DO NOTHING;
 
 -- name: bring_entries_back
--- Entries that were written in the future wait as long as they were meant to, from now on.
+-- Entries with created_at in the future wait their intended delay from now on.
 UPDATE gandy.work_queue SET
     scheduled_at = gandy.now() + greatest(scheduled_at - created_at, interval '0'), created_at = gandy.now(),
     gate = CASE WHEN gate NOT IN ('open', 'time') THEN gate WHEN scheduled_at > created_at THEN 'time' ELSE 'open' END
@@ -98,19 +98,19 @@ WHERE status = 'queued' AND origin <> 'schedule'
 RETURNING id, owner;
 
 -- name: close_early_entries
--- A gate that was opened before its instant.
+-- Closes gates that were opened before their instant.
 UPDATE gandy.work_queue SET gate = 'time'
 WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy.now()
 RETURNING id;
 
 -- name: end_far_leases
--- No lease lasts that long: who is alive renews it within seconds.
+-- No lease lasts that long; a live worker renews it within seconds.
 UPDATE gandy.worker SET lease_expires_at = gandy.now(), last_seen_at = least(last_seen_at, gandy.now())
 WHERE lease_expires_at > gandy.now() + make_interval(secs => %(far_seconds)s::float8) AND state IN ('running', 'draining')
 RETURNING id;
 
 -- name: bring_runs_back
--- Runs that began in the future begin now, so that their time can be up.
+-- Runs with start_time in the future start now, so that they can reach their deadline.
 UPDATE gandy.metadata_live SET
     deadline_at = CASE WHEN isfinite(deadline_at) THEN gandy.now() + (deadline_at - start_time) ELSE deadline_at END,
     start_time = gandy.now()
@@ -119,14 +119,14 @@ WHERE train_state IN ('pending', 'in_progress')
 RETURNING id;
 
 -- name: bring_looks_back
--- Looks that an event asked for in the future, or would bring when an instant is over that has not come yet.
+-- Looks that an event scheduled in the future, or that were to follow an instant that has not come yet.
 UPDATE gandy.manifest SET next_look_at = greatest(gandy.now(), next_scheduled_run)
 WHERE next_look_at > gandy.now() AND (next_scheduled_run IS NULL OR next_scheduled_run < next_look_at)
    OR next_look_at IS NULL AND next_scheduled_run > gandy.now() AND is_enabled
 RETURNING id;
 
 -- name: look_again
--- Its instant was decided before, and nothing waits or runs whose end would bring the look.
+-- Its instant was decided before, and there is no queued entry or run whose end would schedule the look.
 UPDATE gandy.manifest m SET next_look_at = gandy.now()
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.next_look_at IS NULL AND m.active_run_id IS NULL
   AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued')

@@ -1,5 +1,5 @@
 -- name: find_newest_instant
--- What was written last, by whichever service; instants beyond now come from a clock that was wrong.
+-- The newest instant that any service wrote; instants in the future come from a clock that was wrong.
 SELECT max(newest_at) AS newest_at FROM (
     SELECT max(updated_at) AS newest_at FROM service_state WHERE updated_at <= gandy_now()
     UNION ALL SELECT max(last_seen_at) FROM worker WHERE last_seen_at <= gandy_now()
@@ -21,8 +21,8 @@ WHERE v.id IN (
 ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
 
 -- name: find_verdicts_ahead
--- The verdicts of instants that have not come yet, the runs of such instants whose entries are gone, and the last skip that
--- may reach beyond now.
+-- The verdicts of future instants, the runs of such instants whose entries are gone, and the last skip, which may reach
+-- into the future.
 SELECT id, status, reason, origin, due_at, due_until FROM work_queue
 WHERE manifest_id = :manifest_id AND due_at > :now AND attempt = 1
 UNION ALL
@@ -36,8 +36,8 @@ SELECT id, status, reason, origin, due_at, due_until FROM (
     ORDER BY due_at DESC LIMIT 1);
 
 -- name: record_early_runs
--- Instants to come that ran under a clock that was ahead, and whose entries are gone: a verdict of its own stands for each
--- until it has come, and is kept from then on.
+-- Future instants that already ran while a clock was ahead, and whose entries are gone: a verdict for each, so that none
+-- runs again; its retention counts from the instant.
 INSERT INTO work_queue (
     owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
     scheduled_at, created_at, settled_at)
@@ -65,22 +65,22 @@ WHERE m.id = :manifest_id
 ON CONFLICT DO NOTHING;
 
 -- name: put_cursor_right
--- Differs from PostgreSQL: the write lock stands for the version. What extends a verdict must not reach back over the move.
+-- Differs from PostgreSQL: the write lock replaces the version check. A later skip must not extend a verdict from before the move.
 UPDATE manifest SET next_scheduled_run = :next_cursor, next_look_at = CASE WHEN is_enabled THEN :next_cursor END,
                     last_skip_id = NULL, last_skip_reason = NULL
 WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
 RETURNING id;
 
 -- name: withdraw_verdicts
--- Verdicts of instants that have not come, none of which became a run.
+-- Verdicts of future instants that did not become runs.
 DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'skipped') RETURNING id;
 
 -- name: shorten_verdict
--- A skip that reached beyond now covers what has really come.
+-- Cuts a skip that reaches into the future back to the instants that have come.
 UPDATE work_queue SET due_until = :due_until, occurrences = :occurrences WHERE id = :id AND status = 'skipped';
 
 -- name: record_moved_cursor
--- The verdict of the move itself: it is no attempt, and stands in the way of no instant.
+-- A verdict that records the move itself; attempt 0, so that it conflicts with no instant.
 INSERT INTO work_queue (
     owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
     attempt, scheduled_at, created_at, settled_at)
@@ -90,7 +90,7 @@ FROM manifest WHERE id = :id
 ON CONFLICT DO NOTHING;
 
 -- name: bring_entries_back
--- Entries that were written in the future wait as long as they were meant to, from now on.
+-- Entries with created_at in the future wait their intended delay from now on.
 UPDATE work_queue SET
     scheduled_at = gandy_later(max(0, gandy_seconds(scheduled_at) - gandy_seconds(created_at))), created_at = gandy_now(),
     gate = CASE WHEN gate NOT IN ('open', 'time') THEN gate
@@ -99,32 +99,32 @@ WHERE status = 'queued' AND origin <> 'schedule' AND created_at > gandy_later(:f
 RETURNING id, owner;
 
 -- name: close_early_entries
--- A gate that was opened before its instant.
+-- Closes gates that were opened before their instant.
 UPDATE work_queue SET gate = 'time' WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy_now()
 RETURNING id;
 
 -- name: end_far_leases
--- No lease lasts that long: who is alive renews it within seconds.
+-- No lease lasts that long; a live worker renews it within seconds.
 UPDATE worker SET lease_expires_at = gandy_now(), last_seen_at = min(last_seen_at, gandy_now())
 WHERE lease_expires_at > gandy_later(:far_seconds) AND state IN ('running', 'draining')
 RETURNING id;
 
 -- name: bring_runs_back
--- Runs that began in the future begin now, so that their time can be up.
+-- Runs with start_time in the future start now, so that they can reach their deadline.
 UPDATE metadata SET
     deadline_at = gandy_later(gandy_seconds(deadline_at) - gandy_seconds(start_time)), start_time = gandy_now()
 WHERE train_state IN ('pending', 'in_progress') AND start_time > gandy_later(:far_seconds)
 RETURNING id;
 
 -- name: bring_looks_back
--- Looks that an event asked for in the future, or would bring when an instant is over that has not come yet.
+-- Looks that an event scheduled in the future, or that were to follow an instant that has not come yet.
 UPDATE manifest SET next_look_at = max(gandy_now(), coalesce(next_scheduled_run, gandy_now()))
 WHERE next_look_at > gandy_now() AND (next_scheduled_run IS NULL OR next_scheduled_run < next_look_at)
    OR next_look_at IS NULL AND next_scheduled_run > gandy_now() AND is_enabled
 RETURNING id;
 
 -- name: look_again
--- Its instant was decided before, and nothing waits or runs whose end would bring the look.
+-- Its instant was decided before, and there is no queued entry or run whose end would schedule the look.
 UPDATE manifest SET next_look_at = gandy_now()
 WHERE id IN (SELECT value FROM json_each(:ids)) AND next_look_at IS NULL AND active_run_id IS NULL
   AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = manifest.id AND q.status = 'queued')
