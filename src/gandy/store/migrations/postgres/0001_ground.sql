@@ -2,8 +2,8 @@
 -- Gandy's tables. The manifest row is the lock and the cursor; history is only history:
 -- nothing that decides whether something runs may depend on a row that cleanup deletes.
 
--- A role that owns the schema need not be allowed to make one. The schema of a stranger is refused: its owner could put
--- other objects in the place of these.
+-- A role that owns the schema needs no privilege to create one. A schema of another role is refused: its owner could
+-- replace these objects.
 DO $$
 DECLARE
     stranger text;
@@ -22,7 +22,7 @@ BEGIN
     END IF;
 END $$;
 
--- The one clock. A test moves it with the session setting gandy.now.
+-- The clock that all decisions use. A test sets it with the session setting gandy.now.
 CREATE FUNCTION gandy.now() RETURNS timestamptz
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce(nullif(current_setting('gandy.now', true), '')::timestamptz, statement_timestamp());
@@ -33,7 +33,7 @@ CREATE TABLE gandy.schema_version (
     applied_at      timestamptz NOT NULL DEFAULT statement_timestamp()
 );
 
--- An attempt keeps one id for its whole life: the queue entry's id becomes the run's.
+-- An attempt has one id for its whole life: the run takes the id of its queue entry.
 CREATE SEQUENCE gandy.attempt_id AS bigint CACHE 1;
 -- Every claim takes a fence; finishing, progress and logs are guarded by it.
 CREATE SEQUENCE gandy.fence AS bigint CACHE 1;
@@ -48,8 +48,8 @@ CREATE TABLE gandy.manifest_group (
     disabled_at     timestamptz,
     disabled_reason text,
     enabled_at                timestamptz,
-    declared        json NOT NULL DEFAULT '{}',  -- what the application says
-    overrides       json NOT NULL DEFAULT '{}',  -- what an operator says; wins until cleared
+    declared        json NOT NULL DEFAULT '{}',  -- as the application declares it
+    overrides       json NOT NULL DEFAULT '{}',  -- set by an operator; wins until cleared
     created_at      timestamptz NOT NULL DEFAULT gandy.now(),
     updated_at      timestamptz NOT NULL DEFAULT gandy.now(),
     CONSTRAINT manifest_group_owner_name UNIQUE (owner, name)
@@ -91,7 +91,7 @@ CREATE TABLE gandy.manifest (
     orphaned_at               timestamptz,       -- no longer declared; removed a day later
     declared                  json NOT NULL DEFAULT '{}',
     overrides                 json NOT NULL DEFAULT '{}',
-    -- what decides, kept here so that history may be cleaned
+    -- the state that decides about runs, kept here so that history may be pruned
     next_scheduled_run        timestamptz,       -- the cursor: the next nominal instant without a verdict
     next_look_at              timestamptz,       -- when the manager has to look; null: when something changes
     failure_count             integer NOT NULL DEFAULT 0,
@@ -112,9 +112,9 @@ CREATE TABLE gandy.manifest (
     CHECK (schedule_type <> 'interval' OR interval_seconds IS NOT NULL),
     CHECK (schedule_type NOT IN ('dependent', 'dormant_dependent') OR depends_on_manifest_id IS NOT NULL)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
-        autovacuum_vacuum_cost_delay = 0);  -- else dead entries gather where the cycle begins to read
+        autovacuum_vacuum_cost_delay = 0);  -- otherwise dead index entries accumulate where a cycle starts to read
 
--- The cycle's only way in: it sees what is due and nothing else.
+-- The only index that a cycle reads: it has only manifests with a look.
 CREATE INDEX ix_manifest_next_look ON gandy.manifest (next_look_at, manifest_group_id, priority, id)
     WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_manifest_dependents_due ON gandy.manifest (id) WHERE has_dependents_due;
@@ -125,7 +125,7 @@ CREATE INDEX ix_manifest_batch ON gandy.manifest (owner, batch, id);
 CREATE INDEX ix_manifest_name ON gandy.manifest (name, external_id);
 CREATE INDEX ix_manifest_disabled ON gandy.manifest (external_id) WHERE NOT is_enabled;
 CREATE INDEX ix_manifest_orphaned ON gandy.manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
--- Declared ones stay until they are orphaned, so they need not be passed over here.
+-- Without declared manifests: they stay until they are orphaned, and a walk would have to skip them.
 CREATE INDEX ix_manifest_completed ON gandy.manifest (completed_at, id)
     WHERE completed_at IS NOT NULL AND origin = 'runtime';
 CREATE INDEX ix_manifest_keep_last ON gandy.manifest (id) WHERE keep_last IS NOT NULL;
@@ -142,7 +142,7 @@ CREATE TABLE gandy.work_queue (
     priority            smallint NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 31),
     status              text NOT NULL DEFAULT 'queued'
         CHECK (status IN ('queued', 'dispatched', 'cancelled', 'skipped')),
-    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train nobody knows
+    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train without a worker
     gate                text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'time', 'manifest', 'train')),
     reason              text CHECK (reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued',
                                                'dead_letter', 'disabled', 'error')),
@@ -161,7 +161,7 @@ CREATE TABLE gandy.work_queue (
     settled_at          timestamptz,             -- when it was skipped or cancelled
     metadata_id         bigint,
     dead_letter_id      bigint,
-    -- the policy of a job that has no manifest, and what its attempts left behind
+    -- the policy of a job without a manifest, and the counts of its attempts
     max_retries         integer CHECK (max_retries >= 0),
     is_retried          boolean,
     retry_delay_seconds double precision CHECK (retry_delay_seconds >= 0),
@@ -180,10 +180,10 @@ CREATE UNIQUE INDEX ix_work_queue_unique_queued_manifest ON gandy.work_queue (ma
     WHERE status = 'queued' AND manifest_id IS NOT NULL;
 CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON gandy.work_queue (manifest_id, due_at, attempt)
     WHERE manifest_id IS NOT NULL;
--- The claim reads this one: groups by loose scan, then the top of each.
+-- The index of claims: groups by loose index scan, then the top of each.
 CREATE INDEX ix_work_queue_ready ON gandy.work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
--- An operator's own trigger runs although its group is disabled.
+-- An operator's trigger runs even if its group is disabled.
 CREATE INDEX ix_work_queue_triggered ON gandy.work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON gandy.work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
@@ -196,7 +196,7 @@ CREATE INDEX ix_work_queue_retry_of ON gandy.work_queue (retry_of) WHERE retry_o
 CREATE INDEX ix_work_queue_dead_letter ON gandy.work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status = 'queued';
 
--- Runs. A run that is not over lives in metadata_live; finishing moves it, once, into the partition of the day it dies.
+-- Runs. A live run is in metadata_live; finishing moves it, once, into the partition of the day it expires.
 CREATE TABLE gandy.metadata (
     id                        bigint NOT NULL DEFAULT nextval('gandy.attempt_id'),
     bucket                    date NOT NULL,      -- infinity: live; -infinity: pruned by row; a day: dropped with it
@@ -268,14 +268,14 @@ CREATE INDEX ix_log_metadata ON gandy.log (metadata_id, id);
 CREATE TABLE gandy.log_live PARTITION OF gandy.log FOR VALUES FROM ('infinity') TO (MAXVALUE);
 CREATE TABLE gandy.log_rowwise PARTITION OF gandy.log FOR VALUES FROM (MINVALUE) TO ('1900-01-01');
 
--- The days that have partitions: since <= day < until. A row that dies on any other day is kept by row.
+-- The days that have partitions: since <= day < until. A run that expires on another day is kept by row.
 CREATE TABLE gandy.history_horizon (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
     since   date NOT NULL,
     until   date NOT NULL
 );
 
--- Makes the partitions of one day apart and attaches them: CREATE ... PARTITION OF would block every insert behind one reader.
+-- Creates the tables of one day, then attaches them: CREATE ... PARTITION OF would make inserts wait for readers.
 CREATE FUNCTION gandy.add_history_day(day date) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     parent text;
@@ -387,7 +387,7 @@ CREATE TABLE gandy.audit (
 );
 CREATE INDEX ix_audit_at ON gandy.audit (at, id);
 
--- What the services remember between cycles: cursors of slow passes, counts of what is lost by design.
+-- State that services keep between cycles: positions of slow passes, counts of dropped letters.
 CREATE TABLE gandy.service_state (
     owner      text NOT NULL,
     key        text NOT NULL,
@@ -397,7 +397,7 @@ CREATE TABLE gandy.service_state (
 );
 CREATE INDEX ix_service_state_updated ON gandy.service_state (updated_at, key);
 
--- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
+-- The input of a decision about a manifest, with flags computed in the database; read-only.
 CREATE VIEW gandy.manifest_dispatch AS
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS group_id,
        m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.scheduled_at, p.external_id AS parent,
@@ -414,10 +414,10 @@ SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS gro
        m.depends_on_manifest_id AS parent_id, coalesce(p.is_enabled, true) AS is_parent_enabled,
        p.last_successful_run_id IS NOT NULL AS has_parent_succeeded,
        coalesce(p.success_count, 0) AS parent_success_count, m.parent_success_seen,
-       m.xmin::text AS version  -- whoever writes the row in between makes the decision stale
+       m.xmin::text AS version  -- for optimistic locking: any write in between makes the decision stale
 FROM gandy.manifest m
 JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
--- always a probe: a plan for many rows must not read all manifests to find a few parents
+-- LATERAL forces a probe: a plan for many rows must not read all manifests to find a few parents
 LEFT JOIN LATERAL (
     SELECT external_id, is_enabled, last_successful_run_id, success_count
     FROM gandy.manifest WHERE id = m.depends_on_manifest_id LIMIT 1) p ON true;

@@ -1,9 +1,9 @@
 -- compatible_from: 1
--- A claim finds the groups and trains that have ready work by loose scan, and reads no entry of a train that it cannot run.
+-- A claim finds groups and trains with ready work by loose index scan, and reads no entry of a train that it cannot run.
 CREATE INDEX ix_work_queue_ready_train ON gandy.work_queue (owner, manifest_group_id, train_name, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
 
--- Pending runs are taken in the order in which they became pending: by id alone, those of a younger group would wait behind
--- every older entry that a dispatcher adds.
+-- Pending runs are claimed in the order in which they became pending: by id alone, runs of younger entries would wait
+-- behind every older entry that is dispatched later.
 DROP INDEX gandy.ix_metadata_live_pending;
 CREATE INDEX ix_metadata_live_pending ON gandy.metadata_live (owner, rank DESC, created_at, id) WHERE train_state = 'pending';

@@ -6,8 +6,8 @@ CREATE TABLE gandy.web_key (
     owner      text NOT NULL,
     kind       text NOT NULL CHECK (kind IN ('session', 'code')),
     secret     text NOT NULL,                  -- random; a key is made of it and of the token's digest
-    token      text NOT NULL,                  -- which token it was made with, by its name
-    name       text NOT NULL,                  -- who it is, for the audit trail
+    token      text NOT NULL,                  -- the name of the token that it was made with
+    name       text NOT NULL,                  -- the operator's name, for the audit trail
     created_at timestamptz NOT NULL DEFAULT gandy.now(),
     expires_at timestamptz NOT NULL
 );

@@ -1,8 +1,8 @@
 -- compatible_from: 4
--- What an application schedules is its own: external ids are unique per owner, and the parent and the group of a manifest are
--- its owner's.
+-- Manifests belong to one application: external ids are unique per owner, and a manifest's parent and group have the same
+-- owner.
 
--- One that followed another application's manifest is switched off and says why.
+-- A dependent of another application's manifest is switched off, with the reason.
 UPDATE gandy.manifest c SET
     schedule_type = 'none', depends_on_manifest_id = NULL, is_enabled = false, next_look_at = NULL, disabled_at = gandy.now(),
     disabled_reason = 'it followed ' || p.external_id || ' of the application ' || p.owner || '; a manifest follows only those of its own application'

@@ -1,9 +1,9 @@
 -- compatible_from: 4
--- Nothing here is looked up by the search_path of who calls it: a role that may create objects in another schema would have
--- its own function or operator called in the place of PostgreSQL's, with the rights of the caller.
+-- Names do not depend on the caller's search_path: otherwise a role that can create objects in another schema could have
+-- its own function or operator called instead of PostgreSQL's, with the privileges of the caller.
 ALTER FUNCTION gandy.add_history_day(date) SET search_path = pg_catalog, pg_temp;
 
--- What an earlier migration made under another search_path may already call such an object.
+-- Objects of an earlier migration that ran under another search_path may already call such an object.
 DO $$
 DECLARE
     captured text;

@@ -1,3 +1,3 @@
 -- compatible_from: 4
--- The instants of a once that another declaration replaced after they were used, each with when it completed, or null.
+-- The used instants of a once that a later declaration replaced, each with its time of completion, or null.
 ALTER TABLE gandy.manifest ADD COLUMN used_instants json NOT NULL DEFAULT '{}';

@@ -25,8 +25,8 @@ CREATE TABLE manifest_group (
     disabled_at     TEXT CHECK (disabled_at LIKE '____-__-__T__:__:__.______Z'),
     disabled_reason TEXT,
     enabled_at                TEXT CHECK (enabled_at LIKE '____-__-__T__:__:__.______Z'),
-    declared        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(declared)),  -- what the application says
-    overrides       TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(overrides)),  -- what an operator says; wins until cleared
+    declared        TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(declared)),  -- as the application declares it
+    overrides       TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(overrides)),  -- set by an operator; wins until cleared
     created_at      TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
     updated_at      TEXT NOT NULL CHECK (updated_at LIKE '____-__-__T__:__:__.______Z'),
     CONSTRAINT manifest_group_owner_name UNIQUE (owner, name)
@@ -68,7 +68,7 @@ CREATE TABLE manifest (
     orphaned_at               TEXT CHECK (orphaned_at LIKE '____-__-__T__:__:__.______Z'),       -- no longer declared; removed a day later
     declared                  TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(declared)),
     overrides                 TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(overrides)),
-    -- what decides, kept here so that history may be cleaned
+    -- the state that decides about runs, kept here so that history may be pruned
     next_scheduled_run        TEXT CHECK (next_scheduled_run LIKE '____-__-__T__:__:__.______Z'),       -- the cursor: the next nominal instant without a verdict
     next_look_at              TEXT CHECK (next_look_at LIKE '____-__-__T__:__:__.______Z'),       -- when the manager has to look; null: when something changes
     failure_count             INTEGER NOT NULL DEFAULT 0,
@@ -90,7 +90,7 @@ CREATE TABLE manifest (
     CHECK (schedule_type NOT IN ('dependent', 'dormant_dependent') OR depends_on_manifest_id IS NOT NULL)
 ) STRICT;
 
--- The cycle's only way in: it sees what is due and nothing else.
+-- The only index that a cycle reads: it has only manifests with a look.
 CREATE INDEX ix_manifest_next_look ON manifest (next_look_at, manifest_group_id, priority, id)
     WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_manifest_dependents_due ON manifest (id) WHERE has_dependents_due;
@@ -101,7 +101,7 @@ CREATE INDEX ix_manifest_batch ON manifest (owner, batch, id);
 CREATE INDEX ix_manifest_name ON manifest (name, external_id);
 CREATE INDEX ix_manifest_disabled ON manifest (external_id) WHERE NOT is_enabled;
 CREATE INDEX ix_manifest_orphaned ON manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
--- Declared ones stay until they are orphaned, so they need not be passed over here.
+-- Without declared manifests: they stay until they are orphaned, and a walk would have to skip them.
 CREATE INDEX ix_manifest_completed ON manifest (completed_at, id)
     WHERE completed_at IS NOT NULL AND origin = 'runtime';
 CREATE INDEX ix_manifest_keep_last ON manifest (id) WHERE keep_last IS NOT NULL;
@@ -118,7 +118,7 @@ CREATE TABLE work_queue (
     priority            INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 31),
     status              TEXT NOT NULL DEFAULT 'queued'
         CHECK (status IN ('queued', 'dispatched', 'cancelled', 'skipped')),
-    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train nobody knows
+    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train without a worker
     gate                TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'time', 'manifest', 'train')),
     reason              TEXT CHECK (reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued',
                                                'dead_letter', 'disabled', 'error')),
@@ -137,7 +137,7 @@ CREATE TABLE work_queue (
     settled_at          TEXT CHECK (settled_at LIKE '____-__-__T__:__:__.______Z'),  -- when it was skipped or cancelled
     metadata_id         INTEGER,
     dead_letter_id      INTEGER,
-    -- the policy of a job that has no manifest, and what its attempts left behind
+    -- the policy of a job without a manifest, and the counts of its attempts
     max_retries         INTEGER CHECK (max_retries >= 0),
     is_retried          INTEGER CHECK (is_retried IN (0, 1)),
     retry_delay_seconds REAL CHECK (retry_delay_seconds >= 0),
@@ -155,10 +155,10 @@ CREATE UNIQUE INDEX ix_work_queue_unique_queued_manifest ON work_queue (manifest
     WHERE status = 'queued' AND manifest_id IS NOT NULL;
 CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON work_queue (manifest_id, due_at, attempt)
     WHERE manifest_id IS NOT NULL;
--- The claim reads this one: groups by loose scan, then the top of each.
+-- The index of claims: groups by loose index scan, then the top of each.
 CREATE INDEX ix_work_queue_ready ON work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
--- An operator's own trigger runs although its group is disabled.
+-- An operator's trigger runs even if its group is disabled.
 CREATE INDEX ix_work_queue_triggered ON work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
@@ -171,10 +171,10 @@ CREATE INDEX ix_work_queue_retry_of ON work_queue (retry_of) WHERE retry_of IS N
 CREATE INDEX ix_work_queue_dead_letter ON work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status = 'queued';
 
--- Runs without a queue entry reserve their ids here too: an attempt keeps one id for its whole life.
+-- Runs without a queue entry reserve their ids here, too: an attempt has one id for its whole life.
 INSERT INTO sqlite_sequence (name, seq) VALUES ('work_queue', 0);
 
--- Runs. Differs from PostgreSQL by necessity: SQLite has no partitions, so a run is updated in place and pruned by row.
+-- Runs. Differs from PostgreSQL: SQLite has no partitions, so a run is updated in place and pruned by row.
 CREATE TABLE metadata (
     id                        INTEGER PRIMARY KEY,
     owner                     TEXT NOT NULL,
@@ -310,7 +310,7 @@ CREATE TABLE audit (
 ) STRICT;
 CREATE INDEX ix_audit_at ON audit (at, id);
 
--- What the services remember between cycles: cursors of slow passes, counts of what is lost by design.
+-- State that services keep between cycles: positions of slow passes, counts of dropped letters.
 CREATE TABLE service_state (
     owner      TEXT NOT NULL,
     key        TEXT NOT NULL,
@@ -320,7 +320,7 @@ CREATE TABLE service_state (
 ) STRICT;
 CREATE INDEX ix_service_state_updated ON service_state (updated_at, key);
 
--- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
+-- The input of a decision about a manifest, with flags computed in the database; read-only.
 CREATE VIEW manifest_dispatch AS
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS group_id,
        m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.scheduled_at, p.external_id AS parent,
@@ -337,7 +337,7 @@ SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS gro
        m.depends_on_manifest_id AS parent_id, coalesce(p.is_enabled, 1) AS is_parent_enabled,
        p.last_successful_run_id IS NOT NULL AS has_parent_succeeded,
        coalesce(p.success_count, 0) AS parent_success_count, m.parent_success_seen,
-       '' AS version  -- one writer at a time: nobody writes the row in between
+       '' AS version  -- there is only one writer at a time: no version check is needed
 FROM manifest m
 JOIN manifest_group g ON g.id = m.manifest_group_id
 LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id;

@@ -6,8 +6,8 @@ CREATE TABLE web_key (
     owner      TEXT NOT NULL,
     kind       TEXT NOT NULL CHECK (kind IN ('session', 'code')),
     secret     TEXT NOT NULL,                  -- random; a key is made of it and of the token's digest
-    token      TEXT NOT NULL,                  -- which token it was made with, by its name
-    name       TEXT NOT NULL,                  -- who it is, for the audit trail
+    token      TEXT NOT NULL,                  -- the name of the token that it was made with
+    name       TEXT NOT NULL,                  -- the operator's name, for the audit trail
     created_at TEXT NOT NULL CHECK (created_at LIKE '____-__-__T__:__:__.______Z'),
     expires_at TEXT NOT NULL CHECK (expires_at LIKE '____-__-__T__:__:__.______Z')
 ) STRICT;

@@ -1,8 +1,8 @@
 -- compatible_from: 4
--- What an application schedules is its own: external ids are unique per owner, and the parent and the group of a manifest are
--- its owner's. A constraint cannot be dropped here, so the table is made again; foreign keys are not enforced meanwhile.
+-- Manifests belong to one application: external ids are unique per owner, and a manifest's parent and group have the same
+-- owner. SQLite cannot drop a constraint, so the table is rebuilt; foreign keys are not enforced meanwhile.
 
--- One that followed another application's manifest is switched off and says why.
+-- A dependent of another application's manifest is switched off, with the reason.
 UPDATE manifest SET
     disabled_reason = (SELECT 'it followed ' || p.external_id || ' of the application ' || p.owner || '; a manifest follows only those of its own application'
                        FROM manifest p WHERE p.id = manifest.depends_on_manifest_id),
@@ -49,7 +49,7 @@ CREATE TABLE manifest_per_owner (
     orphaned_at               TEXT CHECK (orphaned_at LIKE '____-__-__T__:__:__.______Z'),       -- no longer declared; removed a day later
     declared                  TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(declared)),
     overrides                 TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(overrides)),
-    -- what decides, kept here so that history may be cleaned
+    -- the state that decides about runs, kept here so that history may be pruned
     next_scheduled_run        TEXT CHECK (next_scheduled_run LIKE '____-__-__T__:__:__.______Z'),       -- the cursor: the next nominal instant without a verdict
     next_look_at              TEXT CHECK (next_look_at LIKE '____-__-__T__:__:__.______Z'),       -- when the manager has to look; null: when something changes
     failure_count             INTEGER NOT NULL DEFAULT 0,
@@ -92,14 +92,14 @@ SELECT
     has_dependents_due, active_run_id, last_run_id, last_failed_run_id, last_successful_run_id, last_successful_run,
     completed_at, last_skip_id, last_skip_reason, created_at, updated_at
 FROM manifest;
--- An id is never given twice, also where the newest manifests are gone.
+-- An id is never reused, even after the newest manifests are deleted.
 DELETE FROM sqlite_sequence WHERE name = 'manifest_per_owner';
 INSERT INTO sqlite_sequence (name, seq) SELECT 'manifest_per_owner', seq FROM sqlite_sequence WHERE name = 'manifest';
 DROP TABLE manifest;
 ALTER TABLE manifest_per_owner RENAME TO manifest;
 
 
--- The cycle's only way in: it sees what is due and nothing else.
+-- The only index that a cycle reads: it has only manifests with a look.
 CREATE INDEX ix_manifest_next_look ON manifest (next_look_at, manifest_group_id, priority, id)
     WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_manifest_dependents_due ON manifest (id) WHERE has_dependents_due;
@@ -110,12 +110,12 @@ CREATE INDEX ix_manifest_batch ON manifest (owner, batch, id);
 CREATE INDEX ix_manifest_name ON manifest (name, owner, external_id);
 CREATE INDEX ix_manifest_disabled ON manifest (owner, external_id) WHERE NOT is_enabled;
 CREATE INDEX ix_manifest_orphaned ON manifest (orphaned_at, id) WHERE orphaned_at IS NOT NULL;
--- Declared ones stay until they are orphaned, so they need not be passed over here.
+-- Without declared manifests: they stay until they are orphaned, and a walk would have to skip them.
 CREATE INDEX ix_manifest_completed ON manifest (completed_at, id)
     WHERE completed_at IS NOT NULL AND origin = 'runtime';
 CREATE INDEX ix_manifest_keep_last ON manifest (id) WHERE keep_last IS NOT NULL;
 
--- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
+-- The input of a decision about a manifest, with flags computed in the database; read-only.
 CREATE VIEW manifest_dispatch AS
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS group_id,
        m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.scheduled_at, p.external_id AS parent,
@@ -132,7 +132,7 @@ SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS gro
        m.depends_on_manifest_id AS parent_id, coalesce(p.is_enabled, 1) AS is_parent_enabled,
        p.last_successful_run_id IS NOT NULL AS has_parent_succeeded,
        coalesce(p.success_count, 0) AS parent_success_count, m.parent_success_seen,
-       '' AS version  -- one writer at a time: nobody writes the row in between
+       '' AS version  -- there is only one writer at a time: no version check is needed
 FROM manifest m
 JOIN manifest_group g ON g.id = m.manifest_group_id
 LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id;

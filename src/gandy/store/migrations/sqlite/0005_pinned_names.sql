@@ -1,2 +1,2 @@
 -- compatible_from: 4
--- Differs by necessity: SQLite has no schemas in which another role could make objects.
+-- Differs from PostgreSQL: SQLite has no schemas in which another role could make objects.

@@ -1,6 +1,6 @@
 -- compatible_from: 4
--- Which parts of a train's input and output are secret, one row for each layout that a process has used: who shows a payload
--- need not know its train, and a layout that the code no longer has still masks what it wrote.
+-- The secret parts of a train's input and output, one row for each layout that a process has used: payloads can be masked
+-- without the train's code, also with layouts that the code no longer has.
 CREATE TABLE payload_layout (
     owner         TEXT NOT NULL,
     train_name    TEXT NOT NULL,

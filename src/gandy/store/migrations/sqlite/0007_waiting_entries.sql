@@ -1,8 +1,8 @@
 -- compatible_from: 4
--- An entry whose turn has not come waits beside the queue, under the id that its run will have. Older code claims only what
--- is queued, so it never runs a waiting entry; what it leaves behind is promoted by the manager's repair pass.
--- An instant may be taken back because a clock was wrong: one more reason.
--- Differs by necessity: a constraint cannot be changed here, so the table is made again.
+-- An entry whose turn has not come has the status waiting, and the id that its run will have. Older code claims only queued
+-- entries, so it never runs a waiting one; the manager's repair pass promotes entries that older code does not.
+-- The new reason 'clock' is for instants that are withdrawn because a clock was wrong.
+-- Differs from PostgreSQL: a constraint cannot be changed, so the table is rebuilt.
 DROP VIEW manifest_dispatch;
 CREATE TABLE work_queue_with_waiting (
     id                  INTEGER PRIMARY KEY AUTOINCREMENT,  -- becomes the run's id
@@ -16,7 +16,7 @@ CREATE TABLE work_queue_with_waiting (
     priority            INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN 0 AND 31),
     status              TEXT NOT NULL DEFAULT 'queued'
         CHECK (status IN ('queued', 'waiting', 'dispatched', 'cancelled', 'skipped')),
-    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train nobody knows
+    -- what holds a queued entry back: nothing, its instant, its manifest (active or disabled), a train without a worker
     gate                TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'time', 'manifest', 'train')),
     reason              TEXT CHECK (reason IN ('excluded', 'misfired', 'coalesced', 'active', 'already_queued',
                                                'dead_letter', 'disabled', 'clock', 'error')),
@@ -35,7 +35,7 @@ CREATE TABLE work_queue_with_waiting (
     settled_at          TEXT CHECK (settled_at LIKE '____-__-__T__:__:__.______Z'),  -- when it was skipped or cancelled
     metadata_id         INTEGER,
     dead_letter_id      INTEGER,
-    -- the policy of a job that has no manifest, and what its attempts left behind
+    -- the policy of a job without a manifest, and the counts of its attempts
     max_retries         INTEGER CHECK (max_retries >= 0),
     is_retried          INTEGER CHECK (is_retried IN (0, 1)),
     retry_delay_seconds REAL CHECK (retry_delay_seconds >= 0),
@@ -46,7 +46,7 @@ CREATE TABLE work_queue_with_waiting (
     unique_key          TEXT,
     retry_of            INTEGER,                  -- the attempt before this one
     parent_id           INTEGER,                  -- the run that this one repeats
-    input_digest        TEXT,                     -- of a waiting entry, with its manifest: finds an equal one
+    input_digest        TEXT,                     -- of a waiting entry, with its manifest id; finds equal inputs
     CHECK (status <> 'skipped' OR reason IS NOT NULL)
 ) STRICT;
 
@@ -61,7 +61,7 @@ SELECT
     metadata_id, dead_letter_id, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses,
     lone_losses, unique_key, retry_of, parent_id
 FROM work_queue;
--- An id is never given twice, also where the newest entries are gone.
+-- An id is never reused, even after the newest entries are deleted.
 DELETE FROM sqlite_sequence WHERE name = 'work_queue_with_waiting';
 INSERT INTO sqlite_sequence (name, seq) SELECT 'work_queue_with_waiting', seq FROM sqlite_sequence WHERE name = 'work_queue';
 DROP TABLE work_queue;
@@ -71,10 +71,10 @@ CREATE UNIQUE INDEX ix_work_queue_unique_queued_manifest ON work_queue (manifest
     WHERE status = 'queued' AND manifest_id IS NOT NULL;
 CREATE UNIQUE INDEX ix_work_queue_unique_occurrence ON work_queue (manifest_id, due_at, attempt)
     WHERE manifest_id IS NOT NULL;
--- The claim reads this one: groups by loose scan, then the top of each.
+-- The index of claims: groups by loose index scan, then the top of each.
 CREATE INDEX ix_work_queue_ready ON work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
--- An operator's own trigger runs although its group is disabled.
+-- An operator's trigger runs even if its group is disabled.
 CREATE INDEX ix_work_queue_triggered ON work_queue (owner, manifest_group_id, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_future ON work_queue (scheduled_at) WHERE status = 'queued' AND gate = 'time';
@@ -87,15 +87,15 @@ CREATE INDEX ix_work_queue_retry_of ON work_queue (retry_of) WHERE retry_of IS N
 -- A resolved letter is kept while its requeued entry is queued or waits.
 CREATE INDEX ix_work_queue_dead_letter ON work_queue (dead_letter_id)
     WHERE dead_letter_id IS NOT NULL AND status IN ('queued', 'waiting');
--- A claim finds the groups and trains that have ready work by loose scan.
+-- A claim finds the groups and trains that have ready work by loose index scan.
 CREATE INDEX ix_work_queue_ready_train ON work_queue (owner, manifest_group_id, train_name, rank DESC, id)
     WHERE status = 'queued' AND gate = 'open';
--- Promotion reads the first entry of a manifest here, or the first that an operator triggered; the repair pass each manifest once.
+-- Promotion reads the first waiting entry of a manifest, or the first trigger; the repair pass reads each manifest once.
 CREATE INDEX ix_work_queue_waiting ON work_queue (manifest_id, id) WHERE status = 'waiting';
 CREATE INDEX ix_work_queue_waiting_trigger ON work_queue (manifest_id, id) WHERE status = 'waiting' AND origin = 'trigger';
 CREATE INDEX ix_work_queue_waiting_input ON work_queue (input_digest) WHERE status = 'waiting';
 
--- All that a decision about a manifest rests on, with the flags computed in the database; read-only.
+-- The input of a decision about a manifest, with flags computed in the database; read-only.
 CREATE VIEW manifest_dispatch AS
 SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS group_id,
        m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.scheduled_at, p.external_id AS parent,
@@ -112,7 +112,7 @@ SELECT m.id, m.external_id, m.owner, m.name AS train, m.manifest_group_id AS gro
        m.depends_on_manifest_id AS parent_id, coalesce(p.is_enabled, 1) AS is_parent_enabled,
        p.last_successful_run_id IS NOT NULL AS has_parent_succeeded,
        coalesce(p.success_count, 0) AS parent_success_count, m.parent_success_seen,
-       '' AS version  -- one writer at a time: nobody writes the row in between
+       '' AS version  -- there is only one writer at a time: no version check is needed
 FROM manifest m
 JOIN manifest_group g ON g.id = m.manifest_group_id
 LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id;
