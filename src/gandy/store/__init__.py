@@ -1,3 +1,3 @@
-"""Everything that talks SQL to Gandy's own tables."""
+"""All SQL access to Gandy's own tables."""
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def load_view_of(manifest_id: int, owner: str) -> Operation[DueManifests]:
 
 
 def load_page(after_id: int, limit: int) -> Operation[DueManifests]:
-    """Load the next manifests of the slow pass over all of them."""
+    """Load the next manifests of the repair pass over all of them."""
     return _due((yield statement("load_page", after_id=after_id, limit=limit)))
 
 

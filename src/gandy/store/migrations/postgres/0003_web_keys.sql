@@ -1,6 +1,6 @@
 -- compatible_from: 1
--- The random part of each session and one-time code of the dashboard; the other part is the digest of a token, which is kept
--- nowhere here. Grant it to the roles that serve the dashboard and to no other.
+-- The random part of each session and one-time code of the dashboard; the other part is the digest of a token, which is not
+-- stored. Grant it to the roles that serve the dashboard and to no other.
 CREATE TABLE gandy.web_key (
     id         text PRIMARY KEY,               -- the part of the cookie or code that finds the row
     owner      text NOT NULL,

@@ -1,6 +1,6 @@
 -- compatible_from: 1
--- The random part of each session and one-time code of the dashboard; the other part is the digest of a token, which is kept
--- nowhere here.
+-- The random part of each session and one-time code of the dashboard; the other part is the digest of a token, which is not
+-- stored.
 CREATE TABLE web_key (
     id         TEXT PRIMARY KEY,               -- the part of the cookie or code that finds the row
     owner      TEXT NOT NULL,
