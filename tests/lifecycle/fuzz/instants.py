@@ -60,6 +60,13 @@ def fits(value: object, unit: str) -> bool:
     return isinstance(value, int) and _units(_FIRST, scale) <= value < _units(_LAST, scale)
 
 
+def is_instant(value: object, kind: str) -> bool:
+    """Whether a value tells its age at all."""
+    if kind == "iso":
+        return _ISO.fullmatch(str(value)) is not None
+    return fits(value, kind) if kind in UNITS else True
+
+
 def _number_passed(value: object, kind: str, cutoff: datetime) -> Passed:
     """Whole units since 1970; a value outside of 1990 to 2100 fits no unit and is kept."""
     scale = NUMBERS[kind]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.lifecycle.fuzz.instants import UNITS, Passed, duration, fits, has_passed, rank
+from tests.lifecycle.fuzz.instants import UNITS, Passed, duration, fits, has_passed, is_instant, rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -201,9 +201,7 @@ class Judge:
         mine = self.world.rows[place[0]][place[1]][rule.entry["stale_cursor"]]
         return any(
             row[column] is not None
-            and (
-                rank(row[column], kind) < rank(mine, kind) or (kind in UNITS and not fits(row[column], kind))
-            )
+            and (rank(row[column], kind) < rank(mine, kind) or not is_instant(row[column], kind))
             for mark, row in self.world.rows[label].items()
             if (label, mark) not in gone
         )

@@ -79,6 +79,11 @@ def postgres_court(postgres_url: str) -> Iterator[Court]:
     yield from _court(Bench(postgres_url))
 
 
+@pytest.fixture
+def sqlite_court(sqlite_url: str) -> Iterator[Court]:
+    yield from _court(Bench(sqlite_url))
+
+
 def _court(bench: Bench) -> Iterator[Court]:
     schema = None if bench.database == "sqlite" else "public"
     instant = "iso" if bench.database == "sqlite" else "timestamptz"
@@ -271,6 +276,14 @@ def test_cursor_whose_log_is_unread_is_missed(court: Court) -> None:
     rules = 'rules = [{ stale_cursor = "at1", keep_for = "1d", log = "child", log_at = "at1" }]'
 
     assert court.too_many(contract("app", parents(rules, CHILDREN)), "DELETE FROM parent")
+
+
+def test_cursor_whose_log_has_a_row_of_unknown_age_is_missed(sqlite_court: Court) -> None:
+    sqlite_court.add("parent", 1)
+    sqlite_court.add("child", 2, at1="soon")
+    rules = 'rules = [{ stale_cursor = "at1", keep_for = "1d", log = "child", log_at = "at1" }]'
+
+    assert sqlite_court.too_many(contract("app", parents(rules, CHILDREN)), "DELETE FROM parent")
 
 
 @pytest.mark.parametrize(

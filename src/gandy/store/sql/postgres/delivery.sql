@@ -4,7 +4,7 @@ UPDATE gandy.metadata_live r SET deliver_after = gandy.now() + make_interval(sec
 WHERE r.bucket = 'infinity' AND r.train_state = 'pending' AND r.id = ANY(ARRAY(
     SELECT id FROM gandy.metadata_live
     WHERE owner = %(owner)s AND train_state = 'pending' AND coalesce(deliver_after, '-infinity') <= gandy.now()
-    ORDER BY rank DESC, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+    ORDER BY rank DESC, created_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 RETURNING r.id, r.external_id::text AS external_id, r.name AS train, r.input, r.attempt, r.delivery_attempts, r.rank;
 
 -- name: count_pending
@@ -37,7 +37,10 @@ started AS (
         q.is_retried, q.retry_delay_seconds, q.unique_key,
         coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
 ), key AS (
-    DELETE FROM gandy.unique_key k USING started s
-    WHERE s.unique_key IS NOT NULL AND k.holder_id = s.id AND k.held_until = 'start'
+    -- skips a locked key: it has expired and is being taken over
+    DELETE FROM gandy.unique_key WHERE (owner, key) IN (
+        SELECT k.owner, k.key FROM started s JOIN gandy.unique_key k ON k.holder_id = s.id
+        WHERE s.unique_key IS NOT NULL AND k.held_until = 'start'
+        FOR UPDATE OF k SKIP LOCKED)
 )
 SELECT * FROM started;

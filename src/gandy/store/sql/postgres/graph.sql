@@ -4,9 +4,9 @@ SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enab
        c.failure_count AS child_failures, c.active_run_id AS child_run_id,
        p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
        p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
-FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 ORDER BY depends_on_manifest_id LIMIT %(members)s) c
+FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 AND owner = %(owner)s
+      ORDER BY depends_on_manifest_id LIMIT %(members)s) c
 JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
-WHERE c.owner = %(owner)s
 ORDER BY p.external_id, c.external_id LIMIT %(limit)s;
 
 -- name: list_group_dependencies

@@ -4,7 +4,7 @@ UPDATE metadata SET deliver_after = gandy_later(:reserve_seconds)
 WHERE id IN (SELECT r.id FROM metadata r
              WHERE r.owner = :owner AND r.train_state = 'pending'
                AND (r.deliver_after IS NULL OR r.deliver_after <= gandy_now())
-             ORDER BY r.rank DESC, r.id LIMIT :limit)
+             ORDER BY r.rank DESC, r.created_at, r.id LIMIT :limit)
 RETURNING id, external_id, name AS train, input, attempt, delivery_attempts, rank;
 
 -- name: count_pending
