@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.support.worlds import migrated_url, world
+from tests.support.worlds import migrated_url, postgres_world, world
 
-__all__ = ["migrated_url", "world"]
+__all__ = ["migrated_url", "postgres_world", "world"]
