@@ -63,7 +63,7 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 
 def is_impossible(view: DispatchView, now: datetime) -> bool:
-    """Tell whether a cursor lies more than an hour beyond the next occurrence that no exclusion removes.
+    """Return whether a cursor lies more than an hour beyond the next occurrence that no exclusion removes.
 
     One that an operator set is possible wherever it lies.
     """

@@ -175,7 +175,7 @@ class Pattern:
         return days * self.per_day - before + after
 
     def matches_time(self, start: int, end: int) -> bool:
-        """Tell whether it matches between two seconds of a day, the end not included."""
+        """Return whether it matches between two seconds of a day, the end not included."""
         return self._rank(end) > self._rank(start)
 
     def days_in(self, first: int, last: int) -> Iterator[int]:

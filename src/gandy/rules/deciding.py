@@ -133,7 +133,7 @@ def missing_look(view: DispatchView, now: datetime, *, is_spent: bool | None = N
 
 
 def is_exhausted_view(view: DispatchView) -> bool:
-    """Tell whether a manifest used up its attempts, with no retry to come, and has no letter yet."""
+    """Return whether a manifest used up its attempts, with no retry to come, and has no letter yet."""
     is_over = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
     return is_over and not (view.has_queued_retry or view.has_awaiting_dead_letter)
 

@@ -38,11 +38,11 @@ class Capacity:
         return None if self.max_active_jobs is None else max(self.max_active_jobs - self.active, 0)
 
     def is_over(self, group_id: int) -> bool:
-        """Tell whether a cap limits the runs of a group, its own or the one over all."""
+        """Return whether a cap limits the runs of a group, its own or the one over all."""
         return self.max_active_jobs is not None or group_id in self.group_caps
 
     def group_is_full(self, group_id: int, taken: int) -> bool:
-        """Tell whether a group may start nothing more once `taken` of its entries are."""
+        """Return whether a group may start nothing more once `taken` of its entries are."""
         cap = self.group_caps.get(group_id)
         return cap is not None and self.group_active.get(group_id, 0) + taken >= cap
 

@@ -26,7 +26,7 @@ _DRAW_BYTES: Final = 8
 
 
 def is_exhausted(failure_count: int, max_retries: int) -> bool:
-    """Tell whether a job used up its attempts; at least one is always made."""
+    """Return whether a job used up its attempts; at least one is always made."""
     return failure_count >= max(1, max_retries)
 
 
@@ -89,7 +89,7 @@ Aftermath: TypeAlias = RetryPlan | Park | Settled
 
 
 def is_suspect(losses: int) -> bool:
-    """Tell whether a job may be what kills its workers: it then runs isolated, in a set of such jobs."""
+    """Return whether a job may be what kills its workers: it then runs isolated, in a set of such jobs."""
     return losses >= SUSPECT_AFTER_LOSSES
 
 
@@ -118,7 +118,7 @@ def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -
 
 
 def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
-    """Tell whether a job is parked: a schedule denser than its retries must have failed for a while, too."""
+    """Return whether a job is parked: a schedule denser than its retries must have failed for a while, too."""
     if not is_exhausted(failures, policy.max_retries):
         return False
     rhythm = policy.rhythm
@@ -128,7 +128,7 @@ def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
 
 
 def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
-    """Tell whether the coming instants are the retries: a pause would only silence the job."""
+    """Return whether the coming instants are the retries: a pause would only silence the job."""
     rhythm = policy.rhythm
     return rhythm is not None and rhythm.is_own_input and _is_dense(failures, policy, settings)
 
@@ -172,7 +172,7 @@ def is_finished_once_removable(
     is_declared: bool,
     keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
 ) -> bool:
-    """Tell whether a one-off job that has succeeded may go; never while it is declared."""
+    """Return whether a one-off job that has succeeded may go; never while it is declared."""
     return completed_at is not None and not is_declared and now - completed_at > keep_for
 
 
@@ -183,7 +183,7 @@ def is_orphan_removable(
     has_unfinished_run: bool,
     keep_for: timedelta = KEEP_ORPHANED_FOR,
 ) -> bool:
-    """Tell whether a manifest that is no longer declared may go; never under an unfinished run."""
+    """Return whether a manifest that is no longer declared may go; never under an unfinished run."""
     return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > keep_for
 
 
@@ -194,7 +194,7 @@ def is_spent_once_forgettable(
     *,
     keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
 ) -> bool:
-    """Tell whether a one-off job whose instant is used up may go: a rollback must not run it again.
+    """Return whether a one-off job whose instant is used up may go: a rollback must not run it again.
 
     One that never completed (cancelled, or failed for the last time) is remembered from when it was orphaned.
     """

@@ -27,7 +27,7 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 
 def is_excluded(exclusions: tuple[Exclusion, ...], instant: datetime, timezone: str) -> bool:
-    """Tell whether any exclusion holds at the instant, read in the zone."""
+    """Return whether any exclusion holds at the instant, read in the zone."""
     if not exclusions:
         return False
     wall = wall_of(instant, timezone)
@@ -162,7 +162,7 @@ def _refuse_rate(
 def _rate_meets(
     schedule: Interval, exclusions: Exclusions, open_times: list[tuple[int, int]], *, anchor: datetime
 ) -> bool:
-    """Tell whether some instant comes at an open time of the week, at any offset that the zone has."""
+    """Return whether some instant comes at an open time of the week, at any offset that the zone has."""
     at = anchor - EPOCH
     step = gcd(schedule.every // _MICROSECOND, _WEEK)
     seconds = seconds_of(anchor)

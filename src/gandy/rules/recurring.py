@@ -331,7 +331,7 @@ class Rhythm(NamedTuple):
 
 
 def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
-    """Tell whether the two instants around now, exclusions left out, are less than the delay apart."""
+    """Return whether the two instants around now, exclusions left out, are less than the delay apart."""
     schedule, cursor = rhythm.schedule, rhythm.cursor
     if cursor is None or not isinstance(schedule, Cron | Interval):
         return False

@@ -112,7 +112,7 @@ def changed_cursor(
 
 
 def _same_instants(before: Schedule, after: Schedule) -> bool:
-    """Tell whether only the zone of the exclusions differs, or nothing."""
+    """Return whether only the zone of the exclusions differs, or nothing."""
     if isinstance(before, Interval) and isinstance(after, Interval):
         return before.every == after.every
     if isinstance(before, Once) and isinstance(after, Once):

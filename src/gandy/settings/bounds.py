@@ -352,7 +352,7 @@ def shortened(text: str) -> str:
 
 
 def is_storable(value: str) -> bool:
-    """Tell whether both databases can hold a text: NUL and lone surrogates have no place in either."""
+    """Return whether both databases can hold a text: NUL and lone surrogates have no place in either."""
     return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
 
 

@@ -29,7 +29,7 @@ _ROOT: Final = 0
 
 
 def lets_others_write(file: Path | int, found: os.stat_result) -> bool:
-    """Tell whether the list names a user or a group that may write, other than root and the owner."""
+    """Return whether the list names a user or a group that may write, other than root and the owner."""
     entries = list(_entries(file))
     masks = [rights for kind, rights, _ in entries if kind == _MASK]
     mask = masks[0] if masks else _WRITE
@@ -179,7 +179,7 @@ def _named(path: Path, judged: Path) -> str:
 
 
 def _can_others_write(found: os.stat_result) -> bool:
-    """Tell whether others have the right; a group counts unless it is root's or the owner's alone."""
+    """Return whether others have the right; a group counts unless it is root's or the owner's alone."""
     if stat.S_IMODE(found.st_mode) & stat.S_IWOTH:
         return True
     return bool(stat.S_IMODE(found.st_mode) & stat.S_IWGRP) and not _is_private_group(found)

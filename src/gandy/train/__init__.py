@@ -1,3 +1,3 @@
-"""The railway engine: trains, junctions and routes; it knows no database."""
+"""The railway engine: trains, junctions and routes; it is independent of the database."""
 
 from __future__ import annotations

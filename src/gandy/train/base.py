@@ -1,4 +1,4 @@
-"""`Train`: the base class of work, its engine, and the types of functions that can be one."""
+"""`Train`, the base class of work; its engine; and the types of functions that can be a train."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DEFAULT_MAX_THREADS: Final = 32
 
 
 class Engine:
-    """Runs trains where they ask to be run: async junctions here, sync ones in threads, some in processes."""
+    """Runs trains: async junctions on the event loop, sync junctions in threads, some trains in processes."""
 
     def __init__(
         self,
@@ -54,22 +54,22 @@ class Engine:
         max_threads: int = DEFAULT_MAX_THREADS,
         max_processes: int | None = None,
     ) -> None:
-        """Take as `host` the importable place of the app, "module:name", where child processes find it."""
+        """Take as `host` the app's place "module:name", from which child processes import it."""
         self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="gandy-junction")
         self._processes = ProcessRunner(host=host, max_processes=max_processes)
 
     @property
     def places(self) -> ProcessLimits:
-        """The places for processes: how many there are, and how many are free."""
+        """The limit on child processes: how many there are, and how many are free."""
         return self._processes.places
 
     def can_leave(self, definition: TrainDefinition[Any, Any]) -> bool:
-        """Tell whether another process could run this train: it can import the app and make what it needs."""
+        """Return whether another process can import the app and make all values that this train needs."""
         return self._processes.host is not None and not _is_bound_here(definition)
 
     @contextmanager
     def isolation(self, size: int, *, is_here: bool = False) -> Iterator[RunSet]:
-        """Make a set of runs that are isolated together; `is_here`: of one that cannot leave this process."""
+        """Make a set of runs that are isolated together; `is_here`: a run that cannot leave this process."""
         together = RunSet(size, is_here=is_here)
         try:
             yield together
@@ -88,8 +88,8 @@ class Engine:
     ) -> Coroutine[Any, Any, Outcome[Any]]:
         """Run a train and return how it ended.
 
-        `together` is the set that the run is isolated with. `is_leaving` says whether a cancellation of the
-        task is the caller's own; without it the train gets a task of its own, which tells the two apart.
+        `together` is the set that the run is isolated with. `is_leaving` returns whether the caller cancelled
+        the task; without it the train gets its own task, to which a cancellation by the job is limited.
         """
         if definition.input.has_secrets:
             run.hide(definition.input.secrets(value))
@@ -103,7 +103,7 @@ class Engine:
         )
 
     async def close(self) -> None:
-        """End the idle processes and let go of the threads; one that still runs is not waited for."""
+        """End the idle processes and release the threads, without waiting for threads that still run."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         await self._processes.close()
 
@@ -160,7 +160,7 @@ class Train(Generic[In, Out]):
         super().__init_subclass__(**kwargs)
         if getattr(cls, "route", None) is None:
             return
-        # A name belongs to one class: a subclass has its own.
+        # A subclass does not inherit the name: two trains would have the same one.
         own_name = cls.__dict__.get("name")
         name = cls.__name__ if own_name is None else own_name
         options = TrainOptions(**{option: getattr(cls, option) for option in OPTION_NAMES})
@@ -177,7 +177,7 @@ class Train(Generic[In, Out]):
 
     @classmethod
     async def run(cls, input: Any = None, *, provide: ProvidedValues = NOTHING_PROVIDED) -> Any:
-        """Run the train here, without a database; return its output or raise what a junction raised."""
+        """Run the train here, without a database; return its output or raise the junction's exception."""
         outcome = await _outcome(cls.definition, input, provide)
         match outcome:
             case Completed():
@@ -222,7 +222,7 @@ def _steps(train: type) -> tuple[object, ...]:
 
 
 def _declared_types(train: type) -> tuple[object, object]:
-    """Find In and Out through generic bases in between."""
+    """Find In and Out, also through intermediate generic bases."""
     arguments = _train_arguments(train, {})
     if arguments is None or any(isinstance(argument, TypeVar) for argument in arguments):
         problem = "its input and output are not declared; write class Name(Train[Input, Output])"
@@ -267,5 +267,5 @@ AsyncWithoutInput: TypeAlias = (
 )
 SyncWithoutInput: TypeAlias = Callable[[], Out] | Callable[[Run], Out] | Callable[Concatenate[None, ...], Out]
 
-AnyFunction = TypeVar("AnyFunction", bound=Callable[..., object])  # a decorated function stays what it was
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., object])  # a decorated function keeps its type
 AnyTrainClass = TypeVar("AnyTrainClass", bound=type[Train[Any, Any]])

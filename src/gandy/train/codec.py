@@ -33,7 +33,7 @@ MAX_PAYLOAD_BYTES: Final = 1_048_576
 _SECRETS: Final = (SecretStr, SecretBytes, Secret)
 _ANYTHING: Final = TypeAdapter(object)
 _MASK_BYTES: Final = MASK.encode()
-_NESTED_MASK: Final = f'"{MASK}"'  # of a secret that is written as a text of JSON
+_NESTED_MASK: Final = f'"{MASK}"'  # of a secret inside a string that contains JSON
 _UNUSABLE: Final = (PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError)
 
 
@@ -49,7 +49,7 @@ class PayloadCodec(Generic[Value]):
 
     @cached_property
     def adapter(self) -> TypeAdapter[Value]:
-        """The compiled validator; a type that has no JSON form is refused here."""
+        """The compiled validator; raises for a type without a JSON form."""
         try:
             return _adapter_of(self.declared)
         except _UNUSABLE as error:
@@ -58,7 +58,7 @@ class PayloadCodec(Generic[Value]):
                 f"{problem}; use a pydantic model, a dataclass or plain JSON types"
             ) from error
 
-    # The adapter's own parts, asked directly: bulk work passes here, and the wrappers cost as much again.
+    # Call the adapter's parts directly: the wrappers would double the cost of bulk work.
     @cached_property
     def _to_json(self) -> Callable[..., bytes]:
         return self.adapter.serializer.to_json
@@ -86,7 +86,7 @@ class PayloadCodec(Generic[Value]):
             return False
 
     def encode(self, value: Value, *, limit: int = MAX_PAYLOAD_BYTES) -> str:
-        """Return the JSON text to store; it is proven to decode again."""
+        """Return the JSON text to store, after checking that it decodes again."""
         if value is None and self._is_nothing:
             return "null"
         try:
@@ -103,7 +103,7 @@ class PayloadCodec(Generic[Value]):
             has_non_finite = b"null" in raw and _has_non_finite(self.adapter.dump_python(value))
         except (PayloadError, KeyboardInterrupt):
             raise
-        except BaseException as error:  # validators and serializers are the application's code
+        except BaseException as error:  # validators and serializers are application code
             raise self._broken(error) from error
         if has_non_finite:
             raise self._invalid("NaN and infinity have no JSON form; use None or a string")
@@ -123,18 +123,18 @@ class PayloadCodec(Generic[Value]):
             raise self._broken(error) from error
 
     def canonical(self, value: Value) -> str:
-        """Return one text for equal values: keys sorted, sets in order, no spaces."""
+        """Return the same text for equal values: keys and sets sorted, no spaces."""
         normal = self.decode(self.encode(value))
         return _compact(self._revealed(normal, sort=True), sort=True).decode()
 
     def secrets(self, value: Value) -> tuple[str, ...]:
-        """Return the texts inside a value that nobody may read."""
+        """Return the secret texts inside a value."""
         if not self.has_secrets:
             return ()
         try:
             found = _secrets_in(self.adapter.dump_python(value, warnings=False))
             return tuple(dict.fromkeys(text for secret in found for text in texts_of(secret)))
-        except PydanticSerializationError:  # not of the declared type at all: encoding it says what is wrong
+        except PydanticSerializationError:  # not of the declared type: encode() reports why
             return ()
         except (PayloadError, KeyboardInterrupt):
             raise
@@ -143,25 +143,25 @@ class PayloadCodec(Generic[Value]):
 
     def _revealed(self, value: Value, *, sort: bool = False) -> Json:
         shown: Json = self.adapter.dump_python(value, mode="json", round_trip=True, by_alias=False)
-        is_whole = not self._aliases.has_nested_json  # a text of JSON would show masks only
+        is_whole = not self._aliases.has_nested_json  # a string that contains JSON would contain only masks
         real = self.adapter.dump_python(value, round_trip=is_whole, by_alias=False)
         return _reveal(real, shown, sort=sort)
 
     def _refuse_crossed(self) -> None:
-        """Refuse a type of which a field could be read from another's value."""
+        """Refuse a type in which a field could be read from another field's value."""
         if self._aliases.crossed:
             names = ", ".join(self._aliases.crossed)
             raise self._invalid(f"{names}: the alias of one field is the name of another; rename one of them")
 
     def _refuse_masked(self, value: Value, again: Value) -> None:
-        """Refuse a value whose secret would arrive as a mask: its serializer hides it from us, too."""
+        """Refuse a value whose secret would be stored as a mask because its serializer hides it."""
         if MASK in self.secrets(again) and MASK not in self.secrets(value):
             raise self._invalid("a secret has no JSON form here: it is a key, or a serializer hides it")
         if not self.has_secrets and any(_secrets_in(self.adapter.dump_python(value, warnings=False))):
             raise self._invalid("it holds a secret where its type declares none; declare it as SecretStr")
 
     def _problems(self, value: Value, error: PydanticSerializationError | ValidationError) -> tuple[str, ...]:
-        """Name the fields that are wrong: ask again, strictly, then with every field looked at."""
+        """Name the invalid fields: serialize again in strict mode, then validate each field."""
         if isinstance(error, ValidationError):
             return _messages(error)
         try:
@@ -191,13 +191,13 @@ def _codec_of(kind: Any) -> PayloadCodec[Any]:  # noqa: ANN401 - the same
 
 
 def encode_any(value: object) -> str:
-    """Return the JSON text of a value whose declared type is not known here."""
+    """Return the JSON text of a value whose declared type is unknown."""
     kind: Any = type(value)
     return _codec_of(kind).encode(value)
 
 
 def _messages(error: ValidationError) -> tuple[str, ...]:
-    """Say what is wrong and where; never the offending value, which may be secret."""
+    """Describe each problem and its place, never the offending value, which may be secret."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     return tuple(
         f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"
@@ -228,7 +228,7 @@ def _reveal(real: object, shown: Json, *, sort: bool) -> Json:
     if isinstance(shown, str) and isinstance(real, Mapping | list | tuple | AbstractSet):
         return _reveal_nested(real, shown, sort=sort)
     if isinstance(real, Mapping) and isinstance(shown, dict):
-        pairs = zip(real.values(), shown.items(), strict=len(real) <= len(shown))  # computed ones come last
+        pairs = zip(real.values(), shown.items(), strict=len(real) <= len(shown))  # computed fields come last
         return {key: _reveal(inner, item, sort=sort) for inner, (key, item) in pairs}
     if isinstance(real, list | tuple | AbstractSet) and isinstance(shown, list):
         items = [_reveal(inner, item, sort=sort) for inner, item in zip(real, shown, strict=True)]
@@ -241,7 +241,7 @@ def _reveal(real: object, shown: Json, *, sort: bool) -> Json:
 
 
 def _reveal_nested(real: object, shown: str, *, sort: bool) -> str:
-    """Reveal what a text of JSON stands for; a text of another kind stays."""
+    """Reveal the secrets inside a string that contains JSON; return any other string unchanged."""
     try:
         return _compact(_reveal(real, json.loads(shown), sort=sort), sort=sort).decode()
     except ValueError:
@@ -249,7 +249,7 @@ def _reveal_nested(real: object, shown: str, *, sort: bool) -> str:
 
 
 def _plain(secret: object) -> Json:
-    """Return what a secret holds, with the secrets inside of it."""
+    """Return the value of a secret, with its inner secrets revealed."""
     shown: Json = to_jsonable_python(secret)
     return (
         shown

@@ -33,7 +33,7 @@ Out = TypeVar("Out")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions:
-    """What a train says about its runs; None leaves it to the manifest, the group or the settings."""
+    """Options of a train's runs; None means that the manifest, the group or the settings decide."""
 
     group: str | None = None
     priority: int | None = None
@@ -58,7 +58,7 @@ class TrainDefinition(Generic[In, Out]):
     plan: RoutePlan
     options: TrainOptions
     source: AnyCallable = field(repr=False)  # the function or the class itself
-    default_input: object = field(repr=False)  # Required where the input has no default
+    default_input: object = field(repr=False)  # an instance of Required if the input has no default
     input: PayloadCodec[In] = field(repr=False)
     output: PayloadCodec[Out] = field(repr=False)
 
@@ -74,7 +74,7 @@ class TrainDefinition(Generic[In, Out]):
 
     @property
     def input_type_name(self) -> str:
-        """The declared type of the input, as a person would write it."""
+        """The declared type of the input, without modules."""
         return type_name(self.plan.input_key)
 
     @property
@@ -114,7 +114,7 @@ def place_of(source: AnyCallable) -> str:
     module, name = getattr(source, "__module__", "?"), getattr(source, "__qualname__", repr(source))
     try:
         _, line = inspect.getsourcelines(source)
-    except (OSError, TypeError):  # typed into a REPL
+    except (OSError, TypeError):  # defined in a REPL
         return f"{module}.{name}"
     return f"{module}.{name} (line {line})"
 

@@ -1,4 +1,4 @@
-"""The ends of runs: described and encoded."""
+"""Describe and encode the ends of runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Ending(NamedTuple):
 
 
 def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_output_bytes: int) -> Ending:
-    """Say what is recorded; an output that cannot be stored fails the run."""
+    """Return the record of an outcome; an output that cannot be stored fails the run."""
     junctions = encode_timings(outcome.timings)
     match outcome:
         case Completed():
@@ -56,7 +56,7 @@ def describe(outcome: Outcome[object], definition: AnyTrain | None, *, max_outpu
 
 
 def without_secrets(ending: Ending, run: Run, definition: AnyTrain | None) -> Ending:
-    """Mask the texts of the input's secrets in all that is recorded; the output's own secrets are kept."""
+    """Mask the input's secrets in everything that is recorded; secrets of the output's type are stored."""
     failure = ending.failure
     if failure is not None:
         failure = Failure(
@@ -72,7 +72,7 @@ def without_secrets(ending: Ending, run: Run, definition: AnyTrain | None) -> En
 
 
 class _Own(NamedTuple):
-    """A secret of the output itself, which is masked wherever it is shown."""
+    """A secret declared by the output's type: it is stored, and masked wherever it is shown."""
 
     value: Json
 
@@ -97,7 +97,7 @@ def _without_secrets(output: str, run: Run, layouts: Layouts) -> str:
 
 
 def _gives_up(outcome: Failed, definition: AnyTrain | None) -> bool:
-    """Ask the process that ran it, where that was another: here the exception may only have a stand-in."""
+    """Prefer the verdict of the child process: here the exception may be only a stand-in of another class."""
     if outcome.gives_up or definition is None:
         return outcome.gives_up
     return gives_up(outcome.exception, definition.options.give_up_on)
@@ -120,19 +120,17 @@ def _completed(
     except PayloadError as error:
         failure = Failure(outcome.ended_early_by, type(error).__name__, words_of(error))
         return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)
-    except KeyboardInterrupt as error:  # raised by the code of the output's type
+    except KeyboardInterrupt as error:  # raised by code of the output's type, not by Ctrl-C
         failure = Failure(outcome.ended_early_by, type_path(type(error)), words_of(error))
         return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)
     return Ending(TrainState.COMPLETED, EndedBy.ITSELF, junctions, output)
 
 
 def _stopped(outcome: Cancelled, junctions: str) -> Ending:
-    """Why a run was stopped decides whether that is a cancellation or a failure."""
+    """Record a stopped run as cancelled or failed, depending on the reason."""
     match outcome.by:
         case CancelledBy.TIMEOUT:
-            failure = Failure(
-                outcome.junction, "TimedOut", outcome.reason or "the run took longer than it may"
-            )
+            failure = Failure(outcome.junction, "TimedOut", outcome.reason or "the run exceeded its timeout")
             return Ending(TrainState.FAILED, EndedBy.TIMEOUT, junctions, failure=failure)
         case CancelledBy.SHUTDOWN:
             failure = Failure(outcome.junction, "Interrupted", outcome.reason or "its worker was shut down")

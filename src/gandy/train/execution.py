@@ -1,4 +1,4 @@
-"""Executing one run of a train, and what becomes of it where its code forks."""
+"""Execute one run of a train, and end processes that its code forked."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 RETURNED: Final = 0
-_NEVER_RETURNS: Final = "multiprocessing.popen_fork"  # its children end in the function that forked them
+_NEVER_RETURNS: Final = "multiprocessing.popen_fork"  # its children exit inside the function that forked them
 STRAYED: Final = 70  # EX_SOFTWARE of sysexits.h
 _NOTICE: Final = (
-    b"gandy: a process that a job forked came back into its worker and was ended; "
-    b"let it exec or call os._exit, or declare the train with process=True\n"
+    b"gandy: a process that a job forked returned into the worker's code and was ended; "
+    b"call exec or os._exit in it, or declare the train with process=True\n"
 )
 
 
 class _Forked:
-    """When this process was forked from inside a run; zero in any other process."""
+    """The time at which this process was forked inside a run; zero in any other process."""
 
     at_ns: int = 0
 
@@ -44,9 +44,9 @@ forked: Final = _Forked()
 
 
 def end_if_forked(run: Run) -> None:
-    """End this process if it is a copy that was forked inside this run, or inside one within it."""
-    if run.started_ns < forked.at_ns:  # a run that a forked process starts itself has begun later
-        os._exit(RETURNED)  # without flushing: what waits in the streams may be the parent's
+    """End this process if it was forked inside this run or inside a nested run."""
+    if run.started_ns < forked.at_ns:  # a run that the forked process started itself has begun later
+        os._exit(RETURNED)  # without flushing: the buffered output may be the parent's
 
 
 def _after_fork() -> None:
@@ -61,7 +61,7 @@ def _after_fork() -> None:
 
 
 def _stop_loop(run: Run, forking: FrameType) -> None:
-    """Let the event loop end the process instead of its next callback: those are the parent's."""
+    """Replace the callbacks of the event loop, which are the parent's, by one that ends the process."""
     waiting = run.interruptible(None)
     if waiting is None:
         return
@@ -69,18 +69,18 @@ def _stop_loop(run: Run, forking: FrameType) -> None:
     ready = getattr(loop, "_ready", None)
     if ready is not None:
         ready.clear()
-    else:  # a loop in C, whose callbacks cannot be reached: it must not get control at all
+    else:  # a loop in C, whose callbacks cannot be cleared: end before it gets control
         _stop_task(forking)
     loop.call_soon(_stray)
 
 
 def _stop_task(forking: FrameType) -> None:
-    """End the process where the task that forked it gives control back, by a profiler of its own."""
+    """End the process, by a profile function, when the task that forked it returns to the loop."""
     outermost = reversed(list(_frames(forking)))
     root = next((frame for frame in outermost if frame.f_code.co_flags & CO_COROUTINE), None)
 
     def watch(frame: FrameType, event: str, _: object) -> None:
-        if frame is root and event == "return":  # it awaits, or it has ended
+        if frame is root and event == "return":  # the task awaits or has ended
             _stray()
 
     if root is not None:
@@ -88,14 +88,14 @@ def _stop_task(forking: FrameType) -> None:
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames of a stack, the innermost first."""
+    """Yield the frames of a stack, the innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def _stop_thread(forking: FrameType) -> None:
-    """Let the pool that this thread belongs to end the process instead of taking its next item."""
+    """Replace the work items of this thread's pool by one that ends the process."""
     for frame in _frames(forking):
         waiting = frame.f_locals.get("work_queue") if frame.f_code.co_name == "_worker" else None
         if isinstance(waiting, queue.SimpleQueue):
@@ -115,12 +115,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-ProvidedValues: TypeAlias = "Mapping[Any, object]"  # by type; no annotation can say "any type expression"
+ProvidedValues: TypeAlias = "Mapping[Any, object]"  # by type; no annotation means "any type expression"
 NOTHING_PROVIDED: Final[ProvidedValues] = MappingProxyType({})
 
 
 def always() -> bool:
-    """Take every cancellation of the task for the caller's own."""
+    """Treat every cancellation of the task as requested by the caller."""
     return True
 
 
@@ -135,10 +135,10 @@ async def execute(
 ) -> Outcome[Any]:
     """Run a train here and return how it ended, whatever its code raises.
 
-    Sync junctions go to `threads` (None: the loop's own). A request to cancel the run interrupts an async
-    junction; a sync one is waited for, since a thread cannot be stopped. A cancellation of the task passes
-    through where `is_leaving` says that the caller asked for it; any other is the job's own doing: the task
-    is given back as it was, and the run has failed.
+    Sync junctions run in `threads` (None: the loop's executor). A request to cancel the run interrupts an
+    async junction; a sync junction runs to its end, since a thread cannot be stopped. A cancellation of the
+    task propagates if `is_leaving` returns True: the caller asked for it. Otherwise the job cancelled its own
+    task: the cancellation is undone and the run fails.
     """
     task = asyncio.current_task()
     cancelling = 0 if task is None else task.cancelling()
@@ -154,7 +154,7 @@ async def execute(
         run.take_back_interrupts(task)
         is_cancelled = task is not None and task.cancelling() > cancelling
         if _ends_the_task(exception, task, is_asked=is_cancelled and is_leaving()):
-            run.request_cancel(CancelledBy.CALLER, "the task that ran it was cancelled")  # for a thread of it
+            run.request_cancel(CancelledBy.CALLER, "the task that ran it was cancelled")  # for its threads
             raise
         outcome = _stopped(exception, run, timings)
     finally:
@@ -174,7 +174,7 @@ async def execute_apart(
     provided: ProvidedValues = NOTHING_PROVIDED,
     threads: Executor | None = None,
 ) -> Outcome[Any]:
-    """Run a train in a task of its own: what its code does to that task does not reach the caller's."""
+    """Run a train in its own task, so that its code cannot cancel the caller's task."""
     caller = asyncio.current_task()
     if caller is None:
         return await execute(plan, value, run=run, provided=provided, threads=threads)
@@ -206,11 +206,11 @@ async def contained(
 
 
 def _ends_the_task(exception: BaseException, task: asyncio.Task[Any] | None, *, is_asked: bool) -> bool:
-    """Tell the end of the whole task from what the job's code raised."""
+    """Return whether the exception ends the task, and was not raised by the job's code."""
     kind = type(exception)
     if issubclass(kind, asyncio.CancelledError):
         return is_asked
-    # Closed from outside: no loop runs this coroutine any more. A job may raise the same exception.
+    # A coroutine closed from outside is not run by a loop; a job may raise GeneratorExit, too.
     return issubclass(kind, GeneratorExit) and not _is_running(task)
 
 
@@ -229,8 +229,8 @@ async def _contained(
     run: Run,
     is_leaving: Callable[[], bool],
 ) -> Outcome[Any]:
-    """Free the task from a cancellation that the job brought about, and fail the run for it."""
-    if is_leaving():  # it was asked to end while its job ended in another way
+    """Undo a cancellation that the job caused, and fail the run for it."""
+    if is_leaving():  # the caller cancelled the task while the job ended for another reason
         return outcome
     was_pending = await free_task(task, cancelling)
     if is_leaving():
@@ -238,16 +238,16 @@ async def _contained(
     cause = outcome.exception if isinstance(outcome, Failed) else None
     was_hit = cause is not None and issubclass(type(cause), asyncio.CancelledError)
     if not was_hit and not (was_pending and isinstance(outcome, Completed)):
-        return outcome  # a timeout of its own that it dealt with, or an exception that says more
+        return outcome  # the job handled its own timeout, or raised a more specific exception
     error = TaskCancelledError(train=run.train)
     error.__cause__ = cause
     return failure(error, run, junction=run.junction, timings=outcome.timings)
 
 
 async def free_task(task: asyncio.Task[Any], cancelling: int) -> bool:
-    """Take back cancellations of the current task, down to that number; say whether one had yet to arrive."""
+    """Undo cancellations of the current task, down to `cancelling`; return whether one was still pending."""
     was_pending = False
-    try:  # before Python 3.13 uncancel() does not stop one that is to be raised at the next await
+    try:  # before Python 3.13 uncancel() does not clear a pending CancelledError
         await asyncio.sleep(0)
     except asyncio.CancelledError:
         was_pending = True
@@ -257,7 +257,7 @@ async def free_task(task: asyncio.Task[Any], cancelling: int) -> bool:
 
 
 def _load(plan: RoutePlan, value: object, *, run: Run, provided: ProvidedValues) -> Cargo:
-    """Lay everything that a run starts with into its slots."""
+    """Put the input, the run and the provided values into their slots."""
     cargo: Cargo = [*plan.blank]
     cargo[INPUT_SLOT] = value
     cargo[RUN_SLOT] = run
@@ -299,7 +299,7 @@ async def _travel(
 
 
 async def _in_thread(call: Call, cargo: Cargo, *, run: Run, threads: Executor | None) -> object:
-    """Call a sync junction in a thread, in this context; what it returns may still be a coroutine."""
+    """Call a sync junction in a thread, with a copy of this context; await a coroutine that it returns."""
     loop = asyncio.get_running_loop()
     task = run.interruptible(None)
     try:
@@ -312,7 +312,7 @@ async def _in_thread(call: Call, cargo: Cargo, *, run: Run, threads: Executor | 
 
 
 class _Raised:
-    """What a junction raised in its thread: as a value, since a future cannot carry every exception."""
+    """An exception of a junction in its thread, as a value: a future cannot carry StopIteration."""
 
     __slots__ = ("exception",)
 
@@ -323,11 +323,11 @@ class _Raised:
 def _called(call: Call, cargo: Cargo, run: Run) -> object:
     try:
         result = call(cargo)
-    except StopIteration as error:  # raised again in a coroutine it would be one's end
+    except StopIteration as error:  # raised inside a coroutine it would become a RuntimeError
         stopped = RuntimeError(f"the junction raised {type_path(type(error))}")
         stopped.__cause__ = error
         result = _Raised(stopped)
-    except BaseException as error:  # noqa: BLE001 - the run's failure, whatever it is
+    except BaseException as error:  # noqa: BLE001 - any exception is the run's failure
         result = _Raised(error)
     if forked.at_ns:
         end_if_forked(run)
@@ -335,7 +335,7 @@ def _called(call: Call, cargo: Cargo, run: Run) -> object:
 
 
 def _stopped(exception: BaseException, run: Run, timings: list[JunctionTiming]) -> Failed | Cancelled:
-    """Tell a cancellation from a failure: once asked to stop, a run that does not complete is cancelled."""
+    """Return a cancellation if the run was asked to stop, else a failure."""
     asked = run.cancellation
     if issubclass(type(exception), CancelRun):
         asked = asked or _own_request(exception)
@@ -348,10 +348,10 @@ def _stopped(exception: BaseException, run: Run, timings: list[JunctionTiming]) 
 
 
 def _own_request(exception: BaseException) -> Cancellation:
-    """Read a CancelRun; a class derived from it may have lost its fields."""
+    """Read a CancelRun, whose subclass may lack its fields."""
     try:
         by, reason = getattr(exception, "by", None), getattr(exception, "reason", None)
-    except BaseException:  # noqa: BLE001 - a property of the job's own
+    except BaseException:  # noqa: BLE001 - a property may raise anything
         by, reason = None, None
     return Cancellation(
         by if type(by) is CancelledBy else CancelledBy.RUN,
@@ -360,15 +360,15 @@ def _own_request(exception: BaseException) -> Cancellation:
 
 
 def describe_need(train: str, need: Need) -> str:
-    """Say which junction misses which value, and what it could have instead."""
+    """Describe the missing value, its junction, and the values available there."""
     return (
         f"train {train}: junction {need.junction} needs {type_name(need.key)} "
-        f"(parameter {need.parameter!r}), which no earlier junction returns and nobody provides; "
+        f"(parameter {need.parameter!r}), which no earlier junction returns and which is not provided; "
         "available there: "
         f"{', '.join(need.available) or 'nothing'}"
     )
 
 
 def missing_provided(missing: tuple[str, ...], provided: ProvidedValues) -> MissingProvidedError:
-    """Put the needs that nobody met into one error."""
+    """Put all missing values into one error."""
     return MissingProvidedError(missing=missing, provided=tuple(type_name(key) for key in provided))

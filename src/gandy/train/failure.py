@@ -1,4 +1,4 @@
-"""How runs end early: signals, exceptions as they are recorded, code that is contained, and giving up."""
+"""How runs end early: signals, recorded exceptions, containment of job code, and giving up."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class End(Generic[Value]):
 
 
 class Retry(Exception):  # noqa: N818 - a signal, not an error
-    """`raise Retry(after=timedelta(minutes=2))` fails this attempt and asks for another one."""
+    """`raise Retry(after=timedelta(minutes=2))` fails this attempt and requests another attempt."""
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
-        """Take the delay as a timedelta or in seconds; None leaves it to the job's own retry delay."""
+        """Take the delay as a timedelta or in seconds; None means the job's retry delay."""
         super().__init__(reason or "the run asked for a retry")
         if after is not None:
             check("retry_after", after, called="Retry(after=...)")
@@ -44,7 +44,7 @@ class CancelRun(BaseException):
     """Stops a run as cancelled. Like asyncio's own, it passes through `except Exception`."""
 
     def __init__(self, reason: str = "", *, by: CancelledBy = CancelledBy.RUN) -> None:
-        """Say why; `by` is filled in where somebody else asked for it."""
+        """Take the reason; `by` is set if the request did not come from the run itself."""
         super().__init__(reason or f"cancelled by {by}")
         self.reason = reason
         self.by = by
@@ -53,14 +53,14 @@ class CancelRun(BaseException):
 MAX_REASON_CHARS: Final = 2_000
 MAX_STACK_TRACE_CHARS: Final = 16_000
 MAX_TYPE_CHARS: Final = 500
-# A metaclass may override both names; these read the class itself.
+# A metaclass may override both names; these descriptors read the class itself.
 _qualname_of = type.__dict__["__qualname__"].__get__
 _module_of = type.__dict__["__module__"].__get__
 _traceback_of = BaseException.__dict__["__traceback__"].__get__
 
 
 def failure(exception: BaseException, run: Run, *, junction: str | None, timings: Timings) -> Failed:
-    """Describe what a junction raised; this never raises."""
+    """Describe the exception of a junction; never raise."""
     return Failed(
         exception=exception,
         junction=junction,
@@ -73,7 +73,7 @@ def failure(exception: BaseException, run: Run, *, junction: str | None, timings
 
 
 def type_path(kind: type) -> str:
-    """Return a class as module and name; a built-in one by its name alone."""
+    """Return module and name of a class; for a built-in class the name alone."""
     name = str.__str__(_qualname_of(kind))[:MAX_TYPE_CHARS]
     try:
         module = _module_of(kind)
@@ -85,7 +85,7 @@ def type_path(kind: type) -> str:
 
 
 def words_of(exception: BaseException) -> str:
-    """Return the exception's own words, or which exception its words raised."""
+    """Return the exception's message, or name the exception that its `__str__` raised."""
     name = str.__str__(type.__dict__["__name__"].__get__(type(exception)))
     try:
         return str.__str__(str(exception)) or name  # a subclass of str could raise later
@@ -96,15 +96,15 @@ def words_of(exception: BaseException) -> str:
 def _stack_trace(exception: BaseException) -> str:
     try:
         return str.__str__("".join(traceback.format_exception(exception)))
-    except BaseException as error:  # noqa: BLE001 - formatting asks the exception and its causes
+    except BaseException as error:  # noqa: BLE001 - formatting calls code of the exception and its causes
         return _plain_trace(exception, type_path(type(error)))
 
 
 def _plain_trace(exception: BaseException, obstacle: str) -> str:
-    """Return the frames alone, with what can be said of the exception without its help."""
+    """Return the frames, the type and the message, without causes and notes."""
     try:
         frames = "".join(traceback.format_tb(_traceback_of(exception)))
-    except BaseException as error:  # noqa: BLE001 - a source file or a loader of the job's own
+    except BaseException as error:  # noqa: BLE001 - a source loader of the job may raise anything
         frames = f"  (the frames cannot be formatted: {type_path(type(error))})\n"
     return (
         f"Traceback (most recent call last):\n{frames}{type_path(type(exception))}: {words_of(exception)}\n"
@@ -113,18 +113,18 @@ def _plain_trace(exception: BaseException, obstacle: str) -> str:
 
 
 def _retry_of(exception: BaseException) -> RetryRequest | None:
-    """Return the retry that was asked for; a subclass may have lost its delay."""
+    """Return the requested retry; a subclass may lack its delay."""
     if not issubclass(type(exception), Retry):
         return None
     try:
         after = getattr(exception, "after", None)
-    except BaseException:  # noqa: BLE001 - a property of the job's own
+    except BaseException:  # noqa: BLE001 - a property may raise anything
         after = None
     return RetryRequest(after if type(after) is timedelta else None)
 
 
 def _bounded(text: str, limit: int) -> str:
-    """Keep both ends: the outermost call and the raise itself."""
+    """Keep the beginning and the end: the outermost call and the raise."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -136,11 +136,11 @@ logger = logging.getLogger("gandy.loop")
 
 
 def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, whatever ends the event loop before.
+    """Run a coroutine to its end, even if a job stops the event loop.
 
-    SystemExit and KeyboardInterrupt leave the loop where a task or a callback of a job's own raises them, and
-    loop.stop() ends it as well. The loop itself is unharmed: it is entered again. An OSError is the
-    loop's own: its descriptors are closed, and it cannot go on.
+    SystemExit and KeyboardInterrupt raised by a task or callback of a job, and loop.stop(), stop the loop.
+    The loop is intact and is started again. An OSError comes from the loop itself: its descriptors are
+    closed, and it cannot continue.
     """
     loop = runner.get_loop()
     task = loop.create_task(main)
@@ -150,28 +150,28 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:
             if task.done() or _is_from_the_keyboard(error) or isinstance(error, OSError):
                 raise
-            logger.error(  # noqa: TRY400 - the words of a hostile exception are read with care
-                "a job ended the event loop by %s: %s; the loop goes on",
+            logger.error(  # noqa: TRY400 - formatting a hostile exception may raise
+                "a job stopped the event loop with %s: %s; the loop continues",
                 type_path(type(error)),
                 words_of(error),
             )
 
 
 def _is_from_the_keyboard(error: BaseException) -> bool:
-    """A process that handles Ctrl-C by itself never gets this exception from the keyboard."""
+    """Return whether Ctrl-C raised it; that needs Python's default handler of SIGINT."""
     return type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 _MOST_IN_A_GROUP: Final = 10_000
-# read from the classes themselves: an exception or a metaclass may answer with code of its own
+# read from the classes themselves: an exception or a metaclass may override both
 _mro_of = type.__dict__["__mro__"].__get__
 _members_of = BaseExceptionGroup.__dict__["exceptions"].__get__
 
 
 def give_up_problems(kinds: object) -> tuple[str, ...]:
-    """Say in words what is wrong with the exceptions that a train gives up on, beyond their bound."""
+    """Describe the problems of `give_up_on` that its bound does not check."""
     if BOUNDS["give_up_on"].holds(kinds) and isinstance(kinds, tuple) and any(map(_is_retry, kinds)):
-        return ("give_up_on cannot name Retry, which asks for another attempt",)
+        return ("give_up_on cannot name Retry, which requests another attempt",)
     return ()
 
 
@@ -180,9 +180,9 @@ def _is_retry(kind: type) -> bool:
 
 
 def gives_up(exception: BaseException, kinds: tuple[type[Exception], ...]) -> bool:
-    """Tell whether an exception, or any exception of a group, is of one of these classes or derived from one.
+    """Return whether an exception, or any exception of a group, is an instance of one of these classes.
 
-    Any of a group is enough: while one part is bound to fail, no further attempt of the whole can succeed.
+    One exception of a group is enough: while one part must fail, no further attempt can succeed.
     """
     if not kinds:
         return False

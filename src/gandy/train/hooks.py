@@ -1,4 +1,4 @@
-"""Hooks: what an application hears of its runs, and how it is delivered."""
+"""Hooks: functions of the application that receive events of its runs, and the delivery of these events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("gandy.hooks")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """What a hook is told."""
+    """The argument of a hook."""
 
     name: HookName
     train: str
@@ -37,7 +37,7 @@ class HookEvent:
     manifest: str | None = None
     outcome: Outcome[object] | None = None  # None when the run has only started
     reason: str | None = None  # why it was parked as a dead letter
-    masks: object = field(default=None, repr=False, compare=False)  # keeps the run's secrets out of all logs
+    masks: object = field(default=None, repr=False, compare=False)  # keeps the run's secrets masked in logs
 
 
 Hook: TypeAlias = Callable[[HookEvent], Awaitable[None] | None]
@@ -51,7 +51,7 @@ class Hooks:
         self._hooks: dict[str, list[Hook]] = {name: [] for name in HOOK_NAMES}
 
     def on(self, name: HookName) -> Callable[[AnyHook], AnyHook]:
-        """Return a decorator that adds a hook; a sync one is called in a thread."""
+        """Return a decorator that adds a hook; a sync hook is called in a thread."""
         if name not in self._hooks:
             raise UnknownHookError(name=name, known=HOOK_NAMES)
 
@@ -62,15 +62,15 @@ class Hooks:
         return add
 
     def wants(self, name: HookName) -> bool:
-        """Whether any hook listens, so that no event is made in vain."""
+        """Return whether any hook is registered, so that no unused event is made."""
         return bool(self._hooks[name])
 
     def of(self, name: HookName) -> tuple[Hook, ...]:
-        """Give the hooks of one name, in the order in which they were added."""
+        """Return the hooks of one name, in the order in which they were added."""
         return tuple(self._hooks[name])
 
     async def fire(self, event: HookEvent) -> None:
-        """Call every hook of that name once, here; what one raises is logged and goes no further."""
+        """Call every hook of that name once, here; log the exceptions of hooks and do not raise them."""
         task = asyncio.current_task()
         cancelling = 0 if task is None else task.cancelling()
         for hook in self._hooks[event.name]:
@@ -78,30 +78,30 @@ class Hooks:
                 told = hook(event)
                 if inspect.isawaitable(told):
                     await told
-            except BaseException as error:  # whatever a hook raises is its own affair
+            except BaseException as error:  # only a cancellation of this task propagates
                 if task is not None and task.cancelling() > cancelling:
                     raise
                 report_raised(hook, event, error)
 
 
 def is_async(hook: Hook) -> bool:
-    """Whether the call only makes a coroutine, which takes no time."""
+    """Return whether the call only makes a coroutine, which does not block."""
     return inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(type(hook).__call__)
 
 
 def name_of(hook: Hook) -> str:
-    """Name a hook for people, whatever its own text would do."""
+    """Return a readable name of a hook, without calling its `__repr__`."""
     name = getattr(hook, "__qualname__", None)
     return name if isinstance(name, str) else type(hook).__qualname__
 
 
 def report_raised(hook: Hook, event: HookEvent, error: BaseException) -> None:
-    """Log what a hook raised, also where that cannot be printed."""
+    """Log the exception of a hook, even one that cannot be printed."""
     text = "hook %s on %r failed for run %s of %s"
     told = (name_of(hook), event.name, event.run_id, event.train)
     try:
         logger.error(text, *told, exc_info=error)
-    except BaseException:  # noqa: BLE001 the exception's own methods run here
+    except BaseException:  # noqa: BLE001 - formatting calls methods of the exception
         logger.error(f"{text}: a %s that cannot be printed", *told, type(error).__qualname__)  # noqa: G004, TRY400
 
 
@@ -114,7 +114,7 @@ LEAVE_SECONDS: Final = 0.1
 
 
 class _Lane:
-    """The events of one name: those that wait, and how many of them are told at once."""
+    """The queue of the events of one name, and the number of tasks that deliver them."""
 
     def __init__(self, name: str, at_once: int) -> None:
         self.ready: deque[HookEvent] = deque()
@@ -124,22 +124,22 @@ class _Lane:
 
 
 class HookDelivery:
-    """Calls the hooks of an application without ever making its caller wait.
+    """Calls the hooks of an application without blocking the caller.
 
-    Events of different names never wait for each other, those of one run keep their order, and several runs
-    are told at once. Belongs to one event loop.
+    Events of different names never wait for each other, events of one run keep their order, and events of
+    several runs are delivered concurrently. Belongs to one event loop.
     """
 
     def __init__(
         self, hooks: Hooks, *, timeout: timedelta, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING
     ) -> None:
-        """Take the longest a hook may take, how many go on at once, and how many events of a name wait."""
+        """Take the timeout of a hook, the concurrency, and the maximum number of pending events of a name."""
         self._hooks = hooks
         self._seconds = timeout.total_seconds()
         self._at_once = at_once
         self._most_waiting = most_waiting
         self._lanes = {name: _Lane(name, at_once) for name in HOOK_NAMES}
-        self._behind: dict[int, deque[HookEvent]] = {}  # by run: what waits for an event of the same run
+        self._behind: dict[int, deque[HookEvent]] = {}  # by run id: events behind an earlier event
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[BaseException | None]] = set()
         self._quiet = asyncio.Event()
@@ -150,15 +150,15 @@ class HookDelivery:
 
     @property
     def pending(self) -> int:
-        """How many events have not been told to all of their hooks."""
+        """The number of events that have not been delivered to all of their hooks."""
         return sum(lane.pending for lane in self._lanes.values())
 
     def wants(self, name: HookName) -> bool:
-        """Whether any hook listens, so that no event is made in vain."""
+        """Return whether any hook is registered, so that no unused event is made."""
         return self._hooks.wants(name)
 
     def deliver(self, event: HookEvent) -> None:
-        """Have the hooks of an event called soon; with too many waiting it is dropped and counted."""
+        """Schedule the calls of an event's hooks; if too many events are pending, drop and count it."""
         if not self._hooks.wants(event.name):
             return
         lane = self._lanes[event.name]
@@ -175,18 +175,18 @@ class HookDelivery:
             self._make_ready(event)
 
     async def settle(self, seconds: float) -> int:
-        """Wait so long for what is pending, and say how much is left."""
+        """Wait at most `seconds` for pending events; return the number of those that remain."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._quiet.wait()
         return self.pending
 
     async def close(self, seconds: float) -> int:
-        """Wait so long for what is pending, give up the rest, and say how much that was."""
+        """Wait at most `seconds` for pending events, abandon the rest, and return the number abandoned."""
         left = await self.settle(seconds)
         self._is_closed = True
         if left:
-            _log.warning("%d hook events were not told to all of their hooks before the end", left)
+            _log.warning("%d hook events were not delivered to all of their hooks before shutdown", left)
         leaving = [*self._tasks, *self._calls]
         for task in leaving:
             task.cancel()
@@ -201,7 +201,7 @@ class HookDelivery:
         if monotonic() - self._warned_at >= WARN_EVERY_SECONDS:
             self._warned_at = monotonic()
             _log.warning(
-                "hooks on %r do not keep up: %d events dropped so far, now that of run %s of %s; "
+                "hooks on %r do not keep up: %d events dropped so far, most recently for run %s of %s; "
                 "make the hooks faster, or let them enqueue a job",
                 event.name,
                 self.dropped,
@@ -229,7 +229,7 @@ class HookDelivery:
             lane.tellers -= 1
 
     def _settle(self, lane: _Lane, event: HookEvent) -> None:
-        """Let the next event of the same run go."""
+        """Finish an event and make the next event of the same run ready."""
         behind = self._behind[event.run_id]
         if behind:
             self._make_ready(behind.popleft())
@@ -240,8 +240,8 @@ class HookDelivery:
             self._quiet.set()
 
     async def _call(self, hook: Hook, event: HookEvent) -> None:
-        """Call one hook in a task of its own, which it may end or cancel as it likes."""
-        if len(self._calls) >= 2 * self._at_once * len(HOOK_NAMES):  # they were cancelled and go on
+        """Call one hook in its own task, so that it can cancel only that task."""
+        if len(self._calls) >= 2 * self._at_once * len(HOOK_NAMES):  # cancelled hooks that do not end
             await asyncio.wait(self._calls, return_when=asyncio.FIRST_COMPLETED)
         call = asyncio.get_running_loop().create_task(self._called(hook, event), name="gandy-hook")
         self._calls.add(call)
@@ -250,7 +250,7 @@ class HookDelivery:
         if not done:
             call.cancel()
             _log.warning(
-                "hook %s on %r took longer than %g s ([hooks] timeout) for run %s of %s and was given up",
+                "hook %s on %r took longer than %g s ([hooks] timeout) for run %s of %s and was abandoned",
                 name_of(hook),
                 event.name,
                 self._seconds,
@@ -261,12 +261,12 @@ class HookDelivery:
             report_raised(hook, event, error)
 
     async def _called(self, hook: Hook, event: HookEvent) -> BaseException | None:
-        """Give what the hook raised, whatever it is: raised, some kinds would end the event loop."""
+        """Return any exception of the hook: a raised SystemExit would stop the event loop."""
         try:
             told = hook(event) if is_async(hook) else await self._call_in_thread(hook, event)
             if inspect.isawaitable(told):
                 await told
-        except BaseException as error:  # noqa: BLE001 whatever a hook raises is its own affair
+        except BaseException as error:  # noqa: BLE001 - a hook may raise anything
             return error
         return None
 
@@ -279,8 +279,8 @@ class HookDelivery:
 
 
 def _caught(hook: Hook, event: HookEvent) -> tuple[object, BaseException | None]:
-    """Give what the hook raised: a future cannot carry every kind."""
+    """Return the result and the exception of a hook: a future cannot carry every exception."""
     try:
         return hook(event), None
-    except BaseException as error:  # noqa: BLE001 it is reported on the event loop
+    except BaseException as error:  # noqa: BLE001 - it is reported on the event loop
         return None, error

@@ -42,7 +42,7 @@ AnyCallable: TypeAlias = Callable[..., object]
 
 
 class Required:
-    """Stands for a parameter without a default."""
+    """Marks a parameter without a default."""
 
 
 REQUIRED: Final = Required()
@@ -66,25 +66,25 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """One step of a train as its signature tells it."""
+    """One step of a train, as read from its signature."""
 
     name: str
     call: AnyCallable  # for a class: its constructor
     parameters: tuple[Parameter, ...]
     result: object  # as annotated, without End; Never where the junction always ends the train
-    ends_with: object | None  # what End carries, where the annotation says so
+    ends_with: object | None  # the type that End carries, if annotated
     is_async: bool
     method: str | None = None  # for a class: the method called on the instance
     constructor: tuple[Parameter, ...] = ()
 
     @property
     def returns(self) -> object:
-        """The result as a cargo key; NoneType where nothing is carried on."""
+        """The result as a cargo key; NoneType if there is none."""
         return key_of(self.result)
 
 
 def read_junction(step: object) -> Junction:
-    """Read a function, a callable instance, or a class that is made for each run and then called."""
+    """Read a function, a callable instance, or a class that is instantiated for each run and then called."""
     if inspect.isclass(step):
         return _read_class(step)
     if not callable(step):
@@ -105,7 +105,7 @@ def _read_class(step: type) -> Junction:
         raise JunctionSignatureError(junction=step.__name__, problem=problem)
     make: AnyCallable = attrgetter("__init__")(step)
     constructor = () if make is object.__init__ else _parameters(step.__name__, step, make)
-    # Bound to a placeholder, the method shows its parameters without self.
+    # Bind a placeholder as self, so that the signature does not contain it.
     work = _read(step.__name__, functools.partial(getattr(step, method), None), getattr(step, method))
     return replace(work, call=step, method=method, constructor=constructor)
 
@@ -114,7 +114,7 @@ def _read(name: str, step: AnyCallable, function: AnyCallable) -> Junction:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         problem = (
             "it is a generator function: calling it runs none of its code, and it has no single result; "
-            "collect what it yields in a list and return that"
+            "collect the yielded values in a list and return the list"
         )
         raise JunctionSignatureError(junction=name, problem=problem)
     parameters = _parameters(name, step, function)
@@ -147,7 +147,7 @@ def _parameter(junction: str, parameter: inspect.Parameter, hints: dict[str, obj
 
 
 def _split_end(hint: object) -> tuple[object, object | None]:
-    """Part `Rates | End[Report]` into what is carried on and what ends the train."""
+    """Split `Rates | End[Report]` into the type of the result and the type that ends the train."""
     members = members_of(hint)
     ends = [member for member in members if member is End or get_origin(member) is End]
     rest = tuple(member for member in members if member not in (*ends, Never, NoReturn))
@@ -183,7 +183,7 @@ def _hints(junction: str, function: AnyCallable) -> dict[str, object]:
 
 
 def _find_nearby(name: str, nearby: dict[str, object]) -> bool:
-    """Look for a type declared inside the function that defines the train; only for names no module knows."""
+    """Search the callers' local variables for a type declared in the function that defines the train."""
     frame = inspect.currentframe()
     while frame is not None:
         is_ours = str(frame.f_globals.get("__name__", "")).startswith("gandy.train.")
@@ -202,14 +202,14 @@ def _unresolved(junction: str, name: str) -> JunctionSignatureError:
 
 
 def plan_route(train: str, junctions: tuple[Junction, ...], *, takes: object, gives: object) -> RoutePlan:
-    """Check that every parameter has its source and the output is made; raise the first problem found."""
+    """Check that every parameter and the output have a source; raise the first problem found."""
     if not junctions:
         raise TrainDefinitionError(train=train, problem="its route is empty; name at least one junction")
     return _Planner(train, junctions, takes, gives).plan()
 
 
 def plan_function(junction: Junction) -> RoutePlan:
-    """Plan a train of one function: its input is bound by place, whatever its type; the rest is provided."""
+    """Plan a train of one function: its input is bound by position, the other parameters are provided."""
     given = input_parameter(junction)
     if given is not None and given.by_keyword:
         problem = f"its input {given.name!r} is keyword-only; make it an ordinary parameter"
@@ -224,7 +224,7 @@ def input_parameter(junction: Junction) -> Parameter | None:
 
 
 def output_of(junction: Junction) -> object:
-    """Return what a function's train gives, as annotated."""
+    """Return the annotated output type of a function's train."""
     return junction.ends_with if junction.result is Never and junction.ends_with else junction.result
 
 
@@ -234,7 +234,7 @@ class _Planner:
     junctions: tuple[Junction, ...]
     takes: object
     gives: object
-    given: Parameter | None = None  # a function's input, which is bound by place and not by type
+    given: Parameter | None = None  # a function's input, which is bound by position, not by type
     scope: Scope = field(default_factory=Scope)
     needs: list[Need] = field(default_factory=list)
 

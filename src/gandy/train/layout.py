@@ -1,4 +1,4 @@
-"""The layout of inputs and outputs: their types, and the names that fields are known by."""
+"""The layout of inputs and outputs: where a type holds secrets, and the names and aliases of its fields."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from gandy.model.layout import Layout
 
 
-Schema: TypeAlias = Any  # a core schema: nested dictionaries whose kinds are too many to name
+Schema: TypeAlias = Any  # a core schema of pydantic: nested dictionaries of many kinds
 
 _OF_FIELDS: Final = frozenset({"model-fields", "typed-dict", "dataclass-args", "arguments"})
-#: Before version 2.11 pydantic reads a field by the names that its class says, and no caller chooses.
+#: Before version 2.11 of pydantic the class alone decides by which names a field is read, not the caller.
 _CAN_CHOOSE: Final = tuple(int(part) for part in pydantic.VERSION.split(".")[:2]) >= (2, 11)
 
 
@@ -35,20 +35,20 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """What a type says about the names of its fields."""
+    """The names and aliases of the fields of a type."""
 
     has_any: bool
     crossed: tuple[str, ...]  #: aliases that are the names of other fields
-    has_nested_json: bool  #: a part is written as a text that holds JSON
+    has_nested_json: bool  #: a part is serialized as a string that contains JSON
 
     @property
     def reading(self) -> Reading:
-        """How values are read: by aliases, as people send them, and by names, as values are written."""
+        """The options to read values by alias, as clients send them, and by name, as stored."""
         return {"by_alias": True, "by_name": True} if self.has_any and _CAN_CHOOSE else {}
 
 
 def aliases_of(adapter: TypeAdapter[Any]) -> Aliases:
-    """Look at every field inside a type."""
+    """Collect the aliases of every field inside a type."""
     has_any = has_nested_json = False
     crossed: dict[str, None] = {}
     for schema in _schemas(adapter.core_schema):
@@ -62,7 +62,7 @@ def aliases_of(adapter: TypeAdapter[Any]) -> Aliases:
 
 
 def fields_of(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Name the fields of a model, a dataclass, a typed dictionary or a call."""
+    """Yield the fields of a model, a dataclass, a typed dictionary or a call."""
     fields = schema["arguments_schema"] if schema["type"] == "arguments" else schema["fields"]
     if isinstance(fields, dict):
         yield from fields.items()
@@ -71,7 +71,7 @@ def fields_of(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def paths_of(field: Schema) -> Iterator[list[object]]:
-    """Give every alias of a field as the keys that lead to it."""
+    """Yield every alias of a field as a path of keys."""
     for alias in (field.get("validation_alias"), field.get("serialization_alias"), field.get("alias")):
         if isinstance(alias, list):
             yield from alias if all(isinstance(each, list) for each in alias) else [alias]
@@ -80,13 +80,13 @@ def paths_of(field: Schema) -> Iterator[list[object]]:
 
 
 def first_keys(field: Schema) -> Iterator[str]:
-    """Name the keys beside those of other fields that a field is read from."""
+    """Yield the top-level keys that a field is read from."""
     reading = {key: field[key] for key in ("validation_alias", "alias") if key in field}
     yield from (str(path[0]) for path in paths_of(reading) if path)
 
 
 def _schemas(schema: object) -> Iterator[Schema]:
-    """Walk a schema and all that are inside it."""
+    """Yield a schema and all schemas inside it."""
     if isinstance(schema, dict):
         if isinstance(schema.get("type"), str):
             yield schema
@@ -117,12 +117,12 @@ _PLAIN: Final = frozenset(
     | {"date", "time", "datetime", "timedelta", "uuid", "url", "multi-host-url"}
 )
 _ARRAYS: Final = frozenset({"list", "set", "frozenset", "generator"})
-#: Where a schema keeps the schemas that the same value has to fit.
+#: The keys under which a schema holds other schemas of the same value.
 _SAME_VALUE: Final = ("schema", "lax_schema", "strict_schema", "json_schema", "arguments_schema")
 
 
 def layout_of(adapter: TypeAdapter[Any]) -> Layout:
-    """Find the secrets of a type; one without any is open, and one that is too large is secret as a whole."""
+    """Find the secrets of a type: a type without secrets is open, a type that is too large is all secret."""
     reading = _Reading({})
     reading.place(adapter.core_schema)
     if not reading.has_secrets and not (reading.has_unknown and not _is_described(adapter)):
@@ -131,17 +131,17 @@ def layout_of(adapter: TypeAdapter[Any]) -> Layout:
 
 
 class _Reading:
-    """Reads one schema; each schema becomes a place, and one that refers to another names it."""
+    """Reads one schema; each schema becomes a place, and places refer to each other by number."""
 
     def __init__(self, named: dict[str, Schema]) -> None:
         self.places: list[dict[str, Any]] = []
         self.has_secrets = False
-        self.has_unknown = False  # code decides what some part takes
+        self.has_unknown = False  # some part is validated by code, so its form is unknown
         self._named = named
         self._numbers: dict[str, int] = {}
 
     def place(self, schema: Schema) -> int:
-        """Give the number of the place that a schema describes."""
+        """Return the number of the place that a schema describes."""
         number = len(self.places)
         self.places.append({})
         if number <= _MOST_PLACES:
@@ -161,7 +161,7 @@ class _Reading:
             place["plain"] = True
         elif kind == "any":
             place["open"] = True
-        elif kind == "json":  # a text that holds JSON: it is shown or masked as one
+        elif kind == "json":  # a string that contains JSON: it is shown or masked as a whole
             place["plain" if self._is_free(schema.get("schema")) else "secret"] = True
         else:
             self._fill_inside(place, schema)
@@ -200,7 +200,7 @@ class _Reading:
             numbers.append(self.place(field["schema"]))
             for key, is_path in _names_of(name, field):
                 keys[key] = self._unknown() if is_path else numbers[-1]
-        if schema["type"] == "arguments" and numbers:  # a named tuple is written as a list, too
+        if schema["type"] == "arguments" and numbers:  # a named tuple may be serialized as a list
             self._fill_numbers(place, "items", numbers)
         if _allows_more(schema):
             self._fill_part(place, "values", [schema.get("extras_schema")])
@@ -227,7 +227,7 @@ class _Reading:
         return self._numbers[name]
 
     def _is_free(self, schema: Schema | None) -> bool:
-        """Tell whether a schema holds no secret."""
+        """Return whether a schema holds no secret."""
         apart = _Reading(self._named)
         if schema is not None:
             apart.place(schema)
@@ -239,7 +239,7 @@ class _Reading:
 
 
 def _is_described(adapter: TypeAdapter[Any]) -> bool:
-    """Tell whether the type says what it looks like where code decides."""
+    """Return whether the type has a JSON schema, also for the parts that code validates."""
     try:
         with warnings.catch_warnings(action="ignore"):  # about defaults that have no JSON form
             adapter.json_schema()
@@ -249,7 +249,7 @@ def _is_described(adapter: TypeAdapter[Any]) -> bool:
 
 
 def _is_secret(schema: Schema) -> bool:
-    """Recognise pydantic's secrets by their code, whatever serializer or JSON schema was put over them."""
+    """Recognise pydantic's secrets by their functions, even if a serializer or JSON schema covers them."""
     serializer = schema.get("serialization", {}).get("function")
     reader = schema.get("json_schema", {}).get("function") if schema["type"] == "json-or-python" else None
     return any(_is_code_of_secrets(code) for code in (serializer, (reader or {}).get("function")))
@@ -273,7 +273,7 @@ def _of_the_same_value(schema: Schema) -> Iterator[Schema]:
 
 
 def _names_of(name: str, field: Schema) -> Iterator[tuple[str, bool]]:
-    """Name every key that a field is read from or written to, and say whether it lies deeper inside."""
+    """Yield every key that a field is read from or written to, and whether the key only begins a path."""
     yield name, False
     for path in paths_of(field):
         if path and path[0] != name:

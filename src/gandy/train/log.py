@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from gandy.train.run import Run
 
 
-#: How long the secrets of a run stay known after it: threads and tasks that it started may write later.
+#: How long secrets stay masked after their run: threads and tasks that it started may log later.
 GRACE_SECONDS: Final = 600.0
-#: How many characters of texts of ended runs are kept; beyond that the oldest are forgotten earlier.
+#: The maximum size of the secrets of ended runs; above it the oldest are forgotten before their grace ends.
 MOST_LATE_CHARACTERS: Final = 8_000_000
 _OVERHEAD: Final = 100  # what a short text costs besides its characters
 
 
 class HiddenTexts:
-    """Knows each text while its holder lives, and for a bounded time after.
+    """Keeps each text while its holder is referenced, and for a grace period after.
 
-    A search costs as much as the searched text is long, however many texts are known.
+    The cost of a search depends on the length of the searched text, not on the number of hidden texts.
     """
 
     def __init__(
@@ -44,20 +44,20 @@ class HiddenTexts:
         self._grace_seconds = grace_seconds
         self._most_late = most_late
         self._lock = Lock()
-        self._holders: dict[str, int] = {}  # by text: how many runs have it
+        self._holders: dict[str, int] = {}  # by text: the number of runs that hold it
         self._shapes: Counter[tuple[str, int]] = Counter()
-        self._lengths: dict[str, tuple[int, ...]] = {}  # by the texts' beginning, the longest first
+        self._lengths: dict[str, tuple[int, ...]] = {}  # by the prefix of the texts, the longest first
         self._ended: deque[tuple[str, ...]] = deque()
         self._late: dict[str, float] = {}  # since when no run holds a text, the oldest first
         self._late_size = 0
 
     @property
     def is_empty(self) -> bool:
-        """Whether no text is known: nothing needs to be looked at."""
+        """Whether no text is hidden, so that nothing needs to be searched."""
         return not self._lengths
 
     def add(self, holder: object, texts: Iterable[str]) -> None:
-        """Hide texts while the holder is referenced, and for the grace after."""
+        """Hide texts while the holder is referenced, and for the grace period after."""
         held = tuple(texts)
         if not held:
             return
@@ -65,11 +65,11 @@ class HiddenTexts:
             self._settle()
             for text in held:
                 self._hold(text)
-        # The collector calls this anywhere, also where the lock is held: it must not take it.
+        # The finalizer may run while this thread holds the lock, so it only appends and takes no lock.
         weakref.finalize(holder, self._ended.append, held).atexit = False
 
     def without(self, text: str) -> str:
-        """Give the text with every hidden text masked."""
+        """Return the text with every hidden text masked."""
         if self.is_empty:
             return text
         if self._ended or self._late:
@@ -93,7 +93,7 @@ class HiddenTexts:
         return 0
 
     def _settle(self) -> None:
-        """Note which texts have lost their last holder, and forget what is late for too long or too much."""
+        """Start the grace period of texts without a holder; forget texts beyond the period or the limit."""
         now = self._clock()
         while self._ended:
             for text in self._ended.popleft():
@@ -125,7 +125,7 @@ class HiddenTexts:
             self._note_lengths(*shape)
 
     def _note_lengths(self, beginning: str, changed: int) -> None:
-        """Name the lengths that texts of one beginning have, after one of them came or went."""
+        """Update the lengths of the texts with this prefix after a text was added or removed."""
         lengths = {*self._lengths.get(beginning, ()), changed}
         left = sorted((each for each in lengths if self._shapes[beginning, each]), reverse=True)
         if left:
@@ -182,10 +182,10 @@ class RunLog:
 
 
 class MaskingFactory:
-    """Makes log records that carry masks instead of secrets, for every handler alike.
+    """Makes log records that contain masks instead of secrets, for all handlers.
 
-    Masked are the secrets of the run that a record is written in, and those of all runs of this process: a
-    thread or a hook that belongs to a run may write without its context.
+    It masks the secrets of the current run and of all runs of this process: a thread or a hook that belongs
+    to a run may log outside of its context.
     """
 
     def __init__(self, running_now: Callable[[], Run | None], make: Callable[..., logging.LogRecord]) -> None:
@@ -218,7 +218,7 @@ def _mask(record: logging.LogRecord, masked: Callable[[str], str]) -> None:
 def _text_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001 - the handler that formats it says what is wrong, and shows the values
+    except Exception:  # noqa: BLE001 - the handler reports the formatting error with the values, so mask both
         with suppress(Exception):
             return f"{record.msg} {record.args!r}"
     return ""
@@ -232,7 +232,7 @@ class RunLogHandler(logging.Handler):
         self._running_now = running_now
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the record where it was emitted inside a run."""
+        """Keep the record if it was emitted inside a run."""
         run = self._running_now()
         if run is None or hasattr(record, _ALREADY_KEPT):
             return

@@ -1,4 +1,4 @@
-"""The trains that an application knows, and the values that are provided to them."""
+"""The trains of an application, and the values that are provided to them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Registry:
         return name in self._by_name
 
     def check_provided(self, provided: ProvidedValues) -> None:
-        """Raise one error that names every value some train needs and nobody provides."""
+        """Raise one error that names every required value that is not provided."""
         missing = tuple(
             describe_need(definition.name, need)
             for definition in self
@@ -90,16 +90,17 @@ class Registry:
 
 
 class OfThisProcess:
-    """A provided value that no other process can be given, such as an open connection of the application's.
+    """Base of provided values that cannot be passed to another process, such as an open connection.
 
-    A run that is suspected of killing its workers is isolated in another process, unless it needs one.
+    A run that is suspected of killing its workers is isolated in another process, unless it needs such a
+    value.
     """
 
     __slots__ = ()
 
 
 class Provided:
-    """What an application provides: values, or factories (sync, async, context managers) of them."""
+    """The provided values of an application, or their factories (sync, async, context managers)."""
 
     def __init__(self) -> None:
         self._sources: dict[object, object] = {}
@@ -108,7 +109,7 @@ class Provided:
         """Declare a value, or a factory for one, under a type."""
         key = key_of(provided)
         if not can_be_provided(key):
-            problem = "plain data cannot be told apart by type; give it a NewType or a class of its own"
+            problem = "plain data cannot be distinguished by type; give it a NewType or its own class"
             raise ProvideError(provided=type_name(key), problem=problem)
         if key in self._sources:
             raise ProvideError(provided=type_name(key), problem="it is provided already")
@@ -133,7 +134,7 @@ async def _made(key: object, source: object, stack: AsyncExitStack) -> object:
         made = source()
         if inspect.isawaitable(made):
             made = await made
-        # What is already of the wanted type is the value itself, even if it can be entered (a lock can, too).
+        # An instance of the wanted type is the value itself, even if it is a context manager (like a lock).
         if _is_instance(made, key):
             return made
         if isinstance(made, AbstractAsyncContextManager):
@@ -145,7 +146,7 @@ async def _made(key: object, source: object, stack: AsyncExitStack) -> object:
 
 
 def _is_factory(source: object, key: object) -> TypeGuard[Callable[[], object]]:
-    """Tell a factory from a value: a value is of the type itself, a factory is a function or a class."""
+    """Return whether the source is a factory: a function or a class, and no instance of the type."""
     if _is_instance(source, key):
         return False
     return inspect.isroutine(source) or inspect.isclass(source) or isinstance(source, functools.partial)
@@ -154,5 +155,5 @@ def _is_factory(source: object, key: object) -> TypeGuard[Callable[[], object]]:
 def _is_instance(value: object, key: object) -> bool:
     try:
         return isinstance(key, type) and isinstance(value, key)
-    except TypeError:  # a Protocol that cannot be asked
+    except TypeError:  # a Protocol without runtime checks
         return False

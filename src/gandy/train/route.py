@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 NOTHING: Final = type(None)
 _UNIONS: Final = (Union, types.UnionType)
-_OPAQUE: Final = (Literal, Callable)  # their arguments are no types to be looked into
+_OPAQUE: Final = (Literal, Callable)  # their arguments are not types
 _DATA: Final = (
     Any,
     object,
@@ -48,7 +48,7 @@ _DATA: Final = (
 
 
 def key_of(hint: object) -> object:
-    """Return the one form of a type: no Annotated, no alias, `list[X]` for `List[X]`; a NewType is itself."""
+    """Return the canonical type: no Annotated, no alias, `list[X]` for `List[X]`; a NewType stays."""
     if hint is None:
         return NOTHING
     if type(hint).__name__ == "TypeAliasType":
@@ -75,7 +75,7 @@ def members_of(key: object) -> tuple[object, ...]:
 def parts_of(key: object) -> tuple[object, ...]:
     """Return the element types of a tuple that is carried element by element, else nothing.
 
-    A tuple of any length, and one that holds a type twice, cannot be told apart by type: it is carried whole.
+    A tuple of variable length, or with a repeated type, cannot be split by type: it is carried whole.
     """
     parts = get_args(key)
     if get_origin(key) is not tuple or ... in parts or len(set(parts)) != len(parts):
@@ -84,11 +84,11 @@ def parts_of(key: object) -> tuple[object, ...]:
 
 
 def stands_for(source: object, target: object) -> bool:
-    """Whether a value declared as `source` may be passed where `target` is asked for."""
+    """Return whether a value declared as `source` may be passed to a parameter of type `target`."""
     if source == target:
         return True
     if target in (Any, object):
-        return False  # anything would do: such a parameter says nothing about what it wants
+        return False  # every value matches, so the type selects none
     if get_origin(source) in _UNIONS:
         return all(stands_for(member, target) for member in get_args(source))
     if get_origin(target) in _UNIONS:
@@ -99,7 +99,7 @@ def stands_for(source: object, target: object) -> bool:
 
 
 def can_be_provided(key: object) -> bool:
-    """Whether a type may be injected: plain data types are cargo, a service has a type of its own."""
+    """Return whether a type may be provided: plain data types are cargo, a service has its own type."""
     base = get_origin(key) or key
     if key in _DATA or base in _UNIONS or base in _OPAQUE or isinstance(key, typing.TypeVar):
         return False
@@ -109,7 +109,7 @@ def can_be_provided(key: object) -> bool:
 
 
 def type_name(hint: object) -> str:
-    """Return a type as a person would write it, without modules."""
+    """Return a type as written in source code, without modules."""
     if hint is NOTHING:
         return "None"
     if isinstance(hint, NewType):
@@ -124,7 +124,7 @@ def _is_subtype(source: object, target: object) -> bool:
     base, wanted = get_origin(source) or source, get_origin(target) or target
     try:
         return isinstance(base, type) and isinstance(wanted, type) and issubclass(base, wanted)
-    except TypeError:  # a Protocol or TypedDict that cannot be asked
+    except TypeError:  # a Protocol without runtime checks, or a TypedDict
         return False
 
 
@@ -134,7 +134,7 @@ def _subscripted(origin: Any, arguments: tuple[object, ...]) -> object:  # noqa:
 
 Cargo: TypeAlias = list[object]
 Slot: TypeAlias = int
-Source: TypeAlias = "Slot | tuple[Source, ...]"  # a slot, or a tuple put together again from several
+Source: TypeAlias = "Slot | tuple[Source, ...]"  # a slot, or a tuple composed of several
 Getter: TypeAlias = Callable[[Cargo], object]
 Call: TypeAlias = Callable[[Cargo], object]
 AsyncCall: TypeAlias = Callable[[Cargo], Awaitable[object]]
@@ -147,7 +147,7 @@ NO_SLOT: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Where the arguments of one call come from."""
+    """The sources of the arguments of one call."""
 
     positional: tuple[Source, ...] = ()
     named: tuple[tuple[str, Source], ...] = ()
@@ -155,14 +155,14 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A value that must be provided from outside, and the junction that asks for it."""
+    """A value that must be provided from outside, and the junction that needs it."""
 
     key: object
     slot: Slot
     junction: str
     parameter: str
     is_required: bool
-    available: tuple[str, ...]  # what the route itself has at that point, for the message
+    available: tuple[str, ...]  # the types on the route at that point, for the message
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class RouteStep:
     name: str
     call: Call
     start: AsyncCall | None  # the same call, where it returns an awaitable
-    slot: Slot  # where a single result goes; NO_SLOT where nothing is kept or `unpack` does it
+    slot: Slot  # of a single result; NO_SLOT if nothing is kept or `unpack` stores it
     unpack: Callable[[Cargo, object], None] | None = None
 
 
@@ -187,13 +187,13 @@ class RoutePlan:
         Callable[[Cargo, object], None] | None
     )  # an input that is a tuple is carried by its elements
     steps: tuple[RouteStep, ...]
-    blank: tuple[object, ...]  # the cargo before a run; defaults lie in their slots
+    blank: tuple[object, ...]  # the cargo before a run, with defaults in their slots
     needs: tuple[Need, ...]
     output: Getter
 
 
 def step_of(junction: Junction, call: Call, layout: Source) -> RouteStep:
-    """Put a compiled call and the place of its result together."""
+    """Make a step of a compiled call and the slots of its result."""
     start = cast("AsyncCall", call) if junction.is_async else None
     if isinstance(layout, int):
         return RouteStep(junction.name, call, start, layout)
@@ -201,7 +201,7 @@ def step_of(junction: Junction, call: Call, layout: Source) -> RouteStep:
 
 
 def step_calling(step: RouteStep, call: Call) -> RouteStep:
-    """Return the step with something else around its call."""
+    """Return the step with another call."""
     return replace(step, call=call, start=None if step.start is None else cast("AsyncCall", call))
 
 
@@ -224,7 +224,7 @@ def compiled_call(junction: Junction, arguments: Arguments, constructor: Argumen
 
 
 def getter_of(source: Source) -> Getter:
-    """Return what reads a source from the cargo."""
+    """Return a function that reads a source from the cargo."""
     if isinstance(source, int):
         return itemgetter(source)
     getters = tuple(getter_of(part) for part in source)
@@ -232,7 +232,7 @@ def getter_of(source: Source) -> Getter:
 
 
 def unpacker(junction: str, layout: Source) -> Callable[[Cargo, object], None]:
-    """Return what lays a tuple into the cargo element by element."""
+    """Return a function that puts a tuple into the cargo element by element."""
     parts = layout if isinstance(layout, tuple) else (layout,)
 
     def unpack(cargo: Cargo, value: object) -> None:
@@ -249,7 +249,7 @@ def unpacker(junction: str, layout: Source) -> Callable[[Cargo, object], None]:
 
 
 def _bound(function: AnyCallable, arguments: Arguments) -> Call:
-    """Specialise the common shapes: each spares the general one's tuple and dict."""
+    """Specialise the common shapes, which need no tuple and dict for each call."""
     slots = [source for source in arguments.positional if isinstance(source, int)]
     if arguments.named or len(slots) != len(arguments.positional):
         arguments_of = _arguments_getter(arguments)
@@ -286,7 +286,7 @@ class Scope:
     _stored: list[tuple[object, Slot]] = field(default_factory=list)
 
     def add_input(self, key: object) -> Source | None:
-        """Make the train's input available; a tuple is laid out like a junction's result."""
+        """Make the train's input available; a tuple is split like a junction's result."""
         if parts_of(key):
             return self.add(key)
         if key is not NOTHING:
@@ -294,7 +294,7 @@ class Scope:
         return None
 
     def add(self, key: object) -> Source:
-        """Make a result available and say where it is to be laid."""
+        """Make a result available and return its slots."""
         parts = parts_of(key)
         if parts:
             return tuple(self.add(part) for part in parts)
@@ -308,7 +308,7 @@ class Scope:
         return len(self.blank) - 1
 
     def find(self, key: object) -> Source | None:
-        """Return where a type is: itself, else a tuple's parts, else the latest that may stand for it."""
+        """Return the source of a type: an exact match, else a tuple's parts, else the latest subtype."""
         for stored, slot in reversed(self._stored):
             if stored == key:
                 return slot
@@ -319,7 +319,7 @@ class Scope:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """The names of the types that are here, in the order in which they came."""
+        """The names of the available types, in the order in which they were added."""
         return tuple(dict.fromkeys(type_name(stored) for stored, _ in self._stored))
 
     def _compose(self, parts: tuple[object, ...]) -> Source | None:

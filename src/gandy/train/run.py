@@ -1,4 +1,4 @@
-"""The run as its own code sees it."""
+"""The run, as the code of a train uses it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line kept with a run; its time counts from the run's start, whose instant the database knows."""
+    """One line kept with a run; its time is relative to the run's start, which the database records."""
 
     offset_ns: int
     level: str
@@ -41,14 +41,14 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come; a total of None means that it is not known."""
+    """The progress of a run; a total of None means unknown."""
 
     done: int
     total: int | None
 
 
 class RunSink(Protocol):
-    """Receives what runs report. One sink may serve many runs; its methods are called from any thread."""
+    """Receives the reports of runs. One sink may serve many runs; its methods are called from any thread."""
 
     def write_log(self, run: Run, line: LogLine) -> None:
         """Keep a log line."""
@@ -86,7 +86,7 @@ class MemorySink:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What one run may keep in its log."""
+    """The limits of one run's log."""
 
     max_lines: int = 1000
     max_line_chars: int = 4000
@@ -94,14 +94,14 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class Cancellation:
-    """Who asked a run to stop, and why."""
+    """The origin and the reason of a request to stop a run."""
 
     by: CancelledBy
     reason: str
 
 
 class DeclaredInput:
-    """Stands for an input that was not given: the dependent then keeps the one it was declared with."""
+    """Marks an input that was not given: the dependent keeps its declared input."""
 
 
 DECLARED_INPUT: Final = DeclaredInput()
@@ -110,7 +110,7 @@ DEFAULT_LIMITS: Final = RunLimits()
 
 @dataclass(slots=True, eq=False, kw_only=True, weakref_slot=True)
 class Run:
-    """One execution of a train: who it is, and what it may report. Every method works in any thread."""
+    """One execution of a train: its identity and its reports. Every method works in any thread."""
 
     id: int = 0  # 0 where the run has no record
     train: str = ""
@@ -122,14 +122,14 @@ class Run:
     limits: RunLimits = field(default=DEFAULT_LIMITS, repr=False)
     timeout_seconds: float = field(default=inf, repr=False)
     dormant: Mapping[str, AnyTrain] = field(default_factory=dict, repr=False)  # declared, by external id
-    junction: str | None = None  # the one that runs now
+    junction: str | None = None  # that runs now
     started_ns: int = field(default_factory=perf_counter_ns, repr=False)
     is_waiting: bool = field(
         default=False, init=False, repr=False
-    )  # for a process: its time does not count yet
+    )  # for a process: its timeout has not started
     begun_ns: int = field(
         default=0, init=False, repr=False
-    )  # when its code began in a process; 0: at its start
+    )  # when its code began in a process; 0: at `started_ns`
     cancellation: Cancellation | None = field(default=None, init=False, repr=False)
     _log: RunLog | None = field(default=None, init=False, repr=False)
     _lines: int = field(default=0, init=False, repr=False)
@@ -146,22 +146,22 @@ class Run:
 
     @property
     def counts_from_ns(self) -> int:
-        """Since when its time counts, on the clock of perf_counter_ns; while it waits, it does not."""
+        """The start of its timeout, on the clock of perf_counter_ns; not valid while `is_waiting`."""
         return self.begun_ns or self.started_ns
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether somebody asked this run to stop."""
+        """Whether this run was asked to stop."""
         return self.cancellation is not None
 
     def raise_if_cancelled(self) -> None:
-        """Stop here, by raising CancelRun, if somebody asked for it."""
+        """Raise CancelRun if this run was asked to stop."""
         if self.cancellation is not None:
             raise CancelRun(self.cancellation.reason, by=self.cancellation.by)
 
     def progress(self, done: int, total: int | None = None) -> None:
-        """Say how far the run has come."""
-        if type(done) is not int or not 0 <= done <= HIGHEST_NUMBER:  # often called: the table only says why
+        """Report the progress of the run."""
+        if type(done) is not int or not 0 <= done <= HIGHEST_NUMBER:  # a fast check: called often
             check("done", done, called="progress(done=...)")
         if total is not None:
             check("total", total, called="progress(total=...)")
@@ -175,7 +175,7 @@ class Run:
         self.sink.activate(self, self._activation(external_id, input))
 
     def _activation(self, external_id: str, value: object) -> Activation:
-        """Check the input by the dependent's own type where that is declared here; else when the run ends."""
+        """Check the input by the dependent's type if it is declared here, else when the run ends."""
         if isinstance(value, DeclaredInput):
             return Activation(external_id)
         train = self.dormant.get(external_id)
@@ -195,24 +195,24 @@ class Run:
             return
         if line_number > self.limits.max_lines:
             level, logger = "WARNING", "gandy.run"
-            message = f"this run has written {self.limits.max_lines} lines; the following ones are not kept"
+            message = f"this run has written {self.limits.max_lines} lines; later lines are not kept"
         offset_ns = perf_counter_ns() - self.started_ns
         name = self.without_secrets(logger)[:LONGEST_NAME]
         self.sink.write_log(self, LogLine(offset_ns, level, name, self.shown_line(message)))
 
     def shown_line(self, message: str) -> str:
-        """Return a log line as it may leave the run: without secrets, and no longer than the limit."""
+        """Return a log line without secrets, and no longer than the limit."""
         return _shortened(self.without_secrets(message), self.limits.max_line_chars)
 
     def hide(self, secrets: tuple[str, ...]) -> None:
-        """Mask these texts, too, in everything that is kept of this run; the longest comes first."""
+        """Mask these texts, too, in everything that is kept of this run; the longest first."""
         found = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
         hidden_texts.add(self, found.difference(self._secrets))
         self._secrets = tuple(sorted(found.union(self._secrets), key=len, reverse=True))
 
     @property
     def has_secrets(self) -> bool:
-        """Whether its input holds secrets that may be repeated."""
+        """Whether its input contains secrets that its code could repeat."""
         return bool(self._secrets)
 
     def without_secrets(self, text: str) -> str:
@@ -222,7 +222,7 @@ class Run:
         return text
 
     def request_cancel(self, by: CancelledBy, reason: str = "") -> None:
-        """Ask the run to stop: at once where it awaits, else before its next junction."""
+        """Ask the run to stop: at once if it awaits, else before its next junction."""
         if self.cancellation is None:  # the first reason stays
             self.cancellation = Cancellation(by, reason)
         waiting = self._waiting
@@ -231,12 +231,12 @@ class Run:
                 waiting.get_loop().call_soon_threadsafe(self._interrupt)
 
     def interruptible(self, waiting: asyncio.Future[Any] | None) -> asyncio.Future[Any] | None:
-        """Name the task or future that a request to cancel ends, if any, and return the one before."""
+        """Set the task or future that a request to cancel interrupts, if any, and return the previous one."""
         before, self._waiting = self._waiting, waiting
         return before
 
     def take_back_interrupts(self, task: asyncio.Task[Any] | None) -> bool:
-        """Undo our own cancellation of the task, and say whether there was one."""
+        """Undo the cancellations of the task by `_interrupt`, and return whether there were any."""
         interrupts, self._interrupts = self._interrupts, 0
         if task is not None:
             for _ in range(interrupts):
@@ -257,7 +257,7 @@ running_now = _current.get
 
 
 def current_run() -> Run:
-    """Return the run that this code is part of, also in a junction's thread; outside of one, raise."""
+    """Return the run that this code is part of, also in a junction's thread; raise outside of a run."""
     run = _current.get()
     if run is None:
         raise NoCurrentRunError
@@ -269,10 +269,10 @@ def _shortened(text: str, limit: int) -> str:
 
 
 class MaskedReport:
-    """Stands before a hook of the interpreter: a report that would show a secret is written with masks."""
+    """Wraps an exception hook of the interpreter and masks secrets in its report."""
 
     def __init__(self, before: Callable[[Any], object], title: Callable[[Any], str]) -> None:
-        """Take the hook that was there, and what names the place in a report."""
+        """Take the wrapped hook, and a function that makes the title of a report."""
         self.before = before
         self._title = title
 
@@ -288,7 +288,7 @@ class MaskedReport:
 
 
 def mask_reports() -> None:
-    """Mask what threads and finalizers leave uncaught; more than once is once."""
+    """Mask uncaught exceptions of threads and finalizers; idempotent."""
     if not isinstance(threading.excepthook, MaskedReport):
         threading.excepthook = MaskedReport(threading.excepthook, _title_of_thread)
     if not isinstance(sys.unraisablehook, MaskedReport):
@@ -296,7 +296,7 @@ def mask_reports() -> None:
 
 
 def leave_reports() -> None:
-    """Put back the hooks that were there, unless the application has put its own over ours."""
+    """Restore the wrapped hooks, unless the application has installed its own over them."""
     if isinstance(threading.excepthook, MaskedReport):
         threading.excepthook = threading.excepthook.before
     if isinstance(sys.unraisablehook, MaskedReport):

@@ -345,7 +345,7 @@ class Finisher:
         return result, found
 
     def _are_filled(self, taken: Sequence[FinishedRun], result: FinishResult, found: Dispatched) -> bool:
-        """Tell whether no place is left that was not free before: of a cap over all, or of each group's."""
+        """Return whether no place is left that was not free before: of a cap over all, or of each group's."""
         if self._rules.is_capped:
             return len(found.runs) >= len(result.finished)
         ended = (each.claimed for each in taken if each.claimed.id in result.finished)

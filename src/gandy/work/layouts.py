@@ -26,7 +26,7 @@ class LayoutRecord:
         self._recorded: set[str] = set()
 
     def has(self, train: AnyTrain) -> bool:
-        """Tell whether the layout of a train was recorded through this, for good."""
+        """Return whether the layout of a train was recorded through this, for good."""
         return train.name in self._recorded
 
     async def record(self, trains: Iterable[AnyTrain]) -> None:

@@ -1,3 +1,3 @@
-"""Running a train in a process of its own."""
+"""Run a train in its own process."""
 
 from __future__ import annotations

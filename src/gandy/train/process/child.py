@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class TrainHost(Protocol):
-    """What an app offers to the processes of its trains."""
+    """The part of an app that its child processes use."""
 
     registry: Registry
     provided: Provided
@@ -79,7 +79,7 @@ def host_of(definition: TrainDefinition[Any, Any]) -> str:
     if module == "__main__":
         problem = (
             "a train with process=True must be importable, and this one is defined in the script that is "
-            "being run (__main__), which a process would have to run again: move it to a module and import it"
+            "being run (__main__), which a child process would run again: move it to a module and import it"
         )
         raise TrainProcessError(train=definition.name, problem=problem)
     return f"{module}:{name}"
@@ -92,16 +92,16 @@ class _SingleTrain:
         self.provided = Provided()
 
 
-MOST_THREADS: Final = 128  # as many as the largest set of suspects
+MOST_THREADS: Final = 128  # the size of the largest set of suspects
 LOOK_SECONDS: Final = 1.0
 
 
 def main(fileno: int, place: str) -> None:
     """Serve the parent until its end of the pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then asks us to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then sends Leave
     os.set_inheritable(fileno, False)  # a program that a job starts must not keep the pipe open
     connection = Connection(fileno)
-    os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor a process that it forks
+    os.register_at_fork(after_in_child=lambda: _close(fileno))  # nor must a forked process
     logging.getLogger().addHandler(RunLogHandler(running_now))
     logging.setLogRecordFactory(MaskingFactory(running_now, logging.getLogRecordFactory()))
     mask_reports()
@@ -119,7 +119,7 @@ def _close(fileno: int) -> None:
 
 
 class _Child:
-    """Reads requests in a thread, so that one to stop arrives whatever the event loop does."""
+    """Reads requests in a thread, so that a request to stop arrives even if the event loop is blocked."""
 
     def __init__(self, parent: _Parent, place: str) -> None:
         self._parent = parent
@@ -155,7 +155,7 @@ class _Child:
                 value = definition.input.decode(start.input_json)
                 run.hide(definition.input.secrets(value))
                 provided = await self._provided_values(stack) if definition.plan.needs else NOTHING_PROVIDED
-        except BaseException as error:  # noqa: BLE001 - whatever an import raises is this run's failure
+        except BaseException as error:  # noqa: BLE001 - any exception of an import is this run's failure
             return failed_message(failure(error, run, junction=None, timings=()), start.ticket)
         self._parent.send(Began(ticket=start.ticket))
         plan = _announcing(definition.plan, self._parent, start.ticket)
@@ -175,8 +175,8 @@ class _Child:
                 self._take(decode_to_child(self._parent.receive(self._has_runs)), loop)
         except (EOFError, OSError):  # the parent has closed the pipe, or died
             if self._runs:
-                os._exit(1)  # nothing is left to tell how they ended
-            with suppress(RuntimeError):  # we were about to end anyway
+                os._exit(1)  # the outcomes of the runs cannot be reported any more
+            with suppress(RuntimeError):  # the loop is closed: this process is ending
                 loop.call_soon_threadsafe(self._requests.put_nowait, None)
 
     def _has_runs(self) -> bool:
@@ -186,7 +186,7 @@ class _Child:
         match message:
             case StartMessage():
                 run = _run_of(message, self._parent)
-                self._runs[message.ticket] = run  # here: a request to stop may follow at once
+                self._runs[message.ticket] = run  # in this thread: a request to stop may follow at once
                 loop.call_soon_threadsafe(self._requests.put_nowait, (message, run))
             case Stop():
                 found = self._runs.get(message.ticket)
@@ -199,10 +199,10 @@ class _Child:
 
 
 class _Parent:
-    """The pipe: one message at a time, from any thread.
+    """The pipe to the parent: one message at a time, from any thread.
 
-    A job may close descriptors that are not its own: the pipe, and those by which the event loop wakes up. It
-    may then open a file that gets the pipe's number. All that is left to do here is to end.
+    A job may close foreign descriptors: the pipe, and the self-pipe of the event loop. It may then open a
+    file that gets the pipe's number. The identity of the descriptor reveals this, and the process ends.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -217,9 +217,9 @@ class _Parent:
             self._connection.send_bytes(raw)
 
     def receive(self, is_busy: Callable[[], bool]) -> bytes:
-        """Wait for a message; while a run may harm the pipe, look at it from time to time.
+        """Wait for a message; while runs could close the pipe, check it at intervals.
 
-        A read that waits would keep the pipe open behind its closed descriptor, and the parent unaware.
+        A blocking read would keep the pipe open although its descriptor is closed, unnoticed by the parent.
         """
         while is_busy() and not self._connection.poll(LOOK_SECONDS):
             self.leave_if_lost()
@@ -227,7 +227,7 @@ class _Parent:
         return self._connection.recv_bytes()
 
     def leave_if_lost(self) -> None:
-        """End this process at once where its pipe is not open any more."""
+        """End this process at once if its pipe is not open any more."""
         if self._identity is None or self._identify() != self._identity:
             os._exit(PIPE_LOST)
 
@@ -240,7 +240,7 @@ class _Parent:
 
 
 class _ParentSink:
-    """The sink of one run in a child: everything is told to the parent, which keeps it."""
+    """The sink of one run in a child: sends everything to the parent, which keeps it."""
 
     def __init__(self, parent: _Parent, ticket: int) -> None:
         self._parent = parent
@@ -266,7 +266,7 @@ class _ParentSink:
 
 
 def _never() -> bool:
-    """No task of a child is cancelled from outside: the parent asks the run."""
+    """Return False: no task of a child is cancelled from outside, the parent sends a Stop message."""
     return False
 
 
@@ -283,7 +283,7 @@ def _run_of(start: StartMessage, parent: _Parent) -> Run:
 
 
 def _announcing(plan: RoutePlan, parent: _Parent, ticket: int) -> RoutePlan:
-    """Tell the parent which junction begins, so that it knows where a killed child was."""
+    """Report each junction to the parent, so that a killed child's junction is known."""
     return replace(plan, steps=tuple(_announced(step, parent, ticket) for step in plan.steps))
 
 

@@ -1,4 +1,4 @@
-"""What parent and child process send each other."""
+"""The messages between parent and child process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gandy.train.run import Run
 
 
-PIPE_LOST: Final = 76  # the exit code of a process that can say nothing more (EX_PROTOCOL)
+PIPE_LOST: Final = 76  # the exit code of a child without its pipe (EX_PROTOCOL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """There is nothing more to do: close what you opened and end."""
+    """End after closing the provided values."""
 
     kind: Literal["leave"] = "leave"
 
@@ -95,7 +95,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progressed:
-    """The run reports how far it is."""
+    """The run reports its progress."""
 
     kind: Literal["progressed"] = "progressed"
     ticket: int
@@ -127,7 +127,7 @@ class EndedWell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedBadly:
-    """The train failed; the exception travels as texts, and as arguments where these are plain."""
+    """The train failed; the exception is sent as texts, and as arguments if these are plain values."""
 
     kind: Literal["failed"] = "failed"
     ticket: int
@@ -167,7 +167,7 @@ decode_to_child = _to_child.validate_json
 
 
 def encode_to_parent(message: ToParent) -> bytes:
-    """Write a message; texts of a job may hold what UTF-8 cannot, which only escapes carry."""
+    """Encode a message; escape lone surrogates in texts of a job, which UTF-8 cannot encode."""
     try:
         return _to_parent.dump_json(message)
     except ValueError:
@@ -175,7 +175,7 @@ def encode_to_parent(message: ToParent) -> bytes:
 
 
 def decode_to_parent(raw: bytes) -> ToParent:
-    """Read a message, also one with escapes that stand for no character."""
+    """Decode a message, also one with escaped lone surrogates."""
     try:
         return _to_parent.validate_json(raw)
     except ValueError:
@@ -184,13 +184,13 @@ def decode_to_parent(raw: bytes) -> ToParent:
 
 MAX_ARGUMENT_CHARS: Final = 10_000
 MAX_ARGUMENT_BITS: Final = 63
-_arguments_of = BaseException.__dict__["args"].__get__  # a subclass may hide them behind code of its own
+_arguments_of = BaseException.__dict__["args"].__get__  # a subclass may override args
 
 
 def to_message(
     outcome: Outcome[Any], definition: TrainDefinition[Any, Any], run: Run, *, ticket: int
 ) -> Ended:
-    """Put an outcome into a message; an output that has no JSON form is a failure."""
+    """Convert an outcome to a message; an output without a JSON form is a failure."""
     match outcome:
         case Completed():
             return _completed(outcome, definition, run, ticket=ticket)
@@ -209,7 +209,7 @@ def to_message(
 
 
 def failed_message(failed: Failed, ticket: int, given_up_on: tuple[type[Exception], ...] = ()) -> EndedBadly:
-    """Put a failure into a message; whether it is given up on is asked here, where the exception is."""
+    """Convert a failure to a message; `given_up_on` is checked here, where the original exception is."""
     return EndedBadly(
         ticket=ticket,
         junction=failed.junction,
@@ -225,7 +225,7 @@ def failed_message(failed: Failed, ticket: int, given_up_on: tuple[type[Exceptio
 
 
 def from_message(ended: Ended, definition: TrainDefinition[Any, Any], run: Run) -> Outcome[Any]:
-    """Take an outcome out of a message."""
+    """Convert a message to an outcome."""
     match ended:
         case EndedWell():
             value = definition.output.decode(ended.output_json)
@@ -252,7 +252,7 @@ def _completed(
 ) -> Ended:
     try:
         output_json = definition.output.encode(outcome.value)
-    except BaseException as error:  # noqa: BLE001 - the output's type has code of its own
+    except BaseException as error:  # noqa: BLE001 - code of the output's type may raise anything
         failed = failure(error, run, junction=run.junction, timings=outcome.timings)
         return failed_message(failed, ticket, definition.options.give_up_on)
     return EndedWell(
@@ -277,20 +277,20 @@ def _is_plain(argument: object) -> bool:
 
 
 def _rebuilt(ended: EndedBadly) -> BaseException:
-    """Make the original exception again where its class is loaded here and takes its plain arguments."""
+    """Rebuild the original exception if its class is loaded here and accepts its plain arguments."""
     kind = _loaded_exception(ended.exception_type)
     if kind is not None and ended.arguments is not None:
         try:
             exception = kind(*ended.arguments)
             exception.add_note(ended.stack_trace)
-        except BaseException:  # noqa: BLE001 - the constructor asks for more: the stand-in tells the same
+        except BaseException:  # noqa: BLE001 - the constructor needs other arguments: use the stand-in
             return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
         return exception
     return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
 
 
 def _loaded_exception(path: str) -> type[Exception] | None:
-    """Find an exception class among the modules that are already loaded; nothing is imported for a name."""
+    """Find an exception class among the loaded modules; import nothing."""
     module, _, name = path.rpartition(".")
     kind = getattr(sys.modules.get(module or "builtins"), name, None)
     return kind if isinstance(kind, type) and issubclass(kind, Exception) else None

@@ -1,4 +1,4 @@
-"""The parent's side of a child process: starting it, and talking with it."""
+"""The parent's side of a child process: start it, and exchange messages with it."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _FLAGS: Final = (("dev_mode", "-Xdev"), ("utf8_mode", "-Xutf8"))
 
 
 def start_process(place: str) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
-    """Start an interpreter that serves the trains of a place; the pipe ends with it."""
+    """Start an interpreter that serves the trains of a place; its pipe closes when it ends."""
     ours, theirs = Pipe()
     try:
-        process = subprocess.Popen(  # noqa: S603 - this very interpreter
+        process = subprocess.Popen(  # noqa: S603 - the command is sys.executable
             [*_command(), "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), place],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
@@ -66,7 +66,7 @@ def start_process(place: str) -> tuple[subprocess.Popen[bytes], Connection[Any, 
         ours.close()
         raise
     finally:
-        theirs.close()  # else the pipe would not end with the child
+        theirs.close()  # else the pipe would stay open after the child's end
     return process, ours
 
 
@@ -75,7 +75,7 @@ def _command() -> list[str]:
     return [os.fsdecode(get_executable()), *flags, *(f"-W{option}" for option in sys.warnoptions)]
 
 
-EndFuture: TypeAlias = "asyncio.Future[Ended | None]"  # None: the child died before it could say
+EndFuture: TypeAlias = "asyncio.Future[Ended | None]"  # None: the child died before it reported
 
 LEAVE_GRACE: Final = timedelta(seconds=5)
 CLOSING_SECONDS: Final = 2.0
@@ -83,12 +83,12 @@ logger = logging.getLogger("gandy.process")
 
 
 class ChildProcess:
-    """A process that runs trains. A thread reads what it says, whatever the event loop does."""
+    """A process that runs trains. A thread reads its messages, even if the event loop is blocked."""
 
     def __init__(self, place: str) -> None:
         """Start the process; this takes some milliseconds, so do it off the event loop."""
         self._process, self._pipe = start_process(place)
-        atexit.register(self.kill)  # else it would outlive us by the time it takes to notice
+        atexit.register(self.kill)  # else it would live on until it detects the closed pipe
         self._changing = threading.Lock()
         self._tickets = itertools.count(1)
         self._current: dict[int, tuple[Run, EndFuture]] = {}
@@ -105,7 +105,7 @@ class ChildProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code, negative for a signal; None while it lives."""
+        """The exit code, negative for a signal; None while it runs."""
         return self._process.returncode
 
     @property
@@ -115,19 +115,19 @@ class ChildProcess:
 
     @property
     def has_lost_its_pipe(self) -> bool:
-        """Whether it closed its connection to this process before its end."""
+        """Whether it closed its pipe to this process before its end."""
         return self._outlived_its_pipe or self.exit_code == PIPE_LOST
 
     def next_ticket(self) -> int:
-        """Return a new name for a run of this child."""
+        """Return a new number for a run of this child."""
         return next(self._tickets)
 
     def begin(self, start: StartMessage, run: Run) -> EndFuture:
-        """Have the child run a train; the future gets its end."""
+        """Send a train to the child; the future receives the end message."""
         future: EndFuture = asyncio.get_running_loop().create_future()
         with self._changing:
             self._current[start.ticket] = (run, future)
-            if self._has_ended:  # while it was idle: its listener has settled what there was
+            if self._has_ended:  # ended while idle: the listener has already settled the other futures
                 _settle(future, None)
         self._tell(start)
         return future
@@ -137,7 +137,7 @@ class ChildProcess:
         self._tell(Stop(ticket=ticket, by=asked.by, reason=asked.reason))
 
     def all_are_stopping(self) -> bool:
-        """Whether every run that is not over was asked to stop, so that its process may be killed."""
+        """Return whether every unfinished run was asked to stop, so that the process may be killed."""
         with self._changing:
             return all(run.cancellation is not None for run, _ in self._current.values())
 
@@ -146,31 +146,31 @@ class ChildProcess:
         self._process.kill()
 
     def leave(self) -> None:
-        """Let an idle child end by itself; a thread that a job left behind cannot keep it for long."""
+        """Ask an idle child to end; kill it after a grace period, since a thread of a job may block it."""
         self._leaving = threading.Timer(LEAVE_GRACE.total_seconds(), self.kill)
         self._leaving.daemon = True
         self._leaving.start()
         self._tell(Leave())
 
     def join(self) -> None:
-        """Wait for the end of a child that leaves."""
+        """Wait for the end of a child that was asked to leave."""
         self._listener.join()
 
     def _tell(self, message: ToChild) -> None:
-        with suppress(OSError):  # a dead child hears nothing
+        with suppress(OSError):  # the child is dead
             self._pipe.send_bytes(encode_to_child(message))
 
     def _listen(self) -> None:
         try:
             while True:
                 self._take(decode_to_parent(self._pipe.recv_bytes()))
-        except (EOFError, OSError):  # it has ended, or closed its end of the pipe
+        except (EOFError, OSError):  # the child has ended, or closed its end of the pipe
             pass
         except Exception:
-            logger.exception("process %s wrote what is no message into the pipe of its parent", self.pid)
+            logger.exception("child process %s sent an invalid message", self.pid)
         try:
             self._process.wait(CLOSING_SECONDS)
-        except subprocess.TimeoutExpired:  # it lives on without its pipe: it is of no use
+        except subprocess.TimeoutExpired:  # it runs on without its pipe: useless
             self._outlived_its_pipe = True
             self.kill()
             self._process.wait()
@@ -200,7 +200,7 @@ class ChildProcess:
         try:
             _report(message, run)
         except Exception:
-            logger.exception("a report of run %s of %s is lost", run.id, run.train)
+            logger.exception("lost a report of run %s of %s", run.id, run.train)
 
 
 def _report(message: Report, run: Run) -> None:
@@ -224,5 +224,5 @@ def _settle(future: EndFuture, ended: Ended | None) -> None:
         if not future.done():
             future.set_result(ended)
 
-    with suppress(RuntimeError):  # the loop that asked is closed: nothing waits
+    with suppress(RuntimeError):  # the caller's loop is closed: no task waits
         future.get_loop().call_soon_threadsafe(settle)

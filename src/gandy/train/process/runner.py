@@ -1,4 +1,4 @@
-"""Running trains in child processes: kept for the next run where the app is known, or shared by a set."""
+"""Run trains in child processes: kept for later runs if the app is importable, or shared by a set."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 CANCEL_GRACE: Final = timedelta(seconds=2)
 PREPARE_GRACE: Final = timedelta(minutes=2)
 CLOSED: Final = "closed its connection to the worker"
-NO_TICKET: Final = 0  # it has no child yet
+NO_TICKET: Final = 0  # no child is assigned yet
 Supervised: TypeAlias = "tuple[ChildProcess | None, Ended | None]"
 
 
 class ProcessLimits:
-    """How many processes may work at once; a run that waits for one can be cancelled."""
+    """Limits the number of busy processes; a run that waits for a process can be cancelled."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -51,14 +51,14 @@ class ProcessLimits:
         try:
             await waiting
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():  # the place came in the same moment
+            if waiting.done() and not waiting.cancelled():  # the place was granted at the same moment
                 self.give_back()
             raise
         finally:
             run.interruptible(None)
 
     def give_back(self) -> None:
-        """Free a place for the run that has waited longest."""
+        """Release a place to the run that has waited longest."""
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
@@ -70,7 +70,7 @@ class ProcessLimits:
 class RunSet:
     """Runs that are isolated together: they share a process, which is used for nothing else.
 
-    `size` is the number of runs in it. `is_here` is a set of one run that cannot leave this process.
+    `size` is the number of runs in it. `is_here` marks a set of one run that cannot leave this process.
     """
 
     def __init__(self, size: int, *, is_here: bool = False) -> None:
@@ -80,7 +80,7 @@ class RunSet:
 
 
 class ProcessRunner:
-    """Gives trains a process. Belongs to one event loop, unless it has no host and so keeps no process."""
+    """Runs trains in processes. Belongs to one event loop, unless it has no host and so keeps no process."""
 
     def __init__(
         self,
@@ -105,10 +105,10 @@ class ProcessRunner:
         run: Run,
         together: RunSet | None = None,
     ) -> Outcome[Any]:
-        """Run a train in a process and return how it ended; a child that dies is a failure.
+        """Run a train in a process and return its outcome; the death of the child is a failure.
 
-        Its time begins to count when its code begins. A request to cancel is passed on to the child, which is
-        killed when it does not end within the grace; whatever it says from the request on, it is cancelled.
+        Its timeout starts when its code begins. A request to cancel is forwarded to the child, which is
+        killed if it does not end within the grace period; after the request the outcome is always cancelled.
         """
         run.started_ns = perf_counter_ns()
         run.is_waiting = True
@@ -131,7 +131,7 @@ class ProcessRunner:
             run.is_waiting = False
 
     def release(self, together: RunSet) -> None:
-        """End the process of a set that is over."""
+        """End the process of a finished set."""
         if together.child is not None:
             together.child.add_done_callback(self._let_go_started)
 
@@ -161,7 +161,7 @@ class ProcessRunner:
         return child, ended
 
     async def _in_set(self, place: str, start: StartMessage, run: Run, *, together: RunSet) -> Supervised:
-        """Run in the process of a set, which the first of them starts."""
+        """Run in the process of a set; the first run of the set starts it."""
         if together.child is None:
             together.child = asyncio.ensure_future(self._started(place))
         child = await asyncio.shield(together.child)
@@ -185,7 +185,7 @@ class ProcessRunner:
             raise TrainProcessError(train=place, problem=f"no process could be started: {error}") from error
 
     async def _supervised(self, child: ChildProcess, start: StartMessage, run: Run) -> Ended | None:
-        """Wait for the child's end, passing on a request to cancel; kill it where the caller has left."""
+        """Wait for the end message and forward a request to cancel; if the caller is cancelled, kill it."""
         start = replace(start, ticket=child.next_ticket())
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         run.interruptible(stop)
@@ -209,7 +209,7 @@ class ProcessRunner:
     async def _prepared(
         self, child: ChildProcess, run: Run, *, end: EndFuture, stop: asyncio.Future[None]
     ) -> None:
-        """Bound the time that the child needs to import the application: it counts for no run."""
+        """Limit the time of the child to import the application, which the run's timeout does not include."""
         seconds = PREPARE_GRACE.total_seconds()
         await asyncio.wait((end, stop), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if run.is_waiting and not end.done() and run.cancellation is None:
@@ -256,7 +256,7 @@ def _start_of(definition: TrainDefinition[Any, Any], value: object, run: Run) ->
 def _cancelled(run: Run, timings: Timings = ()) -> Cancelled:
     asked = run.cancellation
     if asked is None:
-        raise AssertionError  # the callers have looked
+        raise AssertionError  # the callers have checked
     return Cancelled(asked.by, run.without_secrets(asked.reason), run.junction, timings)
 
 
