@@ -67,7 +67,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: `gandy --help` answers without loading all of it."""
+    """Import a public name at its first use, so that `gandy --help` starts without loading everything."""
     if name not in _HOMES:
         raise AttributeError(f"module 'gandy' has no attribute {name!r}")
     value: object = getattr(importlib.import_module(_HOMES[name]), name)

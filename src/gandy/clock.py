@@ -1,4 +1,4 @@
-"""The clock as a value: the database's own is authoritative, a manual one stands in for it in tests."""
+"""Clocks: the database's clock is authoritative; a manual clock replaces it in tests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Protocol
 
 from gandy.errors import ClockReversedError, NaiveInstantError
 
-#: A clock that moved by this much more or less than time itself was set, or is wrong.
+#: A clock that differs by more than this from the measured time was set, or is wrong.
 MOST_DRIFT = timedelta(hours=1)
-#: A clock that went with time for this long is believed again.
+#: A clock that agrees with the measured time for this duration is trusted again.
 STEADY_FOR = timedelta(minutes=10)
 
 
 class Clock(Protocol):
-    """Whatever can say which instant it is."""
+    """An object with the current instant."""
 
     @property
     def now(self) -> datetime:
@@ -26,19 +26,19 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """How a clock has moved beside the time that a process measured itself."""
+    """The movement of a clock, compared with the monotonic clock of a process."""
 
     steady_for: timedelta
-    has_jumped: bool  #: and has not been steady for long enough since
+    has_jumped: bool  #: and has not been steady for STEADY_FOR since
 
     @property
     def is_steady(self) -> bool:
-        """Whether the clock has gone with time for long enough to be believed, whatever it says."""
+        """Whether the clock has been steady for long enough to be trusted, whatever instant it shows."""
         return self.steady_for >= STEADY_FOR
 
 
 class ManualClock:
-    """A clock that moves only when told; safe to share between threads."""
+    """A clock that moves only by its methods; safe to share between threads."""
 
     def __init__(self, now: datetime) -> None:
         if now.tzinfo is None:
@@ -56,18 +56,18 @@ class ManualClock:
 
     @property
     def steadiness(self) -> Steadiness:
-        """How long it was only advanced, and whether it was set to another instant before that."""
+        """The time since the last jump, and whether that jump was recent."""
         with self._lock:
             return Steadiness(self._steady_for, self._has_jumped and self._steady_for < STEADY_FOR)
 
     @property
     def elapsed(self) -> timedelta:
-        """The time that has passed, however the clock was set meanwhile."""
+        """The time that has passed, without jumps."""
         with self._lock:
             return self._elapsed
 
     def advance(self, span: timedelta) -> datetime:
-        """Let time pass and give the new instant."""
+        """Let time pass and return the new instant."""
         if span < timedelta():
             raise ClockReversedError(span)
         with self._lock:
@@ -77,7 +77,7 @@ class ManualClock:
             return self._now
 
     def jump(self, span: timedelta) -> datetime:
-        """Set the clock forward or back while no time passes, as a clock that is wrong or is put right."""
+        """Set the clock forward or back while no time passes, like a clock that is wrong or corrected."""
         with self._lock:
             self._now += span
             if abs(span) > MOST_DRIFT:
@@ -86,7 +86,7 @@ class ManualClock:
 
 
 class ClockWatch:
-    """Compares the instants that a process is told with the time that it measures itself."""
+    """Compares the instants of a clock with the monotonic clock of the process."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._manual = clock if isinstance(clock, ManualClock) else None
@@ -98,21 +98,21 @@ class ClockWatch:
 
     @property
     def believed(self) -> datetime | None:
-        """Which instant it should be now, by the last one that was believed and the time since."""
+        """The expected instant: the last trusted one plus the time since."""
         if self._believed is None:
             return None
         told, then = self._believed
         return told + (self._elapsed() - then)
 
     def believe(self, now: datetime) -> None:
-        """Take an instant as the right one."""
+        """Set the last trusted instant."""
         self._believed = now, self._elapsed()
 
     def _elapsed(self) -> timedelta:
         return _measured() if self._manual is None else self._manual.elapsed
 
     def observe(self, now: datetime) -> Steadiness:
-        """Take in what the clock says now; a manual clock knows by itself how it was moved."""
+        """Compare the clock's instant with the measured time; a manual clock tracks its own jumps."""
         if self._manual is not None:
             return self._manual.steadiness
         with self._lock:
@@ -130,7 +130,7 @@ class ClockWatch:
 
 
 def _measured() -> timedelta:
-    """Read the clock that only counts; one that goes on while the machine sleeps, where there is one."""
+    """Read the monotonic clock; if available, the one that continues while the machine sleeps."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return timedelta(seconds=time.clock_gettime(time.CLOCK_BOOTTIME))
     return timedelta(seconds=time.monotonic())

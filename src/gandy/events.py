@@ -1,4 +1,4 @@
-"""What happens, as typed facts: emitted anywhere, heard by telemetry and hooks."""
+"""Typed events, emitted anywhere and received by telemetry and hooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
 
-#: How a run got lost; the label of a metric.
+#: The cause of a lost run; the label of a metric.
 RecoveryCause: TypeAlias = Literal[
     "worker_lost", "worker_stopped", "worker_unknown", "answer_lost", "never_started", "age"
 ]
@@ -21,7 +21,7 @@ _log = logging.getLogger("gandy.events")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """The base of every event; who subscribes to it hears them all."""
+    """The base of every event; a subscriber to it receives all events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,12 @@ class RunStarted(Event):
     train: str
     manifest: str | None
     attempt: int
-    waited_for: timedelta  #: from the instant it could have run
+    waited_for: timedelta  #: since the instant at which it could have run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
-    """A run reached its end, and that is recorded."""
+    """The end of a run was recorded."""
 
     run_id: int
     train: str
@@ -50,7 +50,7 @@ class RunFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLettered(Event):
-    """A job was parked for a person."""
+    """A job became a dead letter."""
 
     run_id: int
     train: str
@@ -60,7 +60,7 @@ class DeadLettered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OccurrencesQueued(Event):
-    """A cycle decided that these are to run."""
+    """A cycle queued occurrences."""
 
     count: int
     lateness: timedelta  #: of the latest one
@@ -73,13 +73,13 @@ class CycleEnded(Event):
     service: str
     verdict: Literal["worked", "idle", "skipped", "failed"]  #: skipped: another server holds the lock
     took: timedelta
-    counts: Mapping[str, int]  #: what the cycle did, by the words of its result
+    counts: Mapping[str, int]  #: the counts of its result
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseLost(Event):
-    """A worker found that it is no longer trusted with its runs."""
+    """A worker detected that its lease has expired."""
 
     worker_id: str
     runs: int
@@ -87,7 +87,7 @@ class LeaseLost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsRecovered(Event):
-    """Runs that no living process held were ended or put back, so that others may run them."""
+    """Runs without a live process were ended or put back, so that others may run them."""
 
     cause: RecoveryCause
     count: int
@@ -95,7 +95,7 @@ class RunsRecovered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFenced(Event):
-    """A write of somebody who no longer owns the run changed nothing."""
+    """A write with an outdated fence changed nothing."""
 
     statement: str
     count: int
@@ -103,14 +103,14 @@ class WriteFenced(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintRepaired(Event):
-    """Manifests whose next look was wrong or missing were set right."""
+    """Manifests whose next look was wrong or missing were repaired."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryFailed(Event):
-    """A run could not be handed to the submitter; it stays pending and is handed over again."""
+    """A run could not be delivered to the submitter; it stays pending and is delivered again."""
 
     run_id: int
     train: str
@@ -119,14 +119,14 @@ class DeliveryFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRefused(Event):
-    """A request to the dashboard or the REST interface was refused at the gate."""
+    """A request to the dashboard or the REST interface was refused by the access check."""
 
     reason: str  #: of a closed set; the label of a metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopEnded(Event):
-    """A loop of a service ended without being told to; it starts again after a pause."""
+    """A loop of a service ended unexpectedly; it is restarted after a back-off."""
 
     service: str
     loop: str
@@ -135,7 +135,7 @@ class LoopEnded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopRestarted(Event):
-    """A loop that had ended runs again."""
+    """A loop that had ended was restarted."""
 
     service: str
     loop: str
@@ -145,14 +145,14 @@ E = TypeVar("E", bound=Event)
 
 
 class EventBus:
-    """Brings events to their subscribers, in the emitter's thread; safe to share between threads."""
+    """Delivers events to their subscribers, in the emitter's thread; safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._deliveries: tuple[Callable[[Event], None], ...] = ()
 
     def subscribe(self, kind: type[E], callback: Callable[[E], object]) -> Callable[[], None]:
-        """Call back for every event of the kind; gives the function that ends this."""
+        """Call back for every event of the kind; return a function that unsubscribes."""
 
         def deliver(event: Event) -> None:
             if isinstance(event, kind):
@@ -169,13 +169,13 @@ class EventBus:
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody listens, so that nothing is built for nobody."""
+        """Whether there is a subscriber, so that no unused event is built."""
         return bool(self._deliveries)
 
     def emit(self, event: Event) -> None:
-        """Tell every subscriber; one that raises is logged and changes nothing for the others."""
+        """Call every subscriber; log the exception of a subscriber and continue with the others."""
         for deliver in self._deliveries:
             try:
                 deliver(event)
-            except Exception:  # noqa: BLE001 whatever a subscriber raises is its own affair
+            except Exception:  # noqa: BLE001 - a subscriber may raise anything
                 _log.exception("a subscriber to %s raised", type(event).__name__)

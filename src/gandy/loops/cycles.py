@@ -1,4 +1,4 @@
-"""Running one cycle of a service as a train, in a transaction or in steps, with its record."""
+"""Run one cycle of a service as a train, in a transaction or in steps, and record it."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class FinishedCycle:
     counts: Mapping[str, int]
     keep_for: timedelta
     is_idle: bool
-    is_asked_for: bool = False  #: a person ran this very cycle: it is recorded in any case
+    is_asked_for: bool = False  #: requested by an operator: always recorded
 
 
 async def record_cycle(database: Runner, cycle: FinishedCycle) -> None:
-    """Write the run of a cycle that did something or failed; of idle ones, one a minute over all servers."""
+    """Record a cycle that did something or failed; of idle cycles, one a minute across all servers."""
     await database.run(_record(cycle))
 
 
@@ -70,16 +70,16 @@ def _record(cycle: FinishedCycle) -> Operation[None]:
 
 
 class Result(Protocol):
-    """What every cycle can say of itself."""
+    """The result of a cycle."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What was done, in words and numbers."""
+        """The counts of the cycle, by name."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was there to do."""
+        """Whether there was nothing to do."""
         ...
 
 
@@ -90,14 +90,14 @@ Ended: TypeAlias = "Completed[Done] | Failed | Cancelled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """Whose run it is, and for how long it is kept."""
+    """The owner and the retention of a cycle's run."""
 
     owner: str
     keep_for: timedelta
-    is_asked_for: bool = False  #: a person ran this very cycle: it is recorded in any case
+    is_asked_for: bool = False  #: requested by an operator: always recorded
 
 
-class _CycleFailed(Exception):  # noqa: N818 never seen outside: it only ends the transaction
+class _CycleFailed(Exception):  # noqa: N818 - internal: it only rolls the transaction back
     def __init__(self, outcome: Failed | Cancelled) -> None:
         super().__init__()
         self.outcome = outcome
@@ -111,7 +111,7 @@ async def run_in_transaction(
     record: Record,
     lock: Callable[[], Operation[bool]] | None = None,
 ) -> Done | None:
-    """Run a cycle that is committed as one; None where another server holds its lock."""
+    """Run a cycle in one transaction; return None if another server holds its lock."""
 
     async def run() -> Ended[Done] | None:
         try:
@@ -136,14 +136,14 @@ async def run_in_steps(
     record: Record,
     provide: Mapping[type, object],
 ) -> Done:
-    """Run a cycle whose junctions commit for themselves."""
+    """Run a cycle whose junctions commit separately."""
     begun = monotonic()
     outcome = await train.outcome(request, provide=provide)
     return await _recorded(database, train, outcome, record=record, begun=begun)
 
 
 def _completed(outcome: Ended[Done]) -> Completed[Done]:
-    """Give a completed cycle; any other leaves the transaction by raising, so that it is rolled back."""
+    """Return a completed cycle; raise for any other, so that the transaction is rolled back."""
     if isinstance(outcome, Completed):
         return outcome
     raise _CycleFailed(outcome)
@@ -157,7 +157,7 @@ async def _recorded(
     record: Record,
     begun: float,
 ) -> Done:
-    """Write the cycle's run outside its own transaction, then give its result or raise its failure."""
+    """Record the cycle outside its own transaction, then return its result or raise its failure."""
     result = outcome.value if isinstance(outcome, Completed) else None
     await record_cycle(
         database,

@@ -1,4 +1,4 @@
-"""A loop that polls, its guard, and leaving it in time."""
+"""A polling loop, a guard that restarts loops, and waits with a time limit for the shutdown."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _log = logging.getLogger("gandy.services")
 
 FIRST_BACKOFF: Final = timedelta(seconds=1)
 LONGEST_BACKOFF: Final = timedelta(seconds=30)
-#: However often it is woken, a loop takes this breath between two cycles.
+#: The minimum pause between two cycles, however often a loop is woken.
 SHORTEST_REST: Final = timedelta(milliseconds=10)
 
 
 class Poller:
-    """Runs a cycle, rests until its own next instant, a wake-up or the poll, and runs it again."""
+    """Runs a cycle repeatedly: at the instant that the cycle returns, at a wake-up, or at the poll."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Poller:
         poll_every: timedelta,
         wake: asyncio.Event,
     ) -> None:
-        """Take a cycle that answers when it wants to run again; None: after `poll_every`."""
+        """Take a cycle that returns the pause until its next run; None: `poll_every`."""
         self._name = name
         self._cycle = cycle
         self._poll_every = poll_every
@@ -46,7 +46,7 @@ class Poller:
         self._failures = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run cycles until the event is set; what one raises is logged, and the next comes after a pause."""
+        """Run cycles until the event is set; log the exception of a cycle and continue after a back-off."""
         while not stop.is_set():
             await self._rest(stop, await self._attempt())
 
@@ -55,7 +55,7 @@ class Poller:
             wanted = await self._cycle()
         except GandyError as error:
             _log.warning("%s: %s", self._name, error)
-        except Exception:  # noqa: BLE001 - one bad cycle is not the end of the service
+        except Exception:  # noqa: BLE001 - a failed cycle must not end the service
             _log.exception("%s: a cycle failed", self._name)
         else:
             self._failures = 0
@@ -75,7 +75,7 @@ class Poller:
 
     async def _sleep(self, span: timedelta) -> None:
         await asyncio.sleep(SHORTEST_REST.total_seconds())
-        # A failing cycle is not woken: the database would only be asked more often.
+        # Wake-ups do not shorten the back-off: they would only load a failing database.
         if self._failures:
             await asyncio.sleep(span.total_seconds())
         else:
@@ -83,25 +83,25 @@ class Poller:
 
 
 def _backoff(failures: int) -> timedelta:
-    """Double the pause, and spread servers that failed together."""
+    """Double the pause, with jitter to spread servers that failed at the same time."""
     longest = min(FIRST_BACKOFF * (1 << min(failures - 1, 10)), LONGEST_BACKOFF)
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 no secret
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - not a secret
 
 
 FIRST_RESTART_PAUSE: Final = 0.1
 LONGEST_RESTART_PAUSE: Final = 5.0
-STEADY_SECONDS: Final = 60.0  #: a loop that ran this long begins with the shortest pause again
+STEADY_SECONDS: Final = 60.0  #: after this time the restart back-off is reset
 
 
 class RenewTask(Exception):  # noqa: N818 - a signal, not an error
-    """Raised by a loop that wants to go on in a new task: other code holds a reference to this one."""
+    """Raised by a loop to continue in a new task, because other code holds a reference to this one."""
 
 
 class LoopGuard:
-    """Keeps the loops of one service running until the service is told to leave.
+    """Restarts the loops of one service until the service is shut down.
 
-    A loop may end in ways that are no `Exception`: code of a job that runs in the same event loop can cancel
-    any task, and can raise what ends a task. Only a cancellation after `leave()` is taken as meant.
+    Code of a job runs in the same event loop and can cancel any task or raise a BaseException. So only a
+    cancellation after `leave()` ends a loop.
     """
 
     def __init__(self, service: str, events: EventBus) -> None:
@@ -112,15 +112,15 @@ class LoopGuard:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the service was told to end."""
+        """Whether the service is shutting down."""
         return self._is_leaving
 
     def leave(self) -> None:
-        """Let the loops end from now on."""
+        """Accept cancellations of the loops from now on."""
         self._is_leaving = True
 
     def cancel(self) -> None:
-        """End the loops."""
+        """Cancel the loops."""
         self._is_leaving = True
         for task in self._tasks:
             task.cancel()
@@ -131,7 +131,7 @@ class LoopGuard:
         return list(self._tasks)
 
     def keep(self, name: str, loop: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Start a loop in a task that starts it again whenever it ends."""
+        """Start a loop in a task that restarts it whenever it ends."""
         task = asyncio.create_task(self._keep(name, loop), name=f"gandy-{self._service}-{name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -147,7 +147,7 @@ class LoopGuard:
                 return
             pause = FIRST_RESTART_PAUSE if clock.time() - begun > STEADY_SECONDS else pause
             _log.error(
-                "%s: the loop %r ended without being told to; it starts again in %g s",
+                "%s: the loop %r ended unexpectedly; restarting in %g s",
                 self._service,
                 name,
                 pause,
@@ -164,19 +164,19 @@ class LoopGuard:
         except asyncio.CancelledError as error:
             self._take_back_cancellation()
             return error
-        except BaseException as error:  # noqa: BLE001 - whatever ends a loop, it starts again
+        except BaseException as error:  # noqa: BLE001 - the loop is restarted after any exception
             return error
         return RuntimeError("it returned")
 
     async def _rest(self, seconds: float) -> None:
-        """Pause; another stray cancellation only cuts the pause short."""
+        """Pause; another unexpected cancellation only shortens the pause."""
         try:
             await asyncio.sleep(seconds)
         except asyncio.CancelledError:
             self._take_back_cancellation()
 
     def _take_back_cancellation(self) -> None:
-        """Go on after a cancellation that was not meant; pass on one that was."""
+        """Undo an unexpected cancellation; raise it again during a shutdown."""
         if self._is_leaving:
             raise asyncio.CancelledError
         task = asyncio.current_task()
@@ -189,20 +189,20 @@ LONGEST_LEAVING_PAUSE: Final = 0.02
 
 
 async def until_quiet(seconds: float, is_quiet: Callable[[], bool]) -> None:
-    """Wait until something has come to rest, but no longer than this."""
+    """Wait until `is_quiet` returns True, at most `seconds`."""
     pause = SHORTEST_PAUSE
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while not is_quiet():  # runs and ends come and go by many ways; this is the end anyway
+            while not is_quiet():  # polled, for the shutdown only: many events could change it
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_LEAVING_PAUSE)
 
 
 async def within(seconds: float, work: Coroutine[object, object, object]) -> bool:
-    """Do it if the database answers in time, and say whether it did."""
+    """Await the work with a time limit; return whether it succeeded."""
     try:
         await asyncio.wait_for(work, seconds)
     except (TimeoutError, GandyError) as error:
-        _log.warning("not done before the end: %s", str(error) or "the database did not answer in time")
+        _log.warning("shutdown incomplete: %s", str(error) or "the database did not answer in time")
         return False
     return True

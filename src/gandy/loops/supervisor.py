@@ -1,4 +1,4 @@
-"""Services side by side: a failed one is restarted after a back-off."""
+"""Run services concurrently; restart a failed service after a back-off."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _log = logging.getLogger("gandy.services")
 
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
-#: What a service may need beyond the grace period to put its own things in order.
+#: The time that a service may need beyond the grace period to clean up.
 LEAVE_SECONDS: Final = 5.0
 
 
 class Service(Protocol):
-    """A loop that ends when it is told to."""
+    """A loop that can be stopped."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until the event is set."""
@@ -32,7 +32,7 @@ class Service(Protocol):
 
 
 class Supervisor:
-    """Starts services; one that fails is made anew after a pause, and the others go on."""
+    """Starts services; a failed service is created again after a back-off, while the others continue."""
 
     def __init__(
         self, makers: Mapping[str, Callable[[], Service]], *, grace: timedelta, events: EventBus
@@ -44,7 +44,7 @@ class Supervisor:
         self.restarts = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Keep all running until the event is set; who has not ended within the grace period is cut off."""
+        """Keep all services running until the event is set; cancel those that exceed the grace period."""
         tasks = [
             asyncio.create_task(self._keep(name, make, stop), name=f"gandy-{name}")
             for name, make in self._makers.items()
@@ -54,7 +54,7 @@ class Supervisor:
             if tasks:
                 _, late = await asyncio.wait(tasks, timeout=self._grace + LEAVE_SECONDS)
                 for task in late:
-                    _log.error("%s did not end in time and was cut off", task.get_name())
+                    _log.error("%s did not end in time and was cancelled", task.get_name())
         finally:
             self._is_leaving = True
             for task in tasks:
@@ -69,7 +69,7 @@ class Supervisor:
             if cause is None:
                 return
             pause = FIRST_PAUSE if clock.time() - begun > LONGEST_PAUSE else pause
-            _log.error("service %s failed; it starts again in %g s", name, pause, exc_info=cause)
+            _log.error("service %s failed; restarting in %g s", name, pause, exc_info=cause)
             self.restarts += 1
             self._events.emit(LoopEnded(service=name, loop=name, cause=type(cause).__name__))
             await _wait(stop, pause)
@@ -77,7 +77,7 @@ class Supervisor:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _run(self, make: Callable[[], Service], stop: asyncio.Event) -> BaseException | None:
-        """Run a service to its end; give what ended it where it was not told to."""
+        """Run a service to its end; return the exception of an unexpected end."""
         try:
             await make().run(stop)
         except asyncio.CancelledError as error:
@@ -87,13 +87,13 @@ class Supervisor:
             while task.cancelling():  # code of a job can cancel any task of its event loop
                 task.uncancel()
             return error
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the service starts again
+        except BaseException as error:  # noqa: BLE001 - the service is restarted after any exception
             return error
         return None if stop.is_set() else RuntimeError("it returned")
 
 
 async def _first(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the stop, or until every service has ended by itself."""
+    """Wait for the stop event, or until every service has ended by itself."""
     stopping = asyncio.create_task(_told(stop))
     waiting = {stopping, *tasks}
     while waiting != {stopping} and not stopping.done():

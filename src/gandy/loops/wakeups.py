@@ -1,4 +1,4 @@
-"""Waking loops early: notifications of the database, and events of this process."""
+"""Wake loops early, by notifications of the database and events of this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETRY_AFTER_SECONDS: Final = 1.0
 
 
 class Wakeups:
-    """Brings notifications of the database to the loops of this process."""
+    """Delivers notifications of the database to the loops of this process."""
 
     def __init__(self, database: Database, owner: str) -> None:
         self._database = database
@@ -32,22 +32,22 @@ class Wakeups:
         self._listeners: dict[str, list[Callable[[], None]]] = {}
 
     def event(self, *topics: Topic) -> asyncio.Event:
-        """Make an event that is set whenever one of the topics is named."""
+        """Make an event that is set by each notification of one of the topics."""
         event = asyncio.Event()
         for topic in topics:
             self._events.setdefault(topic, []).append(event)
         return event
 
     def on(self, topic: Topic, listener: Callable[[], None]) -> None:
-        """Call a listener whenever the topic is named."""
+        """Call a listener for each notification of the topic."""
         self._listeners.setdefault(topic, []).append(listener)
 
     def call(self, topic: Topic, callback: Callable[[str], None]) -> None:
-        """Call back with what follows the topic's name."""
+        """Call back with the part of the payload after the topic."""
         self._callbacks.setdefault(topic, []).append(callback)
 
     def wake(self, topic: Topic) -> None:
-        """Wake this process's own loops at once."""
+        """Wake the loops of this process at once."""
         self._wake(topic)
 
     def _wake(self, topic: str) -> None:
@@ -57,11 +57,11 @@ class Wakeups:
             listener()
 
     def tell(self, topic: Topic, rest: str) -> None:
-        """Call back within this process at once, without a detour over the database."""
+        """Call back within this process at once, without a round trip to the database."""
         self._call_back(topic, rest)
 
     async def listen(self) -> None:
-        """Listen for ever; after a fault everything is looked at once, since nobody knows what was missed."""
+        """Listen for ever; after a fault wake all loops, since notifications may have been missed."""
         while True:
             try:
                 async for payload in self._database.notifications():
@@ -73,7 +73,7 @@ class Wakeups:
 
     def _deliver(self, payload: str) -> None:
         topic, _, rest = payload.partition(":")
-        if topic == "changed":  # a database that cannot say what
+        if topic == "changed":  # from a database without payloads
             self._wake_all()
             return
         self._call_back(topic, rest)
@@ -90,7 +90,7 @@ class Wakeups:
 
 
 async def wait_for_wake(event: asyncio.Event, seconds: float) -> bool:
-    """Sleep until the event is set or the time is over, and clear it; say whether it was set."""
+    """Sleep until the event is set or the time is over, and clear it; return whether it was set."""
     if event.is_set():
         event.clear()
         return True

@@ -1,3 +1,3 @@
-"""Words: what the rest of Gandy talks about, without deciding anything."""
+"""The data types of Gandy, without decisions."""
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 
-#: Every occurrence is held against every exclusion, so their number is bounded.
+#: Every occurrence is compared with every exclusion, so their number is bounded.
 MOST_EXCLUSIONS: Final = 100
 MOST_DATES: Final = 1_000
 
@@ -43,15 +43,15 @@ class Days:
 
     def __post_init__(self) -> None:
         if not self.days:
-            raise ExclusionError("no day of the week is named", 'Write Days.on("sat", "sun")')
+            raise ExclusionError("no day of the week is given", 'Write Days.on("sat", "sun")')
         if len(self.days) == len(WEEK):
             raise ExclusionError(
-                "all seven days are named, nothing would ever run", "Disable the job instead"
+                "all seven days are given, nothing would ever run", "Disable the job instead"
             )
 
     @classmethod
     def on(cls, *days: str) -> Days:
-        """`Days.on("sat", "sun")`; full English names are read too."""
+        """`Days.on("sat", "sun")`; full English names are accepted, too."""
         return cls(frozenset(_weekday(day) for day in days))
 
 
@@ -63,10 +63,10 @@ class Dates:
 
     def __post_init__(self) -> None:
         if not self.dates:
-            raise ExclusionError("no date is named", "Write Dates.on(date(2026, 12, 24))")
+            raise ExclusionError("no date is given", "Write Dates.on(date(2026, 12, 24))")
         if len(self.dates) > MOST_DATES:
             problem = f"{len(self.dates)} dates are more than {MOST_DATES}"
-            raise ExclusionError(problem, "Use DateRange for stretches")
+            raise ExclusionError(problem, "Use DateRange for consecutive days")
 
     @classmethod
     def on(cls, *dates: date) -> Dates:
@@ -106,7 +106,7 @@ Exclusion: TypeAlias = Days | Dates | DateRange | TimeWindow
 
 
 def bounded(exclusions: tuple[Exclusion, ...]) -> tuple[Exclusion, ...]:
-    """Return the exclusions as they are, unless they are too many or something else is among them."""
+    """Return the exclusions unchanged; raise if they are too many or of a wrong type."""
     for given in exclusions:
         if not isinstance(given, Days | Dates | DateRange | TimeWindow):
             problem = f"exclude holds a {type(given).__name__}"
@@ -122,7 +122,7 @@ def _weekday(name: str) -> Weekday:
     for day in Weekday:
         if short in {day.value, day.name.lower()}:
             return day
-    raise ExclusionError(f"{name!r} is no day of the week", "Use mon, tue, wed, thu, fri, sat or sun")
+    raise ExclusionError(f"{name!r} is not a day of the week", "Use mon, tue, wed, thu, fri, sat or sun")
 
 
 def _calendar_day(day: date) -> date:
@@ -142,7 +142,7 @@ def to_json(exclusions: Iterable[Exclusion]) -> str:
 
 
 def from_json(text: str) -> tuple[Exclusion, ...]:
-    """Read what `to_json` stored, or what an operator wrote."""
+    """Read the text of `to_json`, or of an operator."""
     if text == "[]":
         return ()
     items = _parsed(text)
@@ -153,7 +153,7 @@ def from_json(text: str) -> tuple[Exclusion, ...]:
 
 def _parsed(text: str) -> object:
     if len(text) > _LONGEST_TEXT:
-        raise ExclusionError(f"{len(text)} characters are too many", "Use DateRange for long stretches")
+        raise ExclusionError(f"{len(text)} characters are too many", "Use DateRange for consecutive days")
     try:
         return cast("object", json.loads(text))
     except (ValueError, RecursionError) as error:
@@ -189,7 +189,7 @@ def _from_object(item: object) -> Exclusion:
         raise
     except ValueError as error:
         raise ExclusionError(str(error), _REMEDY) from error
-    raise ExclusionError(f"{str(item)[:80]} is not understood", _REMEDY)
+    raise ExclusionError(f"{str(item)[:80]} is not an exclusion", _REMEDY)
 
 
 def _text(value: object) -> str:

@@ -1,9 +1,9 @@
 """Which parts of a payload are secret: a layout that is read without the payload's type.
 
-A layout is a list of places, the first of them the payload itself. A place says what its value may be:
-`secret`, `open` (anything, none of it secret), `plain` (a single value), or what lies inside it by number:
-`keys`, `values` (of other keys), `items`; `also` names places that are just as possible. What no layout
-knows is treated as secret.
+A layout is a list of places, the first of them the payload itself. A place describes its value: `secret`,
+`open` (anything, none of it secret), `plain` (a single value), or the numbers of the places inside it:
+`keys`, `values` (of other keys), `items`; `also` lists alternative places. A value that no layout describes
+is treated as secret.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-Json: TypeAlias = Any  # whatever an application's types look like as JSON
+Json: TypeAlias = Any  # any JSON form of an application's types
 Place: TypeAlias = "Mapping[str, Any]"
 Layout: TypeAlias = "Sequence[Place]"
 _Spot: TypeAlias = "tuple[int, int]"  # which layout, which of its places
 
 MASK: Final = "**********"
-SHORTEST_SECRET: Final = 4  # masking shorter ones would riddle ordinary text with asterisks
-#: Of a type that holds no secret.
+SHORTEST_SECRET: Final = 4  # masking shorter texts would make ordinary text unreadable
+#: The layout of a type without secrets.
 OPEN_LAYOUT: Final[Layout] = [{"open": True}]
-#: Of a type that cannot be judged.
+#: The layout of a type that cannot be analysed.
 SECRET_LAYOUT: Final[Layout] = [{"secret": True}]
 
 
 class Layouts:
-    """Every known layout of one payload; what one of them calls secret is secret."""
+    """All known layouts of one payload; a value is secret if any of them marks it as secret."""
 
     def __init__(self, layouts: Iterable[Layout]) -> None:
         """Take the layouts of all versions; without any, everything is secret."""
         self._layouts = tuple(layouts)
 
     def shown(self, text: str | None) -> Json:
-        """Give a stored text as it may be shown; one that cannot be judged is only measured."""
+        """Return a stored text with masks; for a text that cannot be parsed return only its size."""
         if text is None:
             return None
         try:
@@ -48,11 +48,11 @@ class Layouts:
             return whole_mask(text)
 
     def masked(self, value: Json) -> Json:
-        """Give a value with masks in place of its secrets."""
+        """Return a value with masks in place of its secrets."""
         return self.replaced(value, lambda _: MASK)
 
     def secrets(self, text: str | None) -> tuple[str, ...]:
-        """Name the texts of a stored payload that may not be repeated anywhere."""
+        """Return the secret texts of a stored payload."""
         found: list[Json] = []
         try:
             value = json.loads(text or "null")
@@ -62,7 +62,7 @@ class Layouts:
             return ()
 
     def replaced(self, value: Json, replace: Callable[[Json], Json]) -> Json:
-        """Give a value with something else in place of each secret."""
+        """Return a value with a replacement for each secret."""
         return self._walk(value, {(number, 0) for number in range(len(self._layouts))}, replace)
 
     def _walk(self, value: Json, spots: set[_Spot], replace: Callable[[Json], Json]) -> Json:
@@ -79,7 +79,7 @@ class Layouts:
         return value if _has(places, "open", "plain") else replace(value)
 
     def _places(self, spots: set[_Spot]) -> dict[_Spot, Place]:
-        """Look up the places, and those that are just as possible."""
+        """Look up the places, including the alternatives."""
         found: dict[_Spot, Place] = {}
         left = [*spots]
         while left:
@@ -106,12 +106,12 @@ def _inside(places: Mapping[_Spot, Place], what: str) -> set[_Spot]:
 
 
 def whole_mask(text: str) -> str:
-    """Stand for a payload that cannot be judged."""
+    """Return the mask of a whole payload."""
     return f"*** ({len(text.encode(errors='replace'))} bytes)"
 
 
 def texts_of(secret: Json) -> Iterator[str]:
-    """Name the texts that would give a secret away, in each form in which they are usually written."""
+    """Yield the texts that would reveal a secret, in each usual notation."""
     if isinstance(secret, dict):
         for each in secret.values():
             yield from texts_of(each)
@@ -122,6 +122,6 @@ def texts_of(secret: Json) -> Iterator[str]:
         text = secret if isinstance(secret, str) else json.dumps(secret)
         forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
         yield from (form for form in forms if len(text) >= SHORTEST_SECRET)
-        if text[:1] in {"{", "["}:  # a text of JSON: what is inside would give it away, too
+        if text[:1] in {"{", "["}:  # a string that contains JSON: its parts would reveal it, too
             with suppress(ValueError, RecursionError):
                 yield from texts_of(json.loads(text))

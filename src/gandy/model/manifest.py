@@ -1,4 +1,4 @@
-"""Manifests: as an application declares them, and as the scheduler sees them."""
+"""Manifests, as declared by an application and as read by the scheduler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_MAX_RETRIES: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDeclaration:
-    """A group as the code declares it."""
+    """A group as declared in code."""
 
     name: str
     max_active_jobs: int | None = None
@@ -29,7 +29,7 @@ class GroupDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestDeclaration:
-    """A manifest as the code declares it; its input is JSON already, checked against the train's type."""
+    """A manifest as declared in code; its input is already JSON, checked against the train's type."""
 
     external_id: str
     train: str
@@ -37,7 +37,7 @@ class ManifestDeclaration:
     input_type_name: str
     schedule: Schedule
     group: str = DEFAULT_GROUP
-    priority: int | None = None  #: None: the group's
+    priority: int | None = None  #: None: the priority of the group
     max_retries: int = DEFAULT_MAX_RETRIES
     is_retried: bool = True
     retry_delay: timedelta | None = None
@@ -55,15 +55,15 @@ class ManifestDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchDeclaration:
-    """A set of manifests that is declared as one; what left it is orphaned."""
+    """A set of manifests that is declared together; a manifest that is removed from it is orphaned."""
 
     name: str
-    prune_empty: bool = False  #: whether an empty set orphans all that were in it
+    prune_empty: bool = False  #: whether an empty set orphans all its former members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declarations:
-    """All that one application declares; who owns it may prune what is no longer in it."""
+    """All declarations of one application; its owner may prune manifests that are no longer declared."""
 
     owner: str
     groups: tuple[GroupDeclaration, ...] = ()
@@ -85,7 +85,7 @@ class DispatchView(NamedTuple):
     schedule: Schedule
     #: The cursor: the next nominal instant without a verdict. None: no instant is pending.
     next_scheduled_run: datetime | None = None
-    priority: int | None = None  #: None: the group's
+    priority: int | None = None  #: None: the priority of the group
     group_priority: int = 0
     exclusions: tuple[Exclusion, ...] = ()
     variance: timedelta = timedelta(0)
@@ -96,9 +96,9 @@ class DispatchView(NamedTuple):
     is_orphaned: bool = False
     #: When the manifest or its group was last enabled, or its orphan mark cleared, whichever is later.
     enabled_at: datetime | None = None
-    #: The first cycle that found the pending instant due and had no place for it.
+    #: The first cycle that found the pending instant due and could not queue it within its limit.
     deferred_since: datetime | None = None
-    #: The reason of the manifest's latest verdict, where that was a skip.
+    #: The reason of the manifest's latest verdict, if that was a skip.
     last_skip: SkipReason | None = None
     failed_count: int = 0
     success_count: int = 0
@@ -112,13 +112,13 @@ class DispatchView(NamedTuple):
     parent_enabled: bool = True
     parent_has_successful_metadata: bool = False
     parent_success_count: int = 0
-    parent_success_seen: int = 0  #: the parent's count when this one was last queued
+    parent_success_seen: int = 0  #: the parent's count when this manifest was last queued
     next_look_at: datetime | None = None
     max_retries: int = 3
     is_retried: bool = True
-    version: str = ""  #: of the row that this was read from; a decision holds for that version only
-    next_set_to: datetime | None = None  #: by an operator, of a recurring schedule
-    has_queued_retry: bool = False  #: what is queued is another attempt of a run that failed
+    version: str = ""  #: of the row, for optimistic locking: a decision is valid for this version only
+    next_set_to: datetime | None = None  #: set by an operator, of a recurring schedule
+    has_queued_retry: bool = False  #: the queued entry is a retry of a failed run
 
     @property
     def timezone(self) -> str:
@@ -127,12 +127,12 @@ class DispatchView(NamedTuple):
 
     @property
     def is_next_set(self) -> bool:
-        """The cursor stands where an operator put it."""
+        """Whether an operator set the cursor."""
         return self.next_set_to is not None and self.next_set_to == self.next_scheduled_run
 
     @property
     def may_run(self) -> bool:
-        """Neither the manifest nor its group is switched off, and somebody still declares it."""
+        """Whether the manifest and its group are enabled, and it is still declared."""
         return self.is_enabled and self.group_enabled and not self.is_orphaned
 
 
@@ -154,20 +154,20 @@ class Skipped:
     due_until: datetime
     occurrences: int
     reason: SkipReason
-    extends_last: bool = False  #: continues the manifest's latest verdict row instead of opening one
+    extends_last: bool = False  #: extends the manifest's latest verdict row instead of adding one
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a manifest in this cycle; written as one conditional advance of its cursor."""
+    """The decision about a manifest in this cycle; written as one conditional update of its cursor."""
 
     manifest_id: int
     next_scheduled_run: datetime | None
-    #: When to look again. None: when something changes (a run ends, a parent succeeds, a person acts).
+    #: When to look again. None: when something changes (a run ends, a parent succeeds, an operator acts).
     next_look_at: datetime | None = None
     occurrence: Occurrence | None = None
     skipped: tuple[Skipped, ...] = ()
-    deferred_by: SkipReason | None = None  #: the guard that something due waits for
+    deferred_by: SkipReason | None = None  #: the guard that blocks a due occurrence
     parent_success_seen: int | None = None  #: to be recorded with the entry of a dependent
     problem: str | None = None  #: why the schedule itself could not be read
 

@@ -1,4 +1,4 @@
-"""Owners and operators: whose rows are seen, and who changes them."""
+"""Owners and operators: the application that owns rows, and the author of a change."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class OneOwner:
 
 @dataclass(frozen=True, slots=True)
 class AllOwners:
-    """Every application in the database; only a person at the command line asks for it."""
+    """Every application in the database; available only on the command line."""
 
     @property
     def bound(self) -> None:
-        """The value of a statement's `owner`: a statement that takes null finds the rows of all."""
+        """The value of a statement's `owner`: with null, a statement finds the rows of all owners."""
         return
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ Face: TypeAlias = Literal["python", "cli", "api", "dashboard", "service"]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The name under which a change is kept in the trail."""
+    """The name under which a change is recorded in the audit trail."""
 
     name: str
     face: Face

@@ -1,4 +1,4 @@
-"""Runs: how they are claimed, how they end, and what is kept of them."""
+"""Runs: claims, ends, and the retention of their records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TrainState(StrEnum):
-    """Where a run stands."""
+    """The state of a run."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -22,7 +22,7 @@ class TrainState(StrEnum):
 
 
 class EndedBy(StrEnum):
-    """Why a run ended the way it did; it decides what follows a failure."""
+    """The cause of a run's end; it decides whether a failure is retried."""
 
     ITSELF = "itself"
     TIMEOUT = "timeout"
@@ -37,7 +37,7 @@ _UNCOUNTED: Final = frozenset({EndedBy.SHUTDOWN, EndedBy.LOST_WORKER, EndedBy.HA
 
 
 class ClaimedRun(NamedTuple):
-    """A run that this worker owns: a tuple, because thousands of them pass each second."""
+    """A run that this worker owns; a tuple, because thousands of them are made each second."""
 
     id: int
     fence: int
@@ -58,12 +58,12 @@ class ClaimedRun(NamedTuple):
     retry_delay_seconds: float | None
     timeout_seconds: float
     unique_key: str | None
-    is_capped: bool = False  #: its end makes room under a cap, which is to be filled at once
+    is_capped: bool = False  #: its end makes room under a cap, which should be filled at once
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a failed run leaves for a person."""
+    """The description of a failure for the operator."""
 
     junction: str | None
     exception: str
@@ -76,13 +76,13 @@ class Activation(NamedTuple):
 
     external_id: str
     input_json: str | None = None
-    checked_by: str | None = None  #: the train by whose type the input was checked where the run asked
+    checked_by: str | None = None  #: the train by whose type the input was checked in the run
 
 
 class RunEnd(NamedTuple):
-    """How a run ended, guarded by the claim that owned it, with what its job allows next.
+    """The end of a run, with the fence of its claim and the retry policy of its job.
 
-    A tuple, because thousands of them pass each second.
+    A tuple, because thousands of them are made each second.
     """
 
     id: int
@@ -96,19 +96,19 @@ class RunEnd(NamedTuple):
     junctions_json: str | None = None
     failure: Failure | None = None
     keep_for: timedelta | None = None  #: None: by the manifest, else by the state
-    retry_after: timedelta | None = None  #: what the run itself asked for
+    retry_after: timedelta | None = None  #: as requested by the run
     failures: int = 0  #: of ad-hoc work, before this end
     losses: int = 0
     lone_losses: int = 0
-    was_alone: bool = False  #: it ran in a process of its own
+    was_alone: bool = False  #: it ran in its own process
     max_retries: int | None = None
     is_retried: bool | None = None
     retry_delay: timedelta | None = None
     unique_key: str | None = None
     progress_done: int | None = None
     progress_total: int | None = None
-    gives_up: bool = False  #: it failed in a way that its train does not try again
-    activations: tuple[Activation, ...] = ()  #: in the order in which the run asked
+    gives_up: bool = False  #: it failed with an exception that its train does not retry
+    activations: tuple[Activation, ...] = ()  #: in the order of the run's requests
 
     @property
     def is_counted(self) -> bool:
@@ -118,12 +118,12 @@ class RunEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RetentionSpans:
-    """How long runs are kept, by how they ended."""
+    """The retention of runs, by state."""
 
     completed: timedelta
     failed: timedelta
     cancelled: timedelta
-    by_train: Mapping[str, timedelta] = field(default_factory=dict, kw_only=True)  #: stands over the three
+    by_train: Mapping[str, timedelta] = field(default_factory=dict, kw_only=True)  #: overrides the three
 
     def of(self, state: TrainState) -> timedelta:
         """Return the span for a terminal state."""
@@ -136,7 +136,7 @@ Out = TypeVar("Out")
 
 
 class CancelledBy(StrEnum):
-    """Who stopped a run; what follows (a retry, a count, nothing) depends on it."""
+    """The origin of a cancellation; it decides whether the run is retried and counted."""
 
     OPERATOR = "operator"
     TIMEOUT = "timeout"
@@ -147,7 +147,7 @@ class CancelledBy(StrEnum):
 
 
 class JunctionTiming(NamedTuple):
-    """When a junction started, counted from the start of its run, and how long it took."""
+    """The start of a junction, relative to the start of its run, and its duration."""
 
     junction: str
     started_ns: int
@@ -159,7 +159,7 @@ Timings: TypeAlias = tuple[JunctionTiming, ...]
 
 @dataclass(frozen=True, slots=True)
 class RetryRequest:
-    """A run asked to be tried again; `after` is None where the usual delay is meant."""
+    """A run requested a retry; `after` None means the usual delay."""
 
     after: timedelta | None = None
 
@@ -189,7 +189,7 @@ class Failed:
     stack_trace: str
     timings: Timings = ()
     retry: RetryRequest | None = None
-    gives_up: bool = False  #: said by the process that ran it: no further attempt makes sense
+    gives_up: bool = False  #: set by the process that ran it: do not retry
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""When a manifest runs: the six kinds of schedule and the words of a verdict."""
+"""The six kinds of schedule, and the values of a verdict."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gandy.errors import IntervalError, NaiveInstantError, OnceError
 if TYPE_CHECKING:
     from typing import Final
 
-#: Below this a schedule is a loop, and the cycle that decides it would be most of the work.
+#: For a shorter interval the cycles would cost more than the work.
 SHORTEST_INTERVAL: Final = timedelta(seconds=1)
 LONGEST_INTERVAL: Final = timedelta(days=36_525)
 
 
 class ScheduleType(StrEnum):
-    """The word that the manifest table keeps for a schedule."""
+    """The kind of a schedule, as stored in the manifest table."""
 
     NONE = "none"
     CRON = "cron"
@@ -29,7 +29,7 @@ class ScheduleType(StrEnum):
 
 
 class MisfirePolicy(StrEnum):
-    """What becomes of occurrences that nobody decided in time."""
+    """What to do with occurrences that were not evaluated in time."""
 
     FIRE_ONCE_NOW = "fire_once_now"
     DO_NOTHING = "do_nothing"
@@ -41,7 +41,7 @@ class SkipReason(StrEnum):
 
     EXCLUDED = "excluded"
     MISFIRED = "misfired"
-    COALESCED = "coalesced"  #: written by older versions, and read
+    COALESCED = "coalesced"  #: written by older versions only
     ACTIVE = "active"
     ALREADY_QUEUED = "already_queued"
     DEAD_LETTER = "dead_letter"
@@ -51,7 +51,7 @@ class SkipReason(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a queue entry came from."""
+    """The origin of a queue entry."""
 
     SCHEDULE = "schedule"
     DEPENDENT = "dependent"
@@ -64,7 +64,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """Never due by itself: a person or another job triggers it."""
+    """Never due by itself: an operator or another job triggers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Interval:
     """A fixed rate, anchored at the first due instant."""
 
     every: timedelta
-    timezone: str = "UTC"  #: where exclusions are read; the rate itself knows no zone
+    timezone: str = "UTC"  #: for exclusions only; the rate does not depend on a zone
 
     def __post_init__(self) -> None:
         if self.every < SHORTEST_INTERVAL:
@@ -95,7 +95,7 @@ class Once:
 
     at: datetime | None = None
     delay: timedelta | None = None
-    timezone: str = "UTC"  #: where exclusions are read
+    timezone: str = "UTC"  #: for exclusions only
 
     def __post_init__(self) -> None:
         if (self.at is None) == (self.delay is None):
@@ -114,7 +114,7 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """Due when the parent has succeeded since this one was last queued."""
+    """Due when the parent has succeeded since this manifest was last queued."""
 
     parent: str  #: external id
 
@@ -130,7 +130,7 @@ Schedule: TypeAlias = Manual | Cron | Interval | Once | Dependent | DormantDepen
 
 
 def schedule_type(schedule: Schedule) -> ScheduleType:
-    """Name this kind of schedule in the table's word."""
+    """Return the stored value of this kind of schedule."""
     match schedule:
         case Manual():
             return ScheduleType.NONE
@@ -149,7 +149,7 @@ def schedule_type(schedule: Schedule) -> ScheduleType:
 
 
 def timezone_of(schedule: Schedule) -> str:
-    """Name the zone in which this schedule and its exclusions are read."""
+    """Return the zone of this schedule and its exclusions."""
     match schedule:
         case Cron() | Interval() | Once():
             return schedule.timezone

@@ -1,4 +1,4 @@
-"""Clocks that were wrong: whether to trust one, and what one has left behind."""
+"""Wrong clocks: when to distrust a clock, and how to find cursors that a wrong clock has set."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from gandy.rules.timetable import Timetable
 
 
-#: A clock that is further than this from the newest instant on record may be wrong. It is a day, and a little
-#: more, so that a command which runs once a day does not doubt the clock where it runs a minute later.
+#: A clock that is further than this from the newest recorded instant may be wrong. It is a little more than a
+#: day, so that a command which runs once a day may be late without distrusting the clock.
 LONGEST_SILENCE: Final = timedelta(days=1, minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
 class ClockDoubt:
-    """Why a clock is not believed."""
+    """The reason not to trust a clock."""
 
     now: datetime
-    newest: datetime | None  #: the newest instant on record; None: the clock itself was seen to jump
+    newest: datetime | None  #: the newest recorded instant; None: the clock jumped while observed
 
     @property
     def is_behind(self) -> bool:
-        """Whether the clock lies far before what was believed: to act by it could repeat what was done."""
+        """Whether the clock is far behind the recorded time: acting on it could repeat past work."""
         return self.newest is not None and self.now < self.newest
 
     def __str__(self) -> str:
         if self.newest is None:
-            return f"the clock was set by more than an hour and says {_told(self.now)} now"
+            return f"the clock was changed by more than an hour and shows {_told(self.now)} now"
         side = "beyond" if self.now > self.newest else "before"
         return (
-            f"the clock says {_told(self.now)}, which is more than a day {side} {_told(self.newest)}, "
-            "the newest instant on record"
+            f"the clock shows {_told(self.now)}, which is more than a day {side} {_told(self.newest)}, "
+            "the newest recorded instant"
         )
 
 
 def doubt(now: datetime, newest: datetime | None, steadiness: Steadiness) -> ClockDoubt | None:
-    """Name the reason not to believe a clock; none in a fresh database, or after ten steady minutes."""
+    """Return the reason not to trust a clock; None in a new database, or after ten steady minutes."""
     if newest is not None and not steadiness.is_steady and abs(now - newest) > LONGEST_SILENCE:
         return ClockDoubt(now, newest)
     return ClockDoubt(now, None) if steadiness.has_jumped else None
@@ -57,7 +57,7 @@ def _told(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M}Z"
 
 
-#: A cursor further than this beyond the next occurrence was set under a clock that was wrong.
+#: A cursor further than this beyond the next occurrence was set by a wrong clock.
 FAR: Final = timedelta(hours=1)
 _MOMENT: Final = timedelta(microseconds=1)
 
@@ -65,7 +65,7 @@ _MOMENT: Final = timedelta(microseconds=1)
 def is_impossible(view: DispatchView, now: datetime) -> bool:
     """Return whether a cursor lies more than an hour beyond the next occurrence that no exclusion removes.
 
-    One that an operator set is possible wherever it lies.
+    A cursor that an operator set is always possible.
     """
     cursor = view.next_scheduled_run
     if not isinstance(view.schedule, Cron | Interval) or cursor is None or cursor <= now + FAR:
@@ -78,7 +78,7 @@ def is_impossible(view: DispatchView, now: datetime) -> bool:
 
 
 def true_cursor(view: DispatchView, now: datetime, *, taken: Collection[datetime]) -> datetime | None:
-    """Find the first instant after now whose verdict is not yet that it runs."""
+    """Return the first instant after now that is not in `taken`, the instants that were already queued."""
     timetable = true_timetable(view, now)
     at = timetable.next_after(now)
     while at is not None and at in taken:
@@ -95,7 +95,7 @@ class Span:
 
 
 def true_timetable(view: DispatchView, now: datetime) -> Timetable:
-    """Lay out the instants from now on; an interval keeps the beat of its cursor."""
+    """Return the timetable from now on; an interval stays in phase with its cursor."""
     schedule, cursor = view.schedule, view.next_scheduled_run
     if isinstance(schedule, Interval):
         beat = cursor or now

@@ -1,4 +1,4 @@
-"""Cron expressions: their words, their pattern, and the instants that they name in a time zone."""
+"""Cron expressions: parsing, the pattern, and the instants in a time zone."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FIELDS: Final = (
 
 
 def plain_expression(expression: str) -> str:
-    """Write an expression as plain fields: nicknames spelled out, and ranges that wrap cut in two."""
+    """Rewrite an expression as plain fields: expand nicknames, and split ranges that wrap."""
     if not isinstance(expression, str):
         raise CronExpressionError(shown(expression), "is not text")
     if len(expression) > LONGEST_EXPRESSION:
@@ -70,10 +70,10 @@ def plain_expression(expression: str) -> str:
         return _spelled_out(" ".join(words))
     fields = (_SECONDS, *_FIELDS) if len(words) > len(_FIELDS) else _FIELDS
     if len(words) != len(fields):
-        return " ".join(words)  # what reads it says what is wrong
+        return " ".join(words)  # the parser reports the problem
     plain = " ".join(_unwrapped(word, field) for word, field in zip(words, fields, strict=True))
     if len(plain) > LONGEST_EXPRESSION:
-        problem = f"longer than {LONGEST_EXPRESSION} characters once its ranges that wrap are cut in two"
+        problem = f"longer than {LONGEST_EXPRESSION} characters after its ranges that wrap are split"
         raise CronExpressionError(f"{expression[:40]}...", problem)
     return plain
 
@@ -84,7 +84,7 @@ def _spelled_out(word: str) -> str:
         raise CronExpressionError(word, problem)
     found = NICKNAMES.get(word.lower())
     if found is None:
-        raise CronExpressionError(word, f"is none of {', '.join(NICKNAMES)}")
+        raise CronExpressionError(word, f"is not one of {', '.join(NICKNAMES)}")
     return found
 
 
@@ -93,7 +93,7 @@ def _unwrapped(text: str, field: _Field) -> str:
 
 
 def _unwrapped_term(term: str, field: _Field) -> str:
-    """Cut a range that wraps in two; whatever else it is stays as it is written."""
+    """Split a range that wraps into two; return any other term unchanged."""
     found = _RANGE.fullmatch(term.upper())
     if found is None:
         return term
@@ -112,13 +112,13 @@ def _unwrapped_term(term: str, field: _Field) -> str:
 
 
 def _part(start: int, end: int, step: int) -> str:
-    """Write one range; a step over a single value would reach beyond it."""
+    """Write one range; omit the step of a single value, which would reach beyond it."""
     if start + step > end:
         return str(start)
     return f"{start}-{end}" if step == 1 else f"{start}-{end}/{step}"
 
 
-#: The rarest date with a weekday, the 29th of February, comes back after at most 40 years.
+#: The rarest date with a weekday, the 29th of February, recurs after at most 40 years.
 HORIZON_YEARS: Final = 41
 _FIRST_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _ANY_START: Final = datetime(2000, 1, 1)  # noqa: DTZ001  # the wall clock has no zone
@@ -131,12 +131,12 @@ class Pattern:
     seconds: tuple[int, ...]
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
-    goes_on: bool  #: minute or hour begin with a star: the pattern follows the clock through a DST change
+    goes_on: bool  #: minute or hour begin with a star: the pattern follows elapsed time through a DST change
     calendar: CronSim
 
     @property
     def per_day(self) -> int:
-        """How often the pattern matches on a day that matches."""
+        """The number of matches on a matching day."""
         return len(self.hours) * len(self.minutes) * len(self.seconds)
 
     def first_in(self, start: int, end: int) -> int | None:
@@ -234,7 +234,7 @@ class Pattern:
 
 @lru_cache(maxsize=4096)
 def parse(expression: str) -> Pattern:
-    """Read an expression; one that cannot be read or never matches is refused."""
+    """Parse an expression; raise if it is invalid or never matches."""
     pattern = _read(expression)
     start = _day_number(_ANY_START.date()) * DAY
     if pattern.first_in(start, start + HORIZON_YEARS * 366 * DAY) is None:
@@ -277,14 +277,14 @@ def _month_number(day: int) -> int:
 
 
 def validate(expression: str, timezone: str) -> None:
-    """Refuse an expression that cannot be read or never matches, and an unknown zone."""
+    """Raise for an expression that is invalid or never matches, and for an unknown zone."""
     parse(expression)
     zone(timezone)
 
 
 @lru_cache(maxsize=16_384)
 def next_after(expression: str, timezone: str, instant: datetime) -> datetime | None:
-    """Find the first occurrence after the instant; None when there is none any more."""
+    """Find the first occurrence after the instant; None if there is none."""
     pattern, floor = parse(expression), seconds_of(instant) + 1
     for stretch in stretches_from(timezone, floor, years=HORIZON_YEARS):
         found = _first(pattern, stretch, floor)

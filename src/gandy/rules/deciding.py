@@ -1,4 +1,4 @@
-"""Deciding what to queue: values in, a decision out."""
+"""Decide about a manifest: a snapshot in, a decision out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from typing import Final
 
 
-#: A zone that is missing here may be known after the next update of this machine.
+#: A zone that is missing here may be available after the next update of this machine.
 _UNREADABLE_RETRY_AFTER: Final = timedelta(hours=1)
 
 
 def determine(view: DispatchView, now: datetime) -> Decision:
-    """Decide about one manifest; a schedule that cannot be read is that manifest's problem alone."""
+    """Decide about one manifest; an unreadable schedule becomes the `problem` of its decision."""
     if not view.may_run:
         return idle(view)
     try:
@@ -36,7 +36,7 @@ def determine(view: DispatchView, now: datetime) -> Decision:
 
 
 def decide(view: DispatchView, now: datetime) -> Decision:
-    """Decide about a manifest that is switched on; an unreadable schedule is raised."""
+    """Decide about an enabled manifest; raise for an unreadable schedule."""
     match view.schedule:
         case Cron() | Interval():
             return determine_recurring(view, view.schedule, now)
@@ -51,7 +51,7 @@ def decide(view: DispatchView, now: datetime) -> Decision:
 
 
 def _determine_once(view: DispatchView, now: datetime) -> Decision:
-    """Run the instant however late it is: there is no next one to wait for."""
+    """Queue the instant even if it is late: there is no next instant."""
     due_at = view.next_scheduled_run
     if due_at is None or due_at > now:
         return idle(view, next_look_at=due_at)
@@ -64,7 +64,7 @@ def _determine_once(view: DispatchView, now: datetime) -> Decision:
 
 
 def _determine_dependent(view: DispatchView, now: datetime) -> Decision:
-    """Follow every success of the parent that no entry of this manifest has followed yet."""
+    """Queue an entry if the parent has succeeded since the last entry."""
     has_new_success = (
         view.parent_has_successful_metadata and view.parent_success_count > view.parent_success_seen
     )
@@ -87,13 +87,13 @@ _NONE: Final = timedelta(0)
 
 @dataclass(slots=True)
 class Decider:
-    """Determines, and remembers: manifests that differ only in who they are share their decision."""
+    """Decides with a cache: manifests that differ only in their identity share a decision."""
 
     now: datetime
     _known: dict[object, Decision] = field(default_factory=dict)
 
     def determine(self, view: DispatchView) -> Decision:
-        """Decide about one manifest; jitter is drawn for each, so that it is never shared."""
+        """Decide about one manifest; a decision with jitter, which differs by manifest, is not shared."""
         if view.variance > _NONE:
             return determine(view, self.now)
         key = _key(view)
@@ -113,7 +113,7 @@ class Decider:
         )
 
 
-#: Who a manifest is, and what was read only to write it back.
+#: The fields that do not affect a decision.
 _IDENTITY: Final = frozenset({"id", "external_id", "owner", "train", "group_id", "version", "completed_at"})
 _DECIDING: Final = tuple(
     position for position, name in enumerate(DispatchView._fields) if name not in _IDENTITY
@@ -122,9 +122,9 @@ _key: Final = itemgetter(*_DECIDING)
 
 
 def missing_look(view: DispatchView, now: datetime, *, is_spent: bool | None = None) -> datetime | None:
-    """Return the instant of the look that is missing, or would come too late; an early one does no harm.
+    """Return the instant of the look that is missing or too late; a look that is too early is harmless.
 
-    `is_spent` says whether it is to be parked, where that depends on more than its failures.
+    `is_spent`: whether it is to be parked, if that depends on more than its failures.
     """
     needed = needed_look(view, now, is_spent=is_exhausted_view(view) if is_spent is None else is_spent)
     if needed is None or (view.next_look_at is not None and view.next_look_at <= needed):
@@ -133,16 +133,16 @@ def missing_look(view: DispatchView, now: datetime, *, is_spent: bool | None = N
 
 
 def is_exhausted_view(view: DispatchView) -> bool:
-    """Return whether a manifest used up its attempts, with no retry to come, and has no letter yet."""
+    """Return whether a manifest has used up its attempts, with no queued retry and no dead letter yet."""
     is_over = view.is_retried and is_exhausted(view.failed_count, view.max_retries)
     return is_over and not (view.has_queued_retry or view.has_awaiting_dead_letter)
 
 
 def needed_look(view: DispatchView, now: datetime, *, is_spent: bool) -> datetime | None:
-    """Return when the manifest needs a look; None: not before something changes."""
+    """Return the instant at which the manifest needs a look; None: when something changes."""
     if is_spent:
         return now
     decision = determine(view, now)
     if decision.occurrence is None and decision.deferred_by is not None:
-        return None  # who lifts the guard brings the look, and what could be settled meanwhile waits with it
+        return None  # the event that lifts the guard triggers the look
     return now if decision.has_verdict else decision.next_look_at

@@ -14,35 +14,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A queued entry whose time has come."""
+    """A queued entry that is due."""
 
-    entry_id: int  #: ids rise with age
+    entry_id: int  #: ascending: a lower id is older
     group_id: int
     group_priority: int
-    rank: int  #: the entry's priority; a dependent's boost is in it
+    rank: int  #: the entry's priority, including the boost of a dependent
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Caps and what is active now; a group without a cap is missing from `group_caps`."""
+    """Caps and the number of active runs; a group without a cap is not in `group_caps`."""
 
     max_active_jobs: int | None
     active: int
     group_caps: Mapping[int, int]
     group_active: Mapping[int, int]
-    is_contended: bool = False  #: another claim holds a cap: what it leaves is not known here
+    is_contended: bool = False  #: another claim holds the lock of a cap, so the free places are unknown
 
     @property
     def free(self) -> int | None:
-        """How many more may run in all; None: any number."""
+        """The number of further runs under the global cap; None: unlimited."""
         return None if self.max_active_jobs is None else max(self.max_active_jobs - self.active, 0)
 
     def is_over(self, group_id: int) -> bool:
-        """Return whether a cap limits the runs of a group, its own or the one over all."""
+        """Return whether a cap limits the runs of a group: its own or the global cap."""
         return self.max_active_jobs is not None or group_id in self.group_caps
 
     def group_is_full(self, group_id: int, taken: int) -> bool:
-        """Return whether a group may start nothing more once `taken` of its entries are."""
+        """Return whether a group is full after `taken` of its entries were chosen."""
         cap = self.group_caps.get(group_id)
         return cap is not None and self.group_active.get(group_id, 0) + taken >= cap
 
@@ -50,11 +50,12 @@ class Capacity:
 def choose(
     ready: Iterable[Ready], capacity: Capacity, *, limit: int | None = None, turn: int = 0
 ) -> list[Ready]:
-    """Choose what to dispatch, in the order of group priority, entry priority and age.
+    """Choose the entries to dispatch, in the order of group priority, entry priority and age.
 
-    Half of a limit is shared: each group with ready work gets an equal part of it, and at least one, so that
-    no group waits behind another's backlog; the rest goes in order. A limit below the number of groups goes
-    to them in rotation from turn to turn; where their priorities differ, every second turn goes in order.
+    Half of a limit is shared: each group with ready work gets an equal part of it, and at least one entry,
+    so that no group waits behind another's backlog; the rest is chosen in order. If the limit is below the
+    number of groups, the groups rotate from turn to turn; if their priorities differ, every second turn is
+    in order.
     """
     ordered = sorted(ready, key=_precedence)
     most = _least_of(limit, capacity.free, len(ordered))
@@ -71,7 +72,7 @@ def choose(
 
 
 class _Choice:
-    """The entries chosen so far, and how many of each group they are."""
+    """The entries chosen so far, and their number by group."""
 
     def __init__(self, capacity: Capacity) -> None:
         self._capacity = capacity
@@ -87,13 +88,13 @@ class _Choice:
 
 
 def _shares(ordered: list[Ready], most: int, turn: int) -> dict[int, int]:
-    """Say how many each group gets before the order decides."""
+    """Return the share of each group before the rest is chosen in order."""
     priorities = {entry.group_id: entry.group_priority for entry in ordered}
     groups = sorted(priorities)
     if most >= len(groups):
         return dict.fromkeys(groups, max(1, most // (2 * len(groups))))
     if not turn or (turn % 2 == 0 and len(set(priorities.values())) > 1):
-        return {}  # a higher priority has every second turn to itself
+        return {}  # every second turn is by priority alone
     first = turn * most if len(set(priorities.values())) == 1 else turn // 2 * most
     return {groups[(first + place) % len(groups)]: 1 for place in range(most)}
 
@@ -106,20 +107,20 @@ def _precedence(entry: Ready) -> tuple[int, int, int]:
     return -entry.group_priority, -entry.rank, entry.entry_id
 
 
-#: A cycle looks at the time between sets of at most this many looks; of the second size where nothing limits
-#: its entries.
+#: The maximum size of a set of looks, after which a cycle checks its time; the second size applies if the
+#: number of entries is unlimited.
 MOST_LOOKS: Final = 2_000
 MOST_UNLIMITED_LOOKS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a group has due."""
+    """The due manifests of a group."""
 
     group_id: int
     priority: int
     due: int
-    oldest_due_at: datetime  #: of two groups with one priority, the one that has waited longer goes first
+    oldest_due_at: datetime  #: of two groups with the same priority, the older one goes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class WantedEntry:
 
 
 def share(limit: int | None, demands: Sequence[Demand]) -> dict[int, int]:
-    """Give every group its even share, then what is left to the groups of higher priority first."""
+    """Give every group an equal share, then the rest to the groups of higher priority first."""
     if limit is None:
         return {demand.group_id: demand.due for demand in demands}
     wanting = sorted(
@@ -153,7 +154,7 @@ def share(limit: int | None, demands: Sequence[Demand]) -> dict[int, int]:
 
 
 def entitled(limit: int | None, demands: Sequence[Demand], queued: Mapping[int, int]) -> dict[int, int]:
-    """Give how many entries each group may still have in this cycle, beside what was `queued` of it."""
+    """Return the number of further entries of each group in this cycle, besides those already `queued`."""
     here = {demand.group_id: queued.get(demand.group_id, 0) for demand in demands}
     elsewhere = sum(queued.values()) - sum(here.values())
     whole = [replace(demand, due=demand.due + here[demand.group_id]) for demand in demands]
@@ -161,21 +162,21 @@ def entitled(limit: int | None, demands: Sequence[Demand], queued: Mapping[int, 
     wanted = [
         replace(demand, due=max(shares[demand.group_id] - here[demand.group_id], 0)) for demand in demands
     ]
-    # a group that had more than its share by now leaves less to the others
+    # a group that already has more than its share leaves less to the others
     return share(None if limit is None else limit - sum(queued.values()), wanted)
 
 
 def looks(
     limit: int | None, demands: Sequence[Demand], entries: Mapping[int, int], *, times: int = 1
 ) -> dict[int, int]:
-    """Give how many of each group are looked at for its `entries`; `times` as many where most want none."""
+    """Return the number of looks of each group for its `entries`, times `times`, as many looks yield none."""
     most = MOST_UNLIMITED_LOOKS if limit is None else max(limit, MOST_LOOKS)
     wanted = [replace(demand, due=min(demand.due, entries[demand.group_id] * times)) for demand in demands]
     return {group_id: count for group_id, count in share(most, wanted).items() if count > 0}
 
 
 def pick(limit: int | None, wanted: Iterable[WantedEntry]) -> list[WantedEntry]:
-    """Pick the entries of this cycle: fairly between groups, by priority and age within one."""
+    """Pick the entries of this cycle: fairly between groups, by priority and age within a group."""
     groups: defaultdict[int, list[WantedEntry]] = defaultdict(list)
     for entry in wanted:
         groups[entry.group_id].append(entry)
@@ -197,5 +198,5 @@ def _group_precedence(entry: WantedEntry) -> tuple[int, datetime, int]:
 
 
 def entry_priority(manifest: int | None, group: int) -> int:
-    """Take the manifest's own priority, else its group's."""
+    """Return the manifest's priority, else its group's."""
     return group if manifest is None else manifest

@@ -1,4 +1,4 @@
-"""What follows from the end of a run: retries, losses, dead letters, and how long its record is kept."""
+"""The consequences of a run's end: retries, losses, dead letters, and retention."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def is_exhausted(failure_count: int, max_retries: int) -> bool:
 def backoff(
     failure_count: int, retry_delay: timedelta | None = None, settings: RetrySettings = USUAL
 ) -> timedelta:
-    """Wait five minutes, doubling to an hour; a delay of the job's own replaces the five minutes."""
+    """Return an exponential back-off, by default from five minutes or `retry_delay` to an hour."""
     first = settings.delay if retry_delay is None else retry_delay
     if first >= settings.longest_delay:
-        return min(first, LONGEST_SPAN)  # an older version took any
+        return min(first, LONGEST_SPAN)  # an older version accepted any delay
     return min(first * (1 << min(max(failure_count - 1, 0), _MOST_DOUBLINGS)), settings.longest_delay)
 
 
 def with_jitter(delay: timedelta, run_id: int, share: float) -> timedelta:
-    """Add at most this share to a delay; the failed run's id decides how much, so that all servers agree."""
+    """Add jitter of at most this share; it is derived from the failed run's id, so that all servers agree."""
     drawn = int.from_bytes(blake2b(f"retry\n{run_id}".encode(), digest_size=_DRAW_BYTES).digest())
     return min(delay + delay * share * (drawn / (1 << 8 * _DRAW_BYTES)), max(delay, LONGEST_SPAN))
 
@@ -53,7 +53,7 @@ LARGEST_SET: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class JobPolicy:
-    """What a job allows, and how often it has failed before this end."""
+    """The retry policy of a job, and its failures before this end."""
 
     failures: int
     max_retries: int
@@ -64,7 +64,7 @@ class JobPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """Another attempt, after a delay, with what the attempts so far left behind."""
+    """Another attempt, after a delay, with the counts so far."""
 
     delay: timedelta
     failures: int
@@ -74,10 +74,10 @@ class RetryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """A person has to look at it."""
+    """The job becomes a dead letter for an operator."""
 
     reason: str
-    is_at_once: bool = False  #: whatever is left of its attempts
+    is_at_once: bool = False  #: even if attempts remain
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +89,24 @@ Aftermath: TypeAlias = RetryPlan | Park | Settled
 
 
 def is_suspect(losses: int) -> bool:
-    """Return whether a job may be what kills its workers: it then runs isolated, in a set of such jobs."""
+    """Return whether a job may be the cause of its workers' deaths; suspects run isolated, in sets."""
     return losses >= SUSPECT_AFTER_LOSSES
 
 
 def most_in_set(losses: int) -> int:
-    """Return how many suspects may share a process: each loss halves it, down to a process of their own."""
+    """Return how many suspects may share a process: each loss halves the number, down to one."""
     return max(1, LARGEST_SET >> max(0, losses - SUSPECT_AFTER_LOSSES))
 
 
 def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -> Aftermath:
-    """Decide what follows; a success and an operator's cancellation use the occurrence up."""
+    """Decide what follows; after a success or an operator's cancellation there is no retry."""
     if end.state is not TrainState.FAILED or not policy.is_retried:
         return Settled()
     if not end.is_counted:
         return _after_interruption(end, policy)
     failures = policy.failures + 1
     if end.gives_up:
-        return Park("not tried again, as its train says", is_at_once=True)
+        return Park("not retried: its train gives up on this exception", is_at_once=True)
     if is_spent(failures, policy, settings):
         attempts = "attempt" if failures == 1 else "attempts"
         return Park(f"failed {failures} {attempts} of {max(1, policy.max_retries)}")
@@ -118,7 +118,7 @@ def aftermath(end: RunEnd, policy: JobPolicy, settings: RetrySettings = USUAL) -
 
 
 def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
-    """Return whether a job is parked: a schedule denser than its retries must have failed for a while, too."""
+    """Return whether a job is parked; a schedule denser than its retries must also fail for `park_window`."""
     if not is_exhausted(failures, policy.max_retries):
         return False
     rhythm = policy.rhythm
@@ -128,13 +128,13 @@ def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
 
 
 def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
-    """Return whether the coming instants are the retries: a pause would only silence the job."""
+    """Return whether the next instants serve as retries: a back-off would only suppress them."""
     rhythm = policy.rhythm
     return rhythm is not None and rhythm.is_own_input and _is_dense(failures, policy, settings)
 
 
 def _paused_failures(failures: int, policy: JobPolicy, settings: RetrySettings) -> int:
-    """Count the failures that had a pause: those of a dense schedule had none, and lengthen no other's."""
+    """Count the failures that were followed by a back-off; under a dense schedule only this one."""
     return 1 if _is_dense(failures, policy, settings) else failures
 
 
@@ -144,7 +144,7 @@ def _is_dense(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool
 
 
 def _after_interruption(end: RunEnd, policy: JobPolicy) -> Aftermath:
-    """Retried at once and not counted, unless it has died alone too often."""
+    """Retry at once without counting a failure, unless it was lost alone too often."""
     if end.ended_by is not EndedBy.LOST_WORKER:
         return RetryPlan(timedelta(0), policy.failures, end.losses, end.lone_losses)
     lone_losses = end.lone_losses + (1 if end.was_alone else 0)
@@ -160,7 +160,7 @@ _MOST_DAYS_AHEAD: Final = 100
 
 
 def spans_of(retention: RetentionSettings, cleanup: CleanupSettings) -> RetentionSpans:
-    """Say how long runs are kept where neither their manifest nor their train says."""
+    """Return the retention of runs whose manifest and train define none."""
     by_train = cleanup.retention_by_train
     return RetentionSpans(retention.completed, retention.failed, retention.cancelled, by_train=by_train)
 
@@ -172,7 +172,7 @@ def is_finished_once_removable(
     is_declared: bool,
     keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
 ) -> bool:
-    """Return whether a one-off job that has succeeded may go; never while it is declared."""
+    """Return whether a one-off job that has succeeded may be deleted; never while it is declared."""
     return completed_at is not None and not is_declared and now - completed_at > keep_for
 
 
@@ -183,7 +183,7 @@ def is_orphan_removable(
     has_unfinished_run: bool,
     keep_for: timedelta = KEEP_ORPHANED_FOR,
 ) -> bool:
-    """Return whether a manifest that is no longer declared may go; never under an unfinished run."""
+    """Return whether a manifest that is no longer declared may be deleted; never during an unfinished run."""
     return orphaned_at is not None and not has_unfinished_run and now - orphaned_at > keep_for
 
 
@@ -194,14 +194,14 @@ def is_spent_once_forgettable(
     *,
     keep_for: timedelta = KEEP_FINISHED_ONCE_FOR,
 ) -> bool:
-    """Return whether a one-off job whose instant is used up may go: a rollback must not run it again.
+    """Return whether a one-off job whose instant is used up may be deleted: a rollback must not run it again.
 
-    One that never completed (cancelled, or failed for the last time) is remembered from when it was orphaned.
+    For a job that never completed (cancelled or finally failed) the time counts from when it was orphaned.
     """
     return now - (orphaned_at if completed_at is None else completed_at) > keep_for
 
 
 def days_ahead(spans: Iterable[timedelta]) -> int:
-    """Say for how many days partitions are made: the longest usual retention, and some days to spare."""
+    """Return the number of days of partitions to create: the longest retention and some spare days."""
     longest = max(spans)
     return min(longest.days + (longest % timedelta(days=1) > timedelta(0)) + _SPARE_DAYS, _MOST_DAYS_AHEAD)

@@ -1,4 +1,4 @@
-"""Exclusions: which instants they remove, and whether any instant is left."""
+"""Exclusions: which instants they remove, and whether any instant remains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOMENT: Final = timedelta(microseconds=1)
 
 
 def is_excluded(exclusions: tuple[Exclusion, ...], instant: datetime, timezone: str) -> bool:
-    """Return whether any exclusion holds at the instant, read in the zone."""
+    """Return whether any exclusion covers the instant, in the given zone."""
     if not exclusions:
         return False
     wall = wall_of(instant, timezone)
@@ -43,7 +43,7 @@ def refuse_excluded_once(schedule: Schedule, exclusions: tuple[Exclusion, ...], 
 def stretch_start(
     exclusions: tuple[Exclusion, ...], instant: datetime, timezone: str, *, floor: datetime
 ) -> datetime:
-    """Go back to where the instant's stretch, excluded or not, began; not beyond the floor."""
+    """Return the start of the period, excluded or not, that contains the instant; at least the floor."""
     excluded = is_excluded(exclusions, instant, timezone)
     for edge in _edges_back(exclusions, timezone, seconds_of(instant), floor=seconds_of(floor)):
         start = instant_of(edge)
@@ -77,7 +77,7 @@ def _is_within(at: time, start: time, end: time) -> bool:
 def _edges_back(
     exclusions: tuple[Exclusion, ...], timezone: str, seconds: int, *, floor: int
 ) -> Iterator[int]:
-    """Walk back over the seconds at which an exclusion may begin or end: midnights, windows, zone changes."""
+    """Yield backward the seconds at which an exclusion may begin or end: midnights, windows, zone changes."""
     times = _edge_times(exclusions)
     for stretch in stretches_back(timezone, seconds, floor=floor):
         last = min(seconds + 1, stretch.end) + stretch.offset - 1
@@ -108,20 +108,20 @@ _ANY_DAY: Final = date(2000, 1, 1).toordinal() - _FIRST_ORDINAL
 _LAST_START: Final = date(9_950, 1, 1).toordinal() - _FIRST_ORDINAL
 _HORIZON: Final = HORIZON_YEARS * 366
 _YEARS_OF_OFFSETS: Final = 2
-_REMEDY: Final = "Leave out less, or disable the job instead"
+_REMEDY: Final = "Exclude less, or disable the job instead"
 
 
 def refuse_none_left(
     schedule: Schedule, exclusions: Exclusions, *, now: datetime | None = None, anchor: datetime | None = None
 ) -> None:
-    """Refuse exclusions that leave nothing; `anchor` is an instant of a rate, where one is known."""
+    """Raise for exclusions that exclude every instant; `anchor` is an instant of a rate, if known."""
     if not exclusions or not isinstance(schedule, Cron | Interval):
         return
     open_times = _open_times(exclusions)
     if not open_times:
         raise ExclusionError("the windows together cover the whole day, nothing would ever run", _REMEDY)
     if not _open_weekdays(exclusions):
-        raise ExclusionError("all seven days are left out, nothing would ever run", _REMEDY)
+        raise ExclusionError("all seven days are excluded, nothing would ever run", _REMEDY)
     if isinstance(schedule, Cron):
         _refuse_cron(schedule, exclusions, open_times, now=now)
     else:
@@ -137,8 +137,8 @@ def _refuse_cron(
         raise ExclusionError(f"{problem}, nothing would ever run", "Shorten the windows or move the times")
     days = (day for first in _starts(exclusions, now) for day in pattern.days_in(first, first + _HORIZON))
     if not any(_is_open_day(exclusions, day) for day in days):
-        problem = f"each day on which {schedule.expression!r} runs is left out"
-        raise ExclusionError(f"{problem}, nothing would ever run", "Leave out fewer days or move the days")
+        problem = f"each day on which {schedule.expression!r} runs is excluded"
+        raise ExclusionError(f"{problem}, nothing would ever run", "Exclude fewer days or move the days")
 
 
 def _refuse_rate(
@@ -151,18 +151,18 @@ def _refuse_rate(
 ) -> None:
     days = (day for first in _starts(exclusions, now) for day in range(first, first + _HORIZON))
     if not any(_is_open_day(exclusions, day) for day in days):
-        raise ExclusionError("each day from now on is left out, nothing would ever run", _REMEDY)
+        raise ExclusionError("each day from now on is excluded, nothing would ever run", _REMEDY)
     if anchor is not None and not _rate_meets(schedule, exclusions, open_times, anchor=anchor):
-        problem = f"every {schedule.every} from {anchor} on, each instant is left out"
+        problem = f"every {schedule.every} from {anchor} on, each instant is excluded"
         raise ExclusionError(
-            f"{problem}, nothing would ever run", "Use a cron at a time that is not left out"
+            f"{problem}, nothing would ever run", "Use a cron at a time that is not excluded"
         )
 
 
 def _rate_meets(
     schedule: Interval, exclusions: Exclusions, open_times: list[tuple[int, int]], *, anchor: datetime
 ) -> bool:
-    """Return whether some instant comes at an open time of the week, at any offset that the zone has."""
+    """Return whether some instant falls into an open time of the week, at any offset of the zone."""
     at = anchor - EPOCH
     step = gcd(schedule.every // _MICROSECOND, _WEEK)
     seconds = seconds_of(anchor)
@@ -176,7 +176,7 @@ def _rate_meets(
 
 
 def _open_week(exclusions: Exclusions, open_times: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Walk what is left of a week that begins on Monday, in microseconds."""
+    """Yield the open spans of a week that begins on Monday, in microseconds."""
     for weekday in _open_weekdays(exclusions):
         for start, end in open_times:
             yield (weekday * DAY + start) * _SECOND, (weekday * DAY + end) * _SECOND
@@ -188,7 +188,7 @@ def _open_weekdays(exclusions: Exclusions) -> list[int]:
 
 
 def _open_times(exclusions: Exclusions) -> list[tuple[int, int]]:
-    """List what the windows leave of a day, in seconds, the ends not included."""
+    """List the spans of a day outside the windows, in seconds, the ends not included."""
     closed = sorted(part for each in exclusions if isinstance(each, TimeWindow) for part in _parts(each))
     left, reached = [], 0
     for start, end in closed:
@@ -204,7 +204,7 @@ def _parts(window: TimeWindow) -> list[tuple[int, int]]:
 
 
 def _starts(exclusions: Exclusions, now: datetime | None) -> list[int]:
-    """Say from which days on to look: from now, and from where no date is left out any more."""
+    """Return the days from which to search: today, and the day after the last excluded date."""
     last = max((_last_day(each) for each in exclusions), default=0)
     beyond = [max(last + 1, _ANY_DAY)] if last < _LAST_START else []
     if now is not None:

@@ -1,4 +1,4 @@
-"""What comes next: the same decisions, asked ahead of time."""
+"""Preview the next occurrences, by the same decisions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MOST_PREVIEWED: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """One instant to come, as it will be decided if no guard holds then."""
+    """A future instant, as it will be decided if no guard holds then."""
 
     due_at: datetime
-    scheduled_at: datetime  #: with jitter; of no meaning where excluded
+    scheduled_at: datetime  #: with jitter; meaningless if excluded
     utc_offset: timedelta
     is_excluded: bool
-    is_offset_changed: bool  #: the zone's offset differs from the instant listed before
+    is_offset_changed: bool  #: the zone's offset differs from that of the previous instant
 
 
 def preview(view: DispatchView, now: datetime, count: int) -> list[Upcoming]:
-    """List the next instants, excluded ones marked; an empty list where only other events decide."""
+    """List the next instants, with excluded ones marked; empty if only other events trigger the manifest."""
     upcoming: list[Upcoming] = []
     offset = _offset(view, now)
     for due_at, occurrence in _decided(view, now):
@@ -54,7 +54,7 @@ def preview(view: DispatchView, now: datetime, count: int) -> list[Upcoming]:
 
 
 def _decided(view: DispatchView, now: datetime) -> Iterator[tuple[datetime, Occurrence | None]]:
-    """Play the coming cycles through, each at the instant that is then due."""
+    """Simulate the next cycles, each at the instant that is due then."""
     at, view = now, _resolved(_switched_on(view, now), now)
     while True:
         decision = decide(view, at)
@@ -72,14 +72,14 @@ def _is_to_come(row: Skipped, now: datetime) -> bool:
 
 
 def _switched_on(view: DispatchView, now: datetime) -> DispatchView:
-    """Show a disabled manifest as it would go on if it were enabled now."""
+    """Return a disabled manifest as if it were enabled now."""
     if view.may_run:
         return view
     return view._replace(is_enabled=True, group_enabled=True, is_orphaned=False, enabled_at=now)
 
 
 def _resolved(view: DispatchView, now: datetime) -> DispatchView:
-    """Show one whose dead letter waits as it would go on if that were resolved now."""
+    """Return a manifest with an unresolved dead letter as if that were resolved now."""
     if guard_of(view) is not SkipReason.DEAD_LETTER or not isinstance(view.schedule, Cron | Interval):
         return view
     settled = settle_letter(view, view.schedule, since=now, now=now)

@@ -1,4 +1,4 @@
-"""What a cron or an interval does with the instants that have come due."""
+"""Decide about the due instants of a cron or an interval."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def guard_of(view: DispatchView) -> SkipReason | None:
-    """Name the guard that holds; a retry that waits is a queued entry like any other, and keeps its delay."""
+    """Return the guard that holds; a waiting retry counts as a queued entry and keeps its delay."""
     if view.is_dead_lettered_now or view.has_awaiting_dead_letter:
         return SkipReason.DEAD_LETTER
     if view.has_queued_work:
@@ -43,20 +43,20 @@ def guard_of(view: DispatchView) -> SkipReason | None:
     return SkipReason.ACTIVE if view.has_active_execution else None
 
 
-#: So many missed occurrences are made up for under catch_up; older ones are misfired.
+#: The number of missed occurrences that catch_up queues; older ones are misfired.
 MOST_CAUGHT_UP: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Instants and the reason to skip them; without one they may run if no guard holds."""
+    """Instants and the reason to skip them; without a reason they may run if no guard holds."""
 
     series: Series
     reason: SkipReason | None
 
 
 def judge_in_time(series: Iterable[Series]) -> list[Judged]:
-    """Judge instants that are not late: only an exclusion keeps them from running."""
+    """Judge instants that are not late: only an exclusion skips them."""
     return [_judged(each, None) for each in series]
 
 
@@ -141,12 +141,12 @@ def _due_during(view: DispatchView, now: datetime, span: Span) -> Iterator[datet
 
 
 def idle(view: DispatchView, *, next_look_at: datetime | None = None) -> Decision:
-    """Decide nothing."""
+    """Return a decision that changes only the next look."""
     return Decision(view.id, view.next_scheduled_run, next_look_at)
 
 
 def deferred(view: DispatchView, guard: SkipReason) -> Decision:
-    """Leave what is due as it is until the guard lifts."""
+    """Defer the due instants until the guard lifts."""
     return Decision(view.id, view.next_scheduled_run, deferred_by=guard)
 
 
@@ -157,7 +157,7 @@ def scheduled(view: DispatchView, due_at: datetime, *, next_due_at: datetime | N
 
 
 def as_error(decision: Decision) -> Decision:
-    """Settle as an error what could not be queued, so that the manifest moves on all the same."""
+    """Turn an entry that could not be queued into an error verdict, so that the cursor still advances."""
     failed = decision.occurrence
     if failed is None:
         return decision
@@ -180,7 +180,7 @@ class Ledger:
         self._rows_before_entry = len(self.skipped)
 
     def skip(self, series: Series, reason: SkipReason) -> None:
-        """Record skipped instants, in the row of those before them where the reason is the same."""
+        """Record skipped instants; extend the previous row if the reason is the same."""
         last = self.skipped[-1] if len(self.skipped) > self._rows_before_entry else None
         if last is not None and last.reason is reason:
             count = last.occurrences + series.count
@@ -193,7 +193,7 @@ class Ledger:
 def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: datetime) -> Decision:
     """Settle every instant up to `now`; at most one of them is queued."""
     if guard_of(view) is SkipReason.DEAD_LETTER:
-        return deferred(view, SkipReason.DEAD_LETTER)  # until a person has resolved the letter
+        return deferred(view, SkipReason.DEAD_LETTER)  # until an operator has resolved the letter
     cursor = view.next_scheduled_run
     if cursor is None or cursor > now:
         return idle(view, next_look_at=cursor)
@@ -228,7 +228,7 @@ def settle_letter(
 def _judge_before_letter(
     view: DispatchView, plan: InstantPlan, *, cursor: datetime, until: datetime
 ) -> list[Judged]:
-    """Judge what was due before the letter was written, and had not been looked at."""
+    """Judge the instants that were due before the letter was written and had no verdict."""
     if cursor > until:
         return []
     if not view.may_run:
@@ -239,7 +239,7 @@ def _judge_before_letter(
 def _judge(view: DispatchView, plan: InstantPlan, *, cursor: datetime, now: datetime) -> list[Judged]:
     judged: list[Judged] = []
     since = cursor
-    # one that is that far off was enabled under a clock that was wrong
+    # an `enabled_at` further ahead was set by a wrong clock
     if view.enabled_at is not None and cursor < view.enabled_at <= now + FAR:
         since = view.enabled_at
         judged = _judge_whole(plan, cursor, min(since - _MOMENT, now), reason=SkipReason.DISABLED)
@@ -252,13 +252,13 @@ def _judge(view: DispatchView, plan: InstantPlan, *, cursor: datetime, now: date
 
 
 def _judge_whole(plan: InstantPlan, since: datetime, until: datetime, *, reason: SkipReason) -> list[Judged]:
-    """Give one row to all that came while the manifest stood still, excluded or not."""
+    """Give the same reason to all instants while the manifest was stopped, excluded or not."""
     everything = InstantPlan(plan.timetable, (), plan.timezone)
     return [Judged(series, reason) for series in series_between(everything, since, until)]
 
 
 def _seen_at(view: DispatchView, cursor: datetime, now: datetime) -> datetime:
-    """Return the instant that lateness is measured at: waiting for a place in a later cycle is not late."""
+    """Return the instant at which lateness is measured: a deferral by the limit of a cycle is not late."""
     since = view.deferred_since
     return since if since is not None and cursor <= since <= now else now
 
@@ -285,7 +285,7 @@ def _at_once(view: DispatchView, plan: InstantPlan, judged: list[Judged], *, now
 
 
 def _one_at_a_time(view: DispatchView, plan: InstantPlan, judged: list[Judged], *, now: datetime) -> Decision:
-    """Catch up: what is not queued now waits for the end of what is."""
+    """Queue the first instant; the others wait until its run has ended (catch_up)."""
     ledger = Ledger(view)
     for each in judged:
         if each.reason is None:
@@ -326,12 +326,12 @@ class Rhythm(NamedTuple):
 
     @property
     def failing_for(self) -> timedelta:
-        """How long ago the first of these failures is."""
+        """The time since the first of these failures."""
         return self.now - self.failing_since
 
 
 def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
-    """Return whether the two instants around now, exclusions left out, are less than the delay apart."""
+    """Return whether the two instants around now that are not excluded are less than the delay apart."""
     schedule, cursor = rhythm.schedule, rhythm.cursor
     if cursor is None or not isinstance(schedule, Cron | Interval):
         return False
@@ -339,13 +339,13 @@ def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
         return schedule.every < delay
     try:
         return _gap(rhythm, schedule, cursor, within=delay) < delay
-    except (ScheduleError, OverflowError):  # unreadable here, or at the end of time: a retry is certain
+    except (ScheduleError, OverflowError):  # unreadable, or at the end of the calendar: rely on a retry
         return False
 
 
 def _gap(rhythm: Rhythm, schedule: Cron | Interval, cursor: datetime, *, within: timedelta) -> timedelta:
-    """Measure the gap between the instants around now; one as long as the span is not looked at further."""
-    at = min(rhythm.now, cursor - _MOMENT)  # an instant that has come and has no verdict is still ahead
+    """Measure the gap between the instants around now, at most `within`."""
+    at = min(rhythm.now, cursor - _MOMENT)  # a due instant without a verdict counts as future
     plan = InstantPlan(_timetable(schedule, cursor, within), rhythm.exclusions, schedule.timezone)
     before = [each.last for each in series_between(plan, at - within, at) if not each.is_excluded]
     after = [each.first for each in series_between(plan, at + _MOMENT, at + within) if not each.is_excluded]
@@ -353,7 +353,7 @@ def _gap(rhythm: Rhythm, schedule: Cron | Interval, cursor: datetime, *, within:
 
 
 def _timetable(schedule: Cron | Interval, cursor: datetime, delay: timedelta) -> Timetable:
-    """Lay out the instants on both sides of the cursor: a rate has none before its anchor."""
+    """Return a timetable on both sides of the cursor: a rate has no instants before its anchor."""
     if isinstance(schedule, Interval):
         cursor -= schedule.every * (delay // schedule.every + 1)
     return timetable_of(schedule, cursor)

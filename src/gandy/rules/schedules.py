@@ -1,4 +1,4 @@
-"""Making schedules, placing their cursors, and refusing those that depend on themselves."""
+"""Make schedules, compute their cursors, and detect cyclic dependencies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def every(
 def cron(expression: str, timezone: str = "UTC") -> Cron:
     """Run when the wall clock of a zone matches: `cron("0 3 * * *", timezone="Europe/Berlin")`.
 
-    `@hourly`, `@daily` and their kin are read too, and so are ranges that wrap, such as `22-2` or `FRI-MON`.
+    `@hourly`, `@daily` and the like are accepted, too, and so are ranges that wrap: `22-2` or `FRI-MON`.
     """
     plain = plain_expression(expression)
     validate(plain, timezone)
@@ -50,12 +50,12 @@ def once(*, at: datetime | None = None, delay: timedelta | None = None, timezone
         if option == "at" and isinstance(value, datetime) and value.tzinfo is None:
             raise NaiveInstantError(value)
         if value is not None and (problem := BOUNDS[option].problem(option, value)):
-            raise OnceError(f"cannot be kept: {problem}")
+            raise OnceError(f"cannot be stored: {problem}")
     return Once(at, delay, timezone)
 
 
 def checked(schedule: Schedule) -> Schedule:
-    """Check a schedule that was made by hand as the words above would have."""
+    """Check a schedule that was not made by the functions above."""
     if isinstance(schedule, Cron):
         return cron(schedule.expression, schedule.timezone)
     zone(timezone_of(schedule))
@@ -63,7 +63,7 @@ def checked(schedule: Schedule) -> Schedule:
 
 
 def _rate(given: dict[str, float]) -> timedelta:
-    """Add up the parts of a rate; each is a number, and their sum is what a duration may be."""
+    """Add up the parts of a rate; raise if a part is no number or the sum is out of bounds."""
     rate = _sum(given)
     if rate is None or not BOUNDS["every"].holds(rate):
         parts = ", ".join(f"{unit}={shown(number)}" for unit, number in given.items() if number != 0)
@@ -81,7 +81,7 @@ def _sum(given: dict[str, float]) -> timedelta | None:
 
 
 def first_cursor(schedule: Schedule, now: datetime) -> datetime | None:
-    """Place the cursor of a new manifest: an interval is due at once, a cron at its first occurrence."""
+    """Return the cursor of a new manifest: an interval is due at once, a cron at its first occurrence."""
     match schedule:
         case Cron():
             return next_after(schedule.expression, schedule.timezone, now)
@@ -98,14 +98,14 @@ def first_cursor(schedule: Schedule, now: datetime) -> datetime | None:
 def changed_cursor(
     before: Schedule, after: Schedule, *, cursor: datetime | None, now: datetime
 ) -> datetime | None:
-    """Place the cursor when a manifest is declared again: only a changed schedule moves it."""
+    """Return the cursor of a manifest that is declared again: only a changed schedule moves it."""
     if _same_instants(before, after):
         return cursor
     if isinstance(before, Interval) and isinstance(after, Interval) and cursor is not None:
-        # Counted from the instant before, so that a deploy makes nothing due that has just run.
+        # Counted from the previous instant, so that a deploy does not repeat a run that has just ended.
         return max(now, cursor - before.every + after.every)
     if isinstance(after, Interval):
-        # Not due at once like a new one: two versions that are deployed in turn would run it each time.
+        # Not due at once like a new manifest: two versions deployed alternately would run it each time.
         following = now + after.every
         return following if cursor is None else max(now, min(cursor, following))
     return first_cursor(after, now)
@@ -121,9 +121,9 @@ def _same_instants(before: Schedule, after: Schedule) -> bool:
 
 
 def find_cycle(parents: Mapping[str, str], starts: Iterable[str] | None = None) -> tuple[str, ...] | None:
-    """Find manifests that wait for each other, the first one named again at the end.
+    """Find a cycle of dependents; the first manifest is repeated at the end.
 
-    `parents` maps each dependent to what it waits for; `starts` limits the search to what was added.
+    `parents` maps each dependent to its parent; `starts` limits the search to the added manifests.
     """
     cleared: set[str] = set()
     for start in parents if starts is None else starts:

@@ -1,4 +1,4 @@
-"""The instants of a schedule: in order, as series of one kind, and with their jitter."""
+"""The instants of a schedule, as timetable and as series, and their jitter."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Timetable(Protocol):
-    """Questions about instants; each is answered by arithmetic, however long the span."""
+    """Queries about instants; each is answered by arithmetic, however long the span."""
 
     def next_after(self, instant: datetime) -> datetime | None:
-        """Find the first instant after this one; None when there is none any more."""
+        """Find the first instant after this one; None if there is none."""
 
     def last_between(self, since: datetime, until: datetime) -> datetime | None:
         """Find the last instant of a span, both ends included."""
@@ -53,7 +53,7 @@ class CronTimetable:
 
 @dataclass(frozen=True, slots=True)
 class WithInstant:
-    """A timetable with one more instant, that a person set and the schedule itself does not know."""
+    """A timetable with one more instant, set by an operator, that is not in the schedule."""
 
     timetable: Timetable
     set_to: datetime
@@ -73,7 +73,7 @@ class WithInstant:
         return self.set_to if found is None else max(found, self.set_to)
 
     def count_between(self, since: datetime, until: datetime) -> int:
-        """Count the instants of a span; the set one is counted once."""
+        """Count the instants of a span; the set instant is counted once."""
         count = self.timetable.count_between(since, until)
         is_known = self.timetable.last_between(self.set_to, self.set_to) is not None
         return count + (since <= self.set_to <= until and not is_known)
@@ -81,7 +81,7 @@ class WithInstant:
 
 @dataclass(frozen=True, slots=True)
 class IntervalTimetable:
-    """Every multiple of the interval after an anchor; nothing before it."""
+    """The anchor plus every multiple of the interval; no instant before the anchor."""
 
     every: timedelta
     anchor: datetime
@@ -105,7 +105,7 @@ class IntervalTimetable:
 
 
 def timetable_of(schedule: Cron | Interval, cursor: datetime) -> Timetable:
-    """Lay out the instants of a schedule; the cursor is one of them, and anchors an interval."""
+    """Return the timetable of a schedule; the cursor is one of its instants, and anchors an interval."""
     match schedule:
         case Cron():
             return CronTimetable(schedule)
@@ -116,14 +116,14 @@ def timetable_of(schedule: Cron | Interval, cursor: datetime) -> Timetable:
 
 
 _MOMENT: Final = timedelta(microseconds=1)
-#: Beyond these a long downtime is not told apart any more: what is older becomes one misfired row.
+#: After a long downtime, instants older than this many series become a single misfired row.
 _MOST_SERIES: Final = 64
 _LONGEST_LOOK_BACK: Final = timedelta(days=400)
 
 
 @dataclass(frozen=True, slots=True)
 class InstantPlan:
-    """The instants of a manifest and what it leaves out of them."""
+    """The instants of a manifest and its exclusions."""
 
     timetable: Timetable
     exclusions: tuple[Exclusion, ...]
@@ -138,11 +138,11 @@ class Series:
     last: datetime
     count: int
     is_excluded: bool = False
-    is_too_old: bool = False  #: older than is worth telling excluded from missed
+    is_too_old: bool = False  #: too old to distinguish excluded from missed
 
 
 def series_between(plan: InstantPlan, since: datetime, until: datetime) -> list[Series]:
-    """Gather the instants of a span, both ends included, oldest first; by jumps, not by steps."""
+    """Return the series of a span, both ends included, oldest first, without visiting each instant."""
     if not plan.exclusions:
         whole = _series(plan, since, until)
         return [] if whole is None else [whole]
@@ -152,12 +152,12 @@ def series_between(plan: InstantPlan, since: datetime, until: datetime) -> list[
 
 
 def without_first(plan: InstantPlan, series: Series) -> Series | None:
-    """Return what is left of a series after its first instant."""
+    """Return the rest of a series after its first instant."""
     return None if series.count == 1 else _series(plan, series.first + _MOMENT, series.last)
 
 
 def split_before_last(plan: InstantPlan, series: Series, keep: int) -> tuple[Series | None, Series | None]:
-    """Cut a series so that the later part holds `keep` instants, or all where it has no more."""
+    """Split a series so that the later part has `keep` instants, or all if there are fewer."""
     if keep >= series.count:
         return None, series
     cut = series.last + _MOMENT
@@ -207,7 +207,7 @@ _LAST: Final = datetime.max.replace(tzinfo=UTC)
 def scheduled_at(
     external_id: str, due_at: datetime, variance: timedelta, *, next_due_at: datetime | None
 ) -> datetime:
-    """Delay an instant by 0 to `variance`, and always to before the next one."""
+    """Add jitter of 0 to `variance` to an instant, always less than the gap to the next one."""
     if variance <= _NONE:
         return due_at
     if next_due_at is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 DAY: Final = 86_400
-#: No zone has ever changed its offset twice within three days, so a look a day misses nothing.
+#: No zone has ever changed its offset twice within three days, so one check per day is enough.
 _LOOK: Final = DAY
 _FIRST_YEAR: Final = 2
 _LAST_YEAR: Final = 9_998
@@ -34,21 +34,21 @@ class Stretch:
     start: int
     end: int
     offset: int
-    reached: int  #: how far the wall clock had come before: less than at start is a gap, more a repetition
+    reached: int  #: the wall clock's maximum before: less than at start is a gap, more a repetition
 
     @property
     def wall_start(self) -> int:
-        """What the wall clock shows at the start."""
+        """The wall clock at the start."""
         return self.start + self.offset
 
     @property
     def wall_end(self) -> int:
-        """What the wall clock would show at the end."""
+        """The wall clock at the end, by this offset."""
         return self.end + self.offset
 
 
 def zone(name: str) -> ZoneInfo:
-    """Find an IANA zone; whatever else the name leads to is an error with that name."""
+    """Return an IANA zone; raise for any other name."""
     if not isinstance(name, str):
         raise TimezoneNotFoundError(shown(name))
     return _zone(name)
@@ -63,7 +63,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def wall_of(instant: datetime, name: str) -> datetime:
-    """Return what the clocks of a zone show; the last hours of the calendar stay in UTC."""
+    """Return the wall clock of a zone; the last hours of the calendar stay in UTC."""
     try:
         return instant.astimezone(zone(name))
     except OverflowError:
@@ -81,7 +81,7 @@ def instant_of(seconds: int) -> datetime:
 
 
 def stretches_from(name: str, seconds: int, *, years: int) -> Iterator[Stretch]:
-    """Walk forward from the stretch that holds the instant, so many years and no further."""
+    """Yield stretches forward from the one that contains the instant, for at most `years` years."""
     first = _year_of(seconds)
     for year in range(first, min(first + years, _LAST_YEAR) + 1):
         for stretch in year_stretches(name, year):
@@ -90,7 +90,7 @@ def stretches_from(name: str, seconds: int, *, years: int) -> Iterator[Stretch]:
 
 
 def stretches_back(name: str, seconds: int, *, floor: int) -> Iterator[Stretch]:
-    """Walk backward from the stretch that holds the instant to the one that holds the floor."""
+    """Yield stretches backward from the one that contains the instant to the one that contains the floor."""
     for year in range(min(_year_of(seconds), _LAST_YEAR), max(_year_of(floor), _FIRST_YEAR) - 1, -1):
         for stretch in reversed(year_stretches(name, year)):
             if stretch.start <= seconds and stretch.end > floor:
@@ -99,9 +99,9 @@ def stretches_back(name: str, seconds: int, *, floor: int) -> Iterator[Stretch]:
 
 @lru_cache(maxsize=4096)
 def year_stretches(name: str, year: int) -> tuple[Stretch, ...]:
-    """Cut a year (UTC) where the zone changes its offset."""
+    """Split a year (UTC) where the zone changes its offset."""
     start, end = _year_start(year), _year_start(year + 1)
-    # Begun two days early, so that a repetition across New Year is seen as one.
+    # Start two days early, to detect a repetition across New Year.
     early = start - 2 * DAY
     edges = sorted({early, start, end, *_changes(name, early, end)})
     reached = early + _offset(name, early)

@@ -1,3 +1,3 @@
-"""Schedules: evaluating them, and recovering runs that are lost."""
+"""Evaluate schedules, and recover lost runs."""
 
 from __future__ import annotations

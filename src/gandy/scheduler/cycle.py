@@ -1,10 +1,10 @@
-"""One cycle of the ManifestManager: what it is asked, what it carries, and writing what it decided."""
+"""One cycle of the ManifestManager: its request, its cargo, and the writing of its decisions."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable  # noqa: TC003 read at run time
+from collections.abc import Callable  # noqa: TC003 - read at run time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gandy.store.reaping import ParkedManifest
 
 
-#: A cycle looks at manifests for this long; those that are left follow in the next one, at once.
+#: A cycle looks at manifests for this duration; the next cycle, which follows at once, takes the rest.
 LOOK_FOR: Final = timedelta(seconds=1)
 
 
@@ -47,31 +47,27 @@ class CycleRequest:
     retention: RetentionSettings
     retry: RetrySettings = field(default_factory=RetrySettings)
     cleanup: CleanupSettings = field(default_factory=CleanupSettings)
-    trusts_leases: bool = False  #: the database has answered for long enough to believe in expired leases
-    charges_all: bool = (
-        False  #: all items were refused alike in the cycles before: they are charged after all
-    )
-    monotonic: Callable[[], float] = (
-        time.monotonic
-    )  #: the process's own clock, which the looks are bounded by
+    trusts_leases: bool = False  #: the database has answered long enough to trust expired leases
+    charges_all: bool = False  #: earlier cycles had all items refused: treat each as faulty
+    monotonic: Callable[[], float] = time.monotonic  #: the process's own clock, which limits the looks
     look_for: timedelta = LOOK_FOR
 
     @property
     def reap_rules(self) -> ReapRules:
-        """How runs that others left behind are ended."""
+        """The rules by which abandoned runs are ended."""
         spans = spans_of(self.retention, self.cleanup)
         return ReapRules(spans, self.retention.max_awaiting_letters_per_train, self.retry)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedManifests:
-    """The snapshots of everything that needs a look, and the one instant that the cycle decides for."""
+    """The snapshots of the manifests that need a look, and the instant that the cycle decides for."""
 
     now: datetime
     views: tuple[DispatchView, ...]
     unreadable: Mapping[int, str]
     left_over: int  #: due, and not looked at yet
-    backlog: Backlog | None  #: since when cycles have left something over
+    backlog: Backlog | None  #: since when cycles could not look at all due manifests
     begun: float  #: by the process's own clock
 
 
@@ -84,7 +80,7 @@ class TimedOutRuns:
 
 @dataclass(frozen=True, slots=True)
 class ReapedPending:
-    """Runs that no worker would have started."""
+    """Pending runs that no worker would have started."""
 
     runs: int
     manifest_ids: frozenset[int]
@@ -93,18 +89,18 @@ class ReapedPending:
 
 @dataclass(frozen=True, slots=True)
 class ReapedInProgress:
-    """Runs whose worker is gone, or that are far too old."""
+    """Runs in progress whose worker is lost, or that are far too old."""
 
     runs: int
     manifest_ids: frozenset[int]
     causes: Mapping[RecoveryCause, int]
-    silent_workers: int  #: with expired leases that are not believed yet
+    silent_workers: int  #: with expired leases that are not trusted yet
     next_lease_end: timedelta | None
 
 
 @dataclass(frozen=True, slots=True)
 class FreshManifests:
-    """The snapshots as the reapers left them, the newly parked ones marked."""
+    """The snapshots after reaping, with newly parked manifests marked."""
 
     views: tuple[DispatchView, ...]
     unreadable: Mapping[int, str]
@@ -113,24 +109,24 @@ class FreshManifests:
 
 @dataclass(frozen=True, slots=True)
 class DeterminedJobs:
-    """Every decision that changes something, beside the snapshot that it was made for."""
+    """Every decision that changes something, with its snapshot."""
 
     decided: tuple[tuple[DispatchView, Decision], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleResult:
-    """What a cycle did."""
+    """The result of a cycle."""
 
     looked_at: int = 0
     queued: int = 0
     skipped: int = 0
-    contended: int = 0  #: changed by another writer meanwhile; decided again in the next cycle
+    contended: int = 0  #: changed concurrently by another writer; decided again in the next cycle
     errors: int = 0
     left_over: int = 0
     timed_out: tuple[int, ...] = ()
     reaped: int = 0
-    recovered: Mapping[RecoveryCause, int] = field(default_factory=dict)  #: what was reaped, by cause
+    recovered: Mapping[RecoveryCause, int] = field(default_factory=dict)  #: reaped runs, by cause
     parked: tuple[ParkedManifest, ...] = ()
     lateness: timedelta = field(default=timedelta(0))  #: of the latest entry
     silent_workers: int = 0
@@ -139,7 +135,7 @@ class CycleResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was done, in words and numbers."""
+        """The counts of the cycle, by name."""
         return {
             "looked_at": self.looked_at,
             "queued": self.queued,
@@ -154,7 +150,7 @@ class CycleResult:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was there to do."""
+        """Whether there was nothing to do."""
         return not any(self.counts.values())
 
     @property
@@ -170,7 +166,7 @@ Decided: TypeAlias = tuple[DispatchView, Decision]
 
 @dataclass(slots=True)
 class Written:
-    """What has been written so far."""
+    """The decisions written so far."""
 
     moved: list[Decided] = field(default_factory=list)
     queued: set[int] = field(default_factory=set)
@@ -179,11 +175,11 @@ class Written:
 
     @property
     def settled(self) -> set[int]:
-        """The manifests that were moved on, or could not be; the others changed meanwhile."""
+        """The manifests whose cursor was advanced or which failed; the others were changed concurrently."""
         return {view.id for view, _ in self.moved} | self.errors.keys()
 
     def add(self, other: Written) -> None:
-        """Add what was written in a later set of the same cycle."""
+        """Add the result of a later set of the same cycle."""
         self.moved += other.moved
         self.queued |= other.queued
         self.errors |= other.errors
@@ -193,10 +189,10 @@ class Written:
 async def write_decisions(
     transaction: Transaction, decided: Sequence[Decided], *, charges_all: bool = False
 ) -> Written:
-    """Write entries and verdicts; what is refused alone has its own error, and the others go on.
+    """Write entries and verdicts; a manifest that is refused alone gets its own error, the others proceed.
 
-    SetRefusedError: all of several were refused alike, so that none is charged, unless `charges_all` says
-    that this has gone on for long enough.
+    Raise SetRefusedError if all of several are refused with the same error, since the cause is then not in a
+    single manifest; with `charges_all`, which is set after repeated refusals, give each its error instead.
     """
     written = Written()
     if decided:
@@ -226,7 +222,7 @@ def _writing(transaction: Transaction, written: Written) -> Callable[[Sequence[D
 async def _write_as_error(
     transaction: Transaction, written: Written, *, pair: Decided, error: Exception
 ) -> None:
-    """Give the manifest its error verdict, so that it moves on; if even that is refused, it stays due."""
+    """Write an error verdict, so that the cursor advances; if that is refused, the manifest stays due."""
     view, decision = pair
     _log.error("manifest %s could not be queued: %s", view.external_id, error)
     written.errors[view.id] = str(error)
@@ -238,7 +234,7 @@ async def _write_as_error(
 
 
 async def _write_verdicts(transaction: Transaction, written: Written, *, charges_all: bool) -> None:
-    """Record what was not queued and why, and tell the workers what was."""
+    """Record the skipped occurrences with their reasons, and notify the workers of queued entries."""
     crossed = [
         pair for pair in written.moved if pair[1].occurrence is not None and pair[0].id not in written.queued
     ]
@@ -254,7 +250,7 @@ async def _write_verdicts(transaction: Transaction, written: Written, *, charges
 
 
 async def _record(transaction: Transaction, skips: Sequence[SkipRow], *, charges_all: bool) -> None:
-    """Write the verdicts that are no entries; one that is refused is told, for its manifest moved on."""
+    """Write the skip verdicts; log refused ones, since their manifests have already advanced."""
     if not skips:
         return
 
@@ -289,7 +285,7 @@ def _is_only_deferred(view: DispatchView) -> bool:
 
 
 def _settled_by_crossing(view: DispatchView, decision: Decision) -> SkipRow:
-    """Settle an instant that met an entry which came in between."""
+    """Settle an instant whose entry conflicted with an entry queued concurrently."""
     at = decision.occurrence.due_at if decision.occurrence is not None else view.next_scheduled_run
     if at is None:
         raise AssertionError("only an instant can cross an entry")

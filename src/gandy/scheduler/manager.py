@@ -1,4 +1,4 @@
-"""The ManifestManager: loading, determining and queueing, and the route of one cycle."""
+"""The ManifestManager: load, determine and queue, and the route of one cycle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gandy.scheduler.reaping import (
     reap_stale_in_progress_metadata,
     reap_stale_pending_metadata,
 )
-from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
+from gandy.store.drivers.database import Transaction  # noqa: TC001 - the engine reads it at run time
 from gandy.store.manifests import (
     count_due,
     keep_backlog,
@@ -54,35 +54,35 @@ if TYPE_CHECKING:
 
 
 async def load_manifests(request: CycleRequest, transaction: Transaction) -> LoadedManifests:
-    """Load what is due by its own instant or by a parent's success, of each group its share."""
+    """Load the manifests due by their own instant or by a parent's success, a share of each group."""
     begun, limit = request.monotonic(), request.settings.max_entries_per_cycle
     await transaction.run(wake_dependents())
     demands = await transaction.run(count_due())
     due = await transaction.run(load_due(demands, looks(limit, demands, entitled(limit, demands, {}))))
-    # Read after the manifests: none of them is due only later.
+    # Read the time after the manifests, so that none of them is due after `now`.
     now = await transaction.run(read_now())
     backlog = await transaction.run(recall_backlog(now)) if due.views else None
     return LoadedManifests(now, marked(due.views, backlog), due.unreadable, due.left_over, backlog, begun)
 
 
 def marked(views: tuple[DispatchView, ...], backlog: Backlog | None) -> tuple[DispatchView, ...]:
-    """Note on snapshots since when their instants have been seen and had no place."""
+    """Set on snapshots since when their due instants have been deferred for lack of a place."""
     return views if backlog is None else tuple(backlog.mark(view) for view in views)
 
 
 _log = logging.getLogger("gandy.manifest_manager")
 
-#: A schedule that cannot be read here may be readable after the next deploy.
+#: A schedule that this version cannot read may be readable after the next deploy.
 _UNREADABLE_RETRY_AFTER: Final = timedelta(hours=1)
 
 
 def determine_jobs_to_queue(loaded: LoadedManifests, fresh: FreshManifests) -> DeterminedJobs:
-    """Decide about each manifest; sync, so that thousands of decisions do not hold up the event loop."""
+    """Decide about each manifest; sync, so that it runs in a thread and does not block the event loop."""
     return decide_all(fresh, loaded.now)
 
 
 def decide_all(fresh: FreshManifests, now: datetime) -> DeterminedJobs:
-    """Decide about each manifest at one instant; only what changes something is given."""
+    """Decide about each manifest at one instant; return only decisions that change something."""
     timed = [view for view in fresh.views if not isinstance(view.schedule, Dependent)]
     dependents = [view for view in fresh.views if isinstance(view.schedule, Dependent)]
     decider = Decider(now)
@@ -96,7 +96,7 @@ def _decide(view: DispatchView, decider: Decider, problem: str | None) -> Decisi
     if problem is None:
         try:
             return decider.determine(view)
-        except Exception as error:  # noqa: BLE001 whatever one schedule raises, the others are decided
+        except Exception as error:  # noqa: BLE001 - a failing schedule must not stop the others
             problem = f"it cannot be evaluated: {type(error).__name__}: {error}"
             _log.error("manifest %s: %s", view.external_id, problem)
     look_again = decider.now + _UNREADABLE_RETRY_AFTER
@@ -113,17 +113,17 @@ def _changes(view: DispatchView, decision: Decision) -> bool:
 
 
 class Looked(NamedTuple):
-    """One set of looks: what was seen, decided and chosen, and what was due beside it."""
+    """One set of looks: the snapshots, all and the chosen decisions, and the number of other manifests."""
 
     fresh: FreshManifests
     decided: Sequence[Decided]
     chosen: Sequence[Decided]
-    others: int  #: due, and not looked at
+    others: int  #: due, but not looked at
 
 
 @dataclass(slots=True)
 class Done:
-    """What a cycle has done so far."""
+    """The progress of a cycle."""
 
     written: Written = field(default_factory=Written)
     parked: list[ParkedManifest] = field(default_factory=list)
@@ -134,7 +134,7 @@ class Done:
     is_stuck: bool = False  #: the last looks changed nothing
 
     def add(self, looked: Looked, written: Written) -> None:
-        """Take in one set of looks."""
+        """Add the results of one set of looks."""
         settled = written.settled
         self.written.add(written)
         self.parked += looked.fresh.parked
@@ -146,18 +146,18 @@ class Done:
 
 
 class Looking(NamedTuple):
-    """A cycle that may go on looking."""
+    """A cycle that may look at further manifests."""
 
     request: CycleRequest
     loaded: LoadedManifests
 
     @property
     def limit(self) -> int | None:
-        """The most entries of the cycle."""
+        """The maximum number of entries of the cycle."""
         return self.request.settings.max_entries_per_cycle
 
     def goes_on(self, done: Done) -> bool:
-        """Whether something is due, may be queued, and can be moved on within the time."""
+        """Return whether more manifests are due, and neither the limit nor the time is used up."""
         is_full = self.limit is not None and done.queued_of.total() >= self.limit
         took = self.request.monotonic() - self.loaded.begun
         has_time = took < self.request.look_for.total_seconds()
@@ -165,7 +165,7 @@ class Looking(NamedTuple):
 
 
 async def look_further(transaction: Transaction, looking: Looking, done: Done) -> None:
-    """Look at twice as many each time for the entries that are still wanted: most of them had none."""
+    """Look at twice as many manifests each round until the entries are found: most looks yield none."""
     times = 2
     while looking.goes_on(done):
         demands = await transaction.run(count_due())
@@ -183,7 +183,7 @@ async def look_further(transaction: Transaction, looking: Looking, done: Done) -
 
 
 def within_limit(decided: Sequence[Decided], limit: int | None) -> Sequence[Decided]:
-    """Keep every decision without an entry, and of the others as many as a cycle may queue."""
+    """Keep every decision without an entry, and as many decisions with an entry as a cycle may queue."""
     if limit is None or len(decided) <= limit:
         return decided
     wanted = _wanted(decided)
@@ -191,7 +191,7 @@ def within_limit(decided: Sequence[Decided], limit: int | None) -> Sequence[Deci
 
 
 def _within_shares(decided: Sequence[Decided], entries: Mapping[int, int]) -> Sequence[Decided]:
-    """The same, as many of each group as it may still have."""
+    """Do the same with a limit for each group."""
     wanted, groups = _wanted(decided), defaultdict[int, list[WantedEntry]](list)
     for entry in wanted:
         groups[entry.group_id].append(entry)
@@ -223,7 +223,7 @@ async def create_work_queue_entries(
     in_progress: ReapedInProgress,
     transaction: Transaction,
 ) -> CycleResult:
-    """Write what was decided, and look further where that left room: the limit counts entries, not looks."""
+    """Write the decisions, and look further while the limit allows: it counts entries, not looks."""
     chosen = within_limit(determined.decided, request.settings.max_entries_per_cycle)
     written = await write_decisions(transaction, chosen, charges_all=request.charges_all)
     done = Done()
@@ -251,7 +251,7 @@ async def create_work_queue_entries(
 
 
 def _lateness(written: Written, now: datetime) -> timedelta:
-    """Say how late the latest entry is, by its nominal instant."""
+    """Return the lateness of the latest entry, by its nominal instant."""
     instants = [
         decision.occurrence.due_at
         for view, decision in written.moved
@@ -261,7 +261,7 @@ def _lateness(written: Written, now: datetime) -> timedelta:
 
 
 class ManifestManagerTrain(Train[CycleRequest, CycleResult]):
-    """One cycle, inside the transaction that it is given: all of it is committed, or nothing."""
+    """One cycle, inside the given transaction: all of it is committed, or nothing."""
 
     route = (
         load_manifests,

@@ -1,4 +1,4 @@
-"""The service that recovers runs of lost workers, and when an expired lease is to be trusted."""
+"""The service that recovers runs of lost workers, and the check whether an expired lease can be trusted."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from gandy.upkeep.clock_trust import ClockTrust
 
 
-#: The database is asked so often within one heartbeat interval, and each answer has to come in that time.
+#: The number of probes in one heartbeat interval; each must be answered before the next one.
 _LOOKS: Final = 4
 
 
 class LeaseWatch:
-    """Asks the database for one heartbeat interval, during which every live worker renews its lease."""
+    """Probes the database for one heartbeat interval, during which every live worker renews its lease.
+
+    After an outage of the database the leases of live workers have expired, too.
+    """
 
     def __init__(self, database: Database, heartbeat_every: timedelta) -> None:
         self._database = database
@@ -41,31 +44,31 @@ class LeaseWatch:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the database has just answered for a full interval."""
+        """Whether the database has answered all probes of the last interval."""
         return self._confirmed_at is not None and monotonic() - self._confirmed_at < self._interval
 
     def follow(
         self, on_confirmed: Callable[[], None], *, silent_workers: int, next_lease_end: timedelta | None
     ) -> None:
-        """Begin to watch before the first lease runs out, so that the death is noticed when it does."""
+        """Begin to watch before the first lease expires, so that a lost worker is detected at the expiry."""
         is_near = next_lease_end is not None and next_lease_end.total_seconds() <= self._interval
         if (silent_workers or is_near) and not self.is_trusted:
             self.begin(on_confirmed)
 
     def pause(self, next_lease_end: timedelta | None) -> timedelta | None:
-        """How long to wait before the leases are looked at again; None: there is none."""
+        """Return the pause before the leases are checked again; None: there is no lease."""
         if next_lease_end is None:
             return None
         heartbeat = timedelta(seconds=self._interval)
         return max(next_lease_end - heartbeat, heartbeat / 2)
 
     def begin(self, on_confirmed: Callable[[], None]) -> None:
-        """Start to watch in the background, unless that is going on."""
+        """Start to watch in the background, unless a watch is running."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch(on_confirmed), name="gandy-lease-watch")
 
     async def confirm(self) -> bool:
-        """Watch for one interval; False: the database did not answer all the time."""
+        """Watch for one interval; return False if the database missed a probe."""
         step = self._interval / _LOOKS
         for _ in range(_LOOKS):
             begun = monotonic()
@@ -93,17 +96,17 @@ SERVICE: Final = "reaper"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaperParts:
-    """What the application gives to its reaper."""
+    """Dependencies of the reaper."""
 
     database: Database
     settings: Settings
     events: EventBus
     wakeups: Wakeups
-    trust: ClockTrust | None = None  #: None: the clock is believed
+    trust: ClockTrust | None = None  #: None: the clock is always trusted
 
 
 class ReaperService:
-    """Recovers runs and evaluates no schedule; any number of servers may do so at once."""
+    """Recovers runs without evaluating schedules; any number of servers may do so concurrently."""
 
     def __init__(self, parts: ReaperParts) -> None:
         self._parts = parts
@@ -141,7 +144,7 @@ class ReaperService:
         return self._watch.pause(result.next_lease_end)
 
     async def _see_clock(self) -> None:
-        """Keep the mark of the clock where no manifest manager does so."""
+        """Record the latest trusted time, for deployments without a manifest manager."""
         is_due = self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS
         if self._parts.trust is not None and is_due:
             self._clock_seen_at = monotonic()
@@ -151,7 +154,7 @@ class ReaperService:
 def tell_recovery(
     events: EventBus, wakeups: Wakeups, *, timed_out: Iterable[int], recovered: Mapping[RecoveryCause, int]
 ) -> None:
-    """Say what is committed, and stop at once what this process can stop."""
+    """Announce committed recoveries, and cancel timed-out runs of this process at once."""
     for run_id in timed_out:
         wakeups.tell("cancel", str(run_id))
     for cause, count in recovered.items():

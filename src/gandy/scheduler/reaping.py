@@ -1,4 +1,4 @@
-"""The reaping junctions: timed out, stale and failed runs, and recovery without a manager."""
+"""The reaping junctions for timed-out, stale and failed runs, and recovery without a manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gandy.scheduler.cycle import (
     ReapedPending,
     TimedOutRuns,
 )
-from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
+from gandy.store.drivers.database import Transaction  # noqa: TC001 - the engine reads it at run time
 from gandy.store.manifests import DueManifests, load_views
 from gandy.store.reaping import (
     AT_ONCE,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("gandy.manifest_manager")
 
-#: A page of runs that cannot be ended must not hide those behind it; a cycle reads no more pages than this.
+#: A page of runs that cannot be ended must not hide later runs; this is the maximum of pages per cycle.
 _PAGES: Final = 10
 _NAMED: Final = 5
 
@@ -58,7 +58,7 @@ _NAMED: Final = 5
 async def reap(
     transaction: Transaction, find: Callable[[int], Operation[list[AbandonedRun]]], rules: ReapRules
 ) -> Reaped:
-    """End what `find` finds after an id, page by page for as long as a page holds runs that stay."""
+    """End the runs that `find` returns; read the next page only while a page contains runs that stay."""
     total, after = Reaped(), 0
     for _ in range(_PAGES):
         found = await transaction.run(find(after))
@@ -73,17 +73,17 @@ async def reap(
 async def _end(
     transaction: Transaction, found: Sequence[AbandonedRun], rules: ReapRules
 ) -> tuple[Reaped, bool]:
-    """End runs; what is refused is ended bare, and what is refused even so stays for the next cycle."""
+    """End runs; end refused ones with a bare record, and leave those that still fail to the next cycle."""
     if not found:
         return Reaped(), False
-    # Charging is harmless: the refused are only ended in a simpler way, by a write that may be refused too.
+    # charges_all is safe: a refused run is only written in a simpler form, which may be refused, too.
     usual = await write_halved(found, _writing(transaction, end_abandoned, rules), charges_all=True)
     if not usual.refused:
         return _plus(*usual.written), False
     rest = [refused.item for refused in usual.refused]
     bare = await write_halved(rest, _writing(transaction, end_bare, rules), charges_all=True)
-    _tell("was ended without its extras", usual.refused)
-    _tell("cannot be ended and is tried again by the next cycle", bare.refused)
+    _tell("was ended without its optional data", usual.refused)
+    _tell("cannot be ended; the next cycle tries again", bare.refused)
     return _plus(*usual.written, *bare.written), bool(bare.refused)
 
 
@@ -104,7 +104,7 @@ def _tell(what: str, refused: Sequence[RefusedItem[AbandonedRun]]) -> None:
         run = each.item.end
         _log.error("abandoned run %s of %s %s: %s", run.id, run.train, what, each.error)
     if len(refused) > _NAMED:
-        _log.error("%s more abandoned runs likewise", len(refused) - _NAMED)
+        _log.error("the same for %s more abandoned runs", len(refused) - _NAMED)
 
 
 def _plus(*parts: Reaped) -> Reaped:
@@ -116,12 +116,12 @@ def _plus(*parts: Reaped) -> Reaped:
 
 
 async def cancel_timed_out_jobs(transaction: Transaction) -> TimedOutRuns:
-    """Request the cancellation of every run past its deadline, of a manifest or not, enabled or not."""
+    """Request the cancellation of every run past its deadline, with or without an enabled manifest."""
     return TimedOutRuns(await transaction.run(cancel_timed_out()))
 
 
 async def reap_stale_pending_metadata(request: CycleRequest, transaction: Transaction) -> ReapedPending:
-    """Fail what has been pending for too long with no worker to take it; waiting behind busy ones is fine."""
+    """Fail runs that are pending for too long without a worker for them, but not behind busy workers."""
     stale_after = request.settings.stale_pending_after
     reaped = await reap(
         transaction, lambda after: find_stale_pending(stale_after, after=after), request.reap_rules
@@ -132,10 +132,10 @@ async def reap_stale_pending_metadata(request: CycleRequest, transaction: Transa
 async def reap_stale_in_progress_metadata(
     request: CycleRequest, transaction: Transaction
 ) -> ReapedInProgress:
-    """Fail the runs of workers that are gone, and those that are far too old.
+    """Fail runs of dead workers: first by expired lease, then, as a fallback, by age.
 
-    An expired lease makes its worker lost once leases can be believed; a row that says stopped or lost, and
-    a row that is not there, need no belief.
+    Expired leases count only if they can be trusted (see LeaseWatch); a worker that is marked stopped or
+    lost, or has no row, is dead in any case.
     """
     silent = await transaction.run(find_silent_workers())
     is_believed = bool(silent) and request.trusts_leases
@@ -160,7 +160,7 @@ async def reap_stale_in_progress_metadata(
     )
 
 
-async def reap_failed_jobs(  # noqa: PLR0917 the parts of a cycle, in their order
+async def reap_failed_jobs(  # noqa: PLR0917 - the cargo of a cycle, in its order
     request: CycleRequest,
     loaded: LoadedManifests,
     pending: ReapedPending,
@@ -168,7 +168,7 @@ async def reap_failed_jobs(  # noqa: PLR0917 the parts of a cycle, in their orde
     *,
     transaction: Transaction,
 ) -> FreshManifests:
-    """Write one dead letter for each manifest at its limit; a run that was reaped now counts now."""
+    """Write one dead letter for each manifest at its limit, including runs that this cycle reaped."""
     fresh = await transaction.run(load_views(pending.manifest_ids | in_progress.manifest_ids))
     unreadable = {**loaded.unreadable, **fresh.unreadable}
     due = DueManifests((*loaded.views, *fresh.views), unreadable)
@@ -176,7 +176,7 @@ async def reap_failed_jobs(  # noqa: PLR0917 the parts of a cycle, in their orde
 
 
 async def park_exhausted(transaction: Transaction, due: DueManifests, retry: RetrySettings) -> FreshManifests:
-    """Write the letters of those at their limit, and mark them; of two snapshots of one the later counts."""
+    """Write the dead letters of manifests at their limit, and mark them; the later snapshot counts."""
     views = {view.id: view for view in due.views}
     exhausted = [view.id for view in views.values() if is_exhausted_view(view)]
     policies = await transaction.run(read_policies(exhausted))
@@ -188,7 +188,7 @@ async def park_exhausted(transaction: Transaction, due: DueManifests, retry: Ret
 
 
 async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[ParkedManifest, ...]:
-    """Write the letters; a manifest whose letter is refused is told, and tried again by the next cycle."""
+    """Write the letters; log a refused letter, which the next cycle tries again."""
     if not manifest_ids:
         return ()
 
@@ -204,7 +204,7 @@ async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What was asked to stop, what was ended, and what is known of the leases."""
+    """The result of a recovery: timed-out and recovered runs, and the state of the leases."""
 
     timed_out: tuple[int, ...]
     recovered: Mapping[RecoveryCause, int]
@@ -213,9 +213,9 @@ class Recovery:
 
 
 async def recover_runs(database: Database, request: CycleRequest) -> Recovery | None:
-    """End what no process works on, in one transaction; None where another server does so now.
+    """End abandoned runs in one transaction; return None if another server holds the lock.
 
-    The manifests' own letters are left to the manifest manager: the end of a run gives its manifest a look.
+    The manifest manager writes the letters of manifests: the end of a run triggers a look at its manifest.
     """
     async with database.transaction() as transaction:
         if request.settings.advisory_lock and not await transaction.run(try_lock_recovery()):

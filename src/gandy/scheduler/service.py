@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gandy.manifest_manager")
 
 SERVICE: Final = "manifest-manager"
-#: A look that stays due although nothing could be decided is not asked for without end.
+#: Avoids a busy loop over a look that stays due although nothing can be decided.
 _SHORTEST_PAUSE: Final = timedelta(milliseconds=200)
 _NOW: Final = timedelta(0)
 _REFUSALS: Final = "manifest_manager.refusals"
@@ -47,7 +47,7 @@ _REFUSALS: Final = "manifest_manager.refusals"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestManagerParts:
-    """What the application gives to its manifest manager."""
+    """Dependencies of the manifest manager."""
 
     owner: str
     database: Database
@@ -56,12 +56,12 @@ class ManifestManagerParts:
     events: EventBus
     wakeups: Wakeups
     hooks: Hooks | None = None
-    registry: Registry | None = None  #: the trains whose secrets are recorded when it seeds
-    trust: ClockTrust | None = None  #: None: the clock is believed
+    registry: Registry | None = None  #: the trains whose layouts are recorded at seeding
+    trust: ClockTrust | None = None  #: None: the clock is always trusted
 
 
 class ManifestManagerService:
-    """Seeds at its start, then evaluates; any number of servers may do so at once."""
+    """Seeds at its start, then evaluates schedules; any number of servers may do so concurrently."""
 
     def __init__(self, parts: ManifestManagerParts) -> None:
         self._parts = parts
@@ -85,7 +85,7 @@ class ManifestManagerService:
             await self._hooks.close(self._parts.settings.worker.shutdown_grace.total_seconds())
 
     async def seed(self) -> SeedResult:
-        """Write what the application declares."""
+        """Write the declarations of the application into manifests."""
         await LayoutRecord(self._parts.database, self._parts.owner).record(self._parts.registry or ())
         result = await seed_halved(self._parts.database, self._parts.declarations)
         for refused in result.refused:
@@ -94,7 +94,7 @@ class ManifestManagerService:
         return result
 
     async def tick(self) -> CycleResult | None:
-        """Run exactly one cycle because a person asks for it; silent workers are watched and read again."""
+        """Run one cycle, requested by an operator; if leases have expired, confirm them and run another."""
         await self._put_clock_right(is_asked_for=True)
         result = await self._run(is_asked_for=True)
         if result is not None and result.silent_workers and await self._watch.confirm():
@@ -117,7 +117,7 @@ class ManifestManagerService:
         return self._pause(result)
 
     async def _seed_at_start(self) -> None:
-        """Seed; what is refused is no reason not to evaluate what is there already."""
+        """Seed; a refusal does not prevent the evaluation of existing manifests."""
         try:
             await self.seed()
         except Exception as error:
@@ -125,11 +125,11 @@ class ManifestManagerService:
                 raise
             self._seedings += 1
             self._is_seeded = self._seedings >= CHARGED_AFTER
-            follows = "given up" if self._is_seeded else "tried again by the next cycle"
-            _log.error("nothing was seeded, which is %s: %s", follows, error)
+            follows = "giving up" if self._is_seeded else "the next cycle tries again"
+            _log.error("nothing was seeded; %s: %s", follows, error)
 
     async def _run(self, *, is_asked_for: bool) -> CycleResult | None:
-        """Run a cycle; what several cycles in a row find refused alike is charged after all."""
+        """Run a cycle; after CHARGED_AFTER consecutive cycles with all items refused, charge each item."""
         try:
             result = await self._run_cycle(is_asked_for=is_asked_for)
         except SetRefusedError:
@@ -177,7 +177,7 @@ class ManifestManagerService:
         return result
 
     def _tell_hooks(self, result: CycleResult) -> None:
-        """Tell the application which of its jobs wait for a person."""
+        """Deliver the dead letters to the application's hooks."""
         for letter in result.parked:
             self._hooks.deliver(
                 HookEvent(
@@ -191,7 +191,7 @@ class ManifestManagerService:
             )
 
     def _tell_result(self, result: CycleResult, begun: float) -> None:
-        """Say what is committed, and stop at once what this process can stop."""
+        """Announce committed results, and cancel timed-out runs of this process at once."""
         parts = self._parts
         tell_recovery(parts.events, parts.wakeups, timed_out=result.timed_out, recovered=result.recovered)
         if result.queued:
@@ -224,7 +224,7 @@ class ManifestManagerService:
         )
 
     async def _put_clock_right(self, *, is_asked_for: bool) -> None:
-        """Find what a wrong clock left; one that is far behind now is waited out."""
+        """Repair cursors that a wrong clock set; do nothing while the clock is far behind."""
         parts, self._clock_seen_at = self._parts, monotonic()
         found = None if parts.trust is None else await parts.trust.examine()
         if found is not None and found.is_behind:

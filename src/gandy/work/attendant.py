@@ -1,4 +1,4 @@
-"""What stands beside a running job: its deadline, its cancellation, and suspects that run alone."""
+"""Supervise running jobs: timeouts, cancellations, reports, and the isolation of suspects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NANOSECONDS: Final = 1_000_000_000
 
 
 class Attendant:
-    """Looks after the runs of one worker twice a second, and at once when told."""
+    """Supervises the runs of one worker twice a second, and at once after a notification."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Attendant:
         finisher: Finisher,
         held: Callable[[], list[int]],
     ) -> None:
-        """Take `held`, which names the runs that are claimed and not begun: they too may be asked to stop."""
+        """Take `held`, which returns the claimed runs that have not begun: they may be cancelled, too."""
         self._database = database
         self._runner = runner
         self._reports = reports
@@ -62,16 +62,16 @@ class Attendant:
         self._look = asyncio.Event()
 
     def asked_early(self, run_id: int) -> CancelledBy | None:
-        """Say who asked a run to stop before it began, if anybody did."""
+        """Return the origin of a request to cancel a run before it began, or None."""
         return self._asked_early.pop(run_id, None) if self._asked_early else None
 
     def look(self, run_id: str) -> None:
-        """Look at once: somebody asked this run to stop."""
+        """Wake the loop at once if this worker has the run: it was asked to stop."""
         if run_id.isdecimal() and (int(run_id) in self._runner.running or int(run_id) in self._held()):
             self._look.set()
 
     async def run(self) -> None:
-        """Watch for ever; a database that is away is asked again."""
+        """Supervise for ever, also through outages of the database."""
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._look.wait(), LOOK_EVERY)
@@ -81,10 +81,8 @@ class Attendant:
                 try:
                     await self._exchange()
                 except GandyError as error:
-                    _log.warning("running runs were not looked after: %s", error)
-                    await asyncio.sleep(
-                        LOOK_EVERY
-                    )  # it was woken for a run: the database is not asked at once
+                    _log.warning("could not write reports and read cancellations of running runs: %s", error)
+                    await asyncio.sleep(LOOK_EVERY)  # back-off: the wake-up event may be set again at once
 
     def cancel_all(self, by: CancelledBy, reason: str) -> None:
         """Ask every run to stop."""
@@ -92,14 +90,14 @@ class Attendant:
             self.cancel(run_id, by, reason)
 
     def _stop_overdue(self) -> None:
-        """Stop what has taken too long; the time of a run that waits for its process does not count."""
+        """Cancel runs beyond their timeout, which does not include the wait for a process."""
         now = time.perf_counter_ns()
         for run_id, run in list(self._runner.running.items()):
             if not run.is_waiting and now - run.counts_from_ns > run.timeout_seconds * NANOSECONDS:
                 self.cancel(run_id, CancelledBy.TIMEOUT, f"it took longer than {run.timeout_seconds:g} s")
 
     async def _exchange(self) -> None:
-        """One transaction: read who shall stop, write what the runs report."""
+        """Read requests to cancel and write the reports of runs, in one transaction."""
         pending = self._reports.take()
         with self._finisher.holding_back({line.run_id for line in pending.lines} if pending else ()):
             ids = [*self._runner.running, *self._held()]
@@ -114,14 +112,14 @@ class Attendant:
             return await self._database.run(_exchange(ids, pending, self._ignoring()))
         except DatabaseFaultError:
             raise
-        except Exception as error:  # noqa: BLE001 - one report is refused: it is found, the others are written
-            _log.warning("reports of runs are written one by one: %s", error)
+        except Exception as error:  # noqa: BLE001 - a report was refused: write them one by one
+            _log.warning("reports of runs were refused; writing them one by one: %s", error)
         if pending is not None:
             await write_reports(self._database, pending.lines, pending.progress)
         return await self._database.read(read_cancellations(ids))
 
     def _ignoring(self) -> list[ProgressRow]:
-        """Mark the runs that were asked to stop some time ago and go on all the same."""
+        """Return a mark for each run that still runs IGNORED_AFTER seconds after the request to stop."""
         now = time.monotonic()
         late = [
             run
@@ -158,9 +156,9 @@ RunOne: TypeAlias = "Callable[[ClaimedRun, RunSet], Awaitable[None]]"
 
 
 class Suspects:
-    """Takes suspects from their buffer and runs them: some sets at once, each in a process of its own.
+    """Takes suspects from their buffer and runs them: several sets concurrently, each in its own process.
 
-    What waits for a process stays in the buffer, where it can still be given back.
+    Runs that wait for a process stay in the buffer, from which they can be put back.
     """
 
     def __init__(
@@ -173,7 +171,7 @@ class Suspects:
         slots: int,
         processes: int,
     ) -> None:
-        """Take `run_one`, which takes a run to its end; `slots` of them may go on, in `processes` sets."""
+        """Take `run_one`, which executes a run; at most `slots` runs in `processes` sets are active."""
         self._buffer = buffer
         self._engine = engine
         self._registry = registry
@@ -184,7 +182,7 @@ class Suspects:
         self._sets: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Begin a set whenever suspects and a process are there; leave none behind at the end."""
+        """Begin a set whenever suspects and a process are available; cancel all sets at the end."""
         try:
             while True:
                 self._buffer.arrived.clear()
@@ -196,7 +194,7 @@ class Suspects:
                 each.cancel()
 
     def _begin_here(self) -> bool:
-        """Begin a run that cannot leave this process: one at a time."""
+        """Begin a run that cannot leave this process; only one such run is active."""
         chosen = self._buffer.take(1, self._is_bound) if self._is_here_free else []
         if chosen:
             self._is_here_free = False
@@ -204,7 +202,7 @@ class Suspects:
         return bool(chosen)
 
     def _begin_apart(self) -> bool:
-        """Begin a set of runs with the same number of losses, as large as that allows."""
+        """Begin a set of suspects with the same size limit, which shrinks with their losses."""
         if not self._free_processes or not self._free_slots:
             return False
         first = self._buffer.find(lambda run: not self._is_bound(run))
@@ -223,7 +221,7 @@ class Suspects:
     def _is_bound(self, run: ClaimedRun) -> bool:
         try:
             return not self._engine.can_leave(self._registry.get(run.train))
-        except UnknownTrainError:  # its end says so; no process is needed for that
+        except UnknownTrainError:  # it will fail at once; no process is needed
             return True
 
     async def _run_set(self, chosen: Sequence[ClaimedRun], *, is_here: bool) -> None:
@@ -257,7 +255,7 @@ class Suspects:
 
 
 def _report(run: asyncio.Future[None], claimed: ClaimedRun) -> None:
-    """Say that a run has no end of its own: the comparison with the database will find it."""
+    """Log a run without an end; the next lease comparison finds and puts it back."""
     error = None if run.cancelled() else run.exception()
     if error is not None:
-        _log.error("run %d of %s was left without an end", claimed.id, claimed.train, exc_info=error)
+        _log.error("run %d of %s has no recorded end", claimed.id, claimed.train, exc_info=error)

@@ -1,4 +1,4 @@
-"""Claimed runs on their way to a slot: the buffer, the tickets of claims, and their pace."""
+"""The buffer of claimed runs, the tickets of claims, and the pace of claiming."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MOST_SLOTS_A_TURN: Final = 64
 
 
 class RunBuffer:
-    """First in, first out, for the slots of one event loop.
+    """A FIFO buffer of claimed runs for the slots of one event loop.
 
-    Runs are handed out in turns, one turn of the event loop each: jobs that never wait would otherwise keep
-    claims and ends from moving until every slot has had its share.
+    Runs are handed out in turns, one per iteration of the event loop. Otherwise jobs that never await would
+    block claims and ends until every slot has run a job.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RunBuffer:
         self._left = RUNS_A_TURN
         self._width = 1
         self._is_turn_coming = False
-        self.arrived = asyncio.Event()  #: set by each `put`; whoever waits for it clears it
+        self.arrived = asyncio.Event()  #: set by each `put`; cleared by the waiting task
 
     def put(self, runs: Sequence[ClaimedRun]) -> None:
         """Add runs; waiting slots are woken with the next turn."""
@@ -57,7 +57,7 @@ class RunBuffer:
         return next((run for run in self.runs if fits(run)), None)
 
     def take(self, most: int, fits: Callable[[ClaimedRun], bool]) -> list[ClaimedRun]:
-        """Take the oldest runs that fit, at once and at most that many."""
+        """Remove and return the oldest runs that fit, at most `most`, without waiting."""
         taken = list(islice((run for run in self.runs if fits(run)), most))
         if taken:
             ids = {run.id for run in taken}
@@ -70,7 +70,7 @@ class RunBuffer:
             asyncio.get_running_loop().call_soon(self._begin_turn)
 
     def _begin_turn(self) -> None:
-        """Wake one slot, which goes on from job to job, or ever more where the jobs wait for something."""
+        """Wake one slot, which runs job after job; double the number each turn while jobs await something."""
         self._is_turn_coming = False
         self._width = min(2 * self._width, MOST_SLOTS_A_TURN) if self._left else 1
         self._left = RUNS_A_TURN
@@ -82,31 +82,31 @@ class RunBuffer:
 
     @property
     def ids(self) -> list[int]:
-        """The runs that are held."""
+        """The ids of the held runs."""
         return [run.id for run in self.runs]
 
     def clear(self) -> list[int]:
-        """Give up everything that was not begun."""
+        """Empty the buffer and return the ids of its runs."""
         ids = self.ids
         self.runs.clear()
         return ids
 
 
 class Claiming(Protocol):
-    """What a claimer has to know of its worker."""
+    """The part of a worker that a claimer uses."""
 
     @property
     def id(self) -> str:
-        """Under which name to claim."""
+        """The worker id to claim with."""
         ...
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing runs and every end is on record, so that nothing new comes from here."""
+        """Whether nothing runs and every end is recorded, so that this worker causes no new work."""
         ...
 
     def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
-        """Say whether a claim made while all was quiet found nothing."""
+        """Report whether a claim made while the worker was quiet found nothing."""
         ...
 
 
@@ -120,19 +120,19 @@ class SlotDemand:
 
 
 class Ticket(NamedTuple):
-    """A claim that another transaction makes: with the end that frees the place, in one commit."""
+    """A claim that is made in the transaction of the end that frees the place."""
 
     claimer: Claimer
     request: DispatchRequest
     serial: int
 
     def land(self, found: Dispatched | None) -> None:
-        """Hand over what was claimed; None: nothing was committed."""
+        """Pass the claimed runs to the claimer; None: nothing was committed."""
         self.claimer.land(self, found)
 
 
 class Answer(NamedTuple):
-    """What a claim brought, and why no more."""
+    """The result of a claim: the number of runs, and why there were no more."""
 
     claimed: int
     is_contended: bool = False
@@ -140,36 +140,36 @@ class Answer(NamedTuple):
 
     @classmethod
     def of(cls, found: Dispatched, claimed: int) -> Answer:
-        """Read what the database said."""
+        """Convert the result of the database."""
         return cls(claimed, found.is_contended or found.held > 0, found.is_cut)
 
 
 AHEAD_SECONDS: Final = 0.1
 SMOOTHING: Final = 0.5
-GROWTH: Final = 2  # at most, from one measure to the next
+GROWTH: Final = 2  # at most, from one measurement to the next
 SHORTEST: Final = 0.001
 PARTS: Final = 3
 
 
 class ClaimPace:
-    """Measures how many jobs begin in a second and says how many are worth holding in advance."""
+    """Measures how many jobs begin per second and computes how many runs to prefetch."""
 
     def __init__(self, *, slots: int, most: int) -> None:
         self._most = most
         self._slots = slots
-        self.begun = 0  #: how many jobs have begun; the claimer counts them
+        self.begun = 0  #: the number of jobs that have begun; the claimer counts them
         self._counted = 0
         self._counted_at = time.monotonic()
         self.ahead = min(most, slots)
-        self.unit = max(1, self.ahead // PARTS)  #: how many are worth a claim of their own
+        self.unit = max(1, self.ahead // PARTS)  #: the smallest claim that is worth a round trip
 
     def measure(self) -> None:
-        """Take the measure again, before a claim; a worker that runs through all it holds need not wait."""
+        """Measure again, before a claim; at once if the worker has used up its prefetched runs."""
         now = time.monotonic()
         elapsed, begun = now - self._counted_at, self.begun - self._counted
         if elapsed < AHEAD_SECONDS and begun < max(self.ahead, 1):
             return
-        # Jobs that take longer than the moment are not held in advance: another worker may be free for them.
+        # Do not prefetch jobs that take longer than AHEAD_SECONDS: another worker may be free for them.
         most = max(GROWTH * self.ahead, self._slots)
         wanted = min(begun / max(elapsed, SHORTEST) * AHEAD_SECONDS, most)
         smoothed = wanted if wanted > self.ahead else SMOOTHING * (wanted + self.ahead)
@@ -178,6 +178,6 @@ class ClaimPace:
         self._counted, self._counted_at = self.begun, now
 
     def stall(self) -> None:
-        """Hold nothing in advance until jobs begin again: what is held waits for jobs that take long."""
+        """Prefetch nothing until jobs begin again: held runs would wait for long jobs."""
         self.ahead, self.unit = 0, 1
         self._counted, self._counted_at = self.begun, time.monotonic()

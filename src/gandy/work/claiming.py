@@ -1,4 +1,4 @@
-"""Claiming runs: how many, how often, and from where."""
+"""Claim runs: how many, how often, and for which slots."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("gandy.worker")
 
-LANES: Final = 2  # a claim may set out before the one before it is back
-FIRST_RETRY_SECONDS: Final = 0.05  # a connection that was cut is mostly back at once
+LANES: Final = 2  # concurrent claims: a claim may start before the previous one has returned
+FIRST_RETRY_SECONDS: Final = 0.05  # a cut connection is usually restored at once
 LONGEST_RETRY_SECONDS: Final = 1.0
 FIRST_CONTENDED_SECONDS: Final = 0.005  # another claim is about to commit
 LONGEST_CONTENDED_SECONDS: Final = 0.5
 MOST_DOUBLINGS: Final = 10
-CHARGED_AFTER: Final = 3  # claims in a row that were refused as a whole
+CHARGED_AFTER: Final = 3  # consecutive claims of which every entry was refused
 
 
 class Claimer:
-    """Keeps the slots of one kind busy: asks whenever a slot, or enough of what is held ahead, is free.
+    """Keeps the slots of one kind busy: claims when a slot is free or the buffer is below its low-water mark.
 
-    Three numbers decide: what runs, what is held, and what claims on their way may still bring. Together they
-    are kept at the number of slots plus what the pace says is worth holding ahead. A claim that brings less
-    than it asked for means that the queue has no more: the next one waits for a wake-up (work was queued, an
-    end made room under a cap) or for the poll. A claim that met another one's locks is soon repeated.
+    Three numbers decide: running runs, held runs, and runs requested by claims in flight. Their sum is kept
+    at the number of slots plus the prefetch of the pace. A claim that returns fewer runs than requested means
+    that the queue is empty: the next claim waits for a wake-up (work was queued, an end made room under a
+    cap) or for the poll. A claim that met locks of another claim is repeated after a short back-off.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Claimer:
         self._changed = asyncio.Event()
         parts.wakeups.on("work", self.look)
         parts.wakeups.on("pending", self.look_for_pending)
-        self._flights: dict[int, int] = {}  # claims on their way: what each asked for, by its serial
+        self._flights: dict[int, int] = {}  # claims in flight: the number of requested runs, by serial
         self._tasks: set[asyncio.Task[None]] = set()
         self._serial = 0
         self._coming = 0
         self._is_resting = False
-        self._is_cut = False  # what is left is under caps, and taken for a free slot alone
+        self._is_cut = False  # the remaining entries are capped: claim them only for free slots
         self._rests_until = 0.0
         self._last_wake = 0
         self._last_full = -1
@@ -95,69 +95,69 @@ class Claimer:
         self._turn = 0
         self.is_open = True
 
-    # What others tell
+    # Notifications
 
     def look(self) -> None:
-        """Ask the queue again at once: there may be work, or room under a cap."""
+        """Claim again at once: there may be work, or room under a cap."""
         self._last_wake = self._serial
         self._is_cut = False
-        if not self._faults:  # a database that failed is not asked more often for that
+        if not self._faults:  # after a fault the back-off stays in force
             self._is_resting = False
             self._changed.set()
 
     def look_for_pending(self) -> None:
-        """Let the next claim begin with what a dispatcher has made."""
+        """Let the next claim take the pending runs of a dispatcher first."""
         self._has_pending = True
         self.look()
 
     @property
     def busy(self) -> int:
-        """How many slots are taken."""
+        """The number of busy slots."""
         return self._busy
 
     @property
     def begun(self) -> int:
-        """How many runs have begun so far."""
+        """The number of runs that have begun so far."""
         return self._pace.begun
 
     def begin(self) -> None:
-        """Count a run that begins, and claim before the slots run dry."""
+        """Count a run that begins, and claim before the buffer is empty."""
         self._busy += 1
         self._pace.begun += 1
         if not self._is_resting and self._is_worth_it():
             self._changed.set()
 
     def end(self) -> None:
-        """Count a run that has ended; its slot takes what is held, or waits for a claim."""
+        """Count a run that has ended; claim if no held run can take its slot."""
         self._busy -= 1
         if not self._ready.runs and not self._is_resting and self._is_worth_it():
             self._changed.set()
 
     def _is_worth_it(self) -> bool:
-        """Whether a slot would stay idle, or a good part of what is held ahead is used up."""
+        """Return whether a slot would stay idle, or the buffer is below its low-water mark."""
         held = len(self._ready.runs) + self._coming
         if self._slots - self._busy > held:
             return True
         return not self._is_cut and held + self._pace.unit <= self._pace.ahead
 
     def stall(self) -> None:
-        """Hold nothing in advance until jobs begin again."""
+        """Prefetch nothing until jobs begin again."""
         self._pace.stall()
 
     @property
     def oldest_flight(self) -> int:
-        """The serial of the oldest claim on its way; the next one's where none is."""
+        """The serial of the oldest claim in flight, or of the next claim if there is none."""
         return min(self._flights, default=self._serial)
 
     @property
     def next_flight(self) -> int:
-        """The serial that the next claim will have."""
+        """The serial of the next claim."""
         return self._serial
 
     # The loop
 
     async def run(self) -> None:
-        """Claim without end; sleep only while nothing is free or the queue has nothing more."""
+        """Claim for ever; sleep only while no slot is free or the queue is empty."""
         while True:
             wanted = self._wanted()
             if wanted:
@@ -166,38 +166,38 @@ class Claimer:
                 await self._rest()
 
     async def settle(self, seconds: float) -> None:
-        """Claim nothing more, and wait for what is on its way."""
+        """Stop claiming, and wait for the claims in flight."""
         self.is_open = False
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
 
     @property
     def session(self) -> DatabaseSession:
-        """The connection that puts back what was not begun."""
+        """The connection that puts back runs that were not begun."""
         return self._sessions[0]
 
     async def close(self) -> None:
-        """Give the connections up."""
+        """Close the connections."""
         for session in self._sessions:
             await session.close()
 
     def _free_slots(self) -> int:
-        """How many slots have nothing, and nothing on its way to them."""
+        """Return the number of slots without a running, held or requested run."""
         return self._slots - self._busy - len(self._ready.runs) - self._coming
 
     def _free(self) -> int:
-        """How many more could be held, run or be on their way."""
+        """Return how many more runs may be running, held or requested."""
         return self._free_slots() + self._pace.ahead
 
     def _wanted(self) -> int:
-        """How many to ask for now; 0: too few to be worth a claim, or no claim may set out."""
+        """Return the number of runs to request now; 0: too few for a claim, or no claim may start."""
         if not self.is_open or self._is_resting or not self._free_sessions:
             return 0
         self._pace.measure()
         return max(self._free(), 0) if self._is_worth_it() else 0
 
     async def _rest(self) -> None:
-        """Sleep until something changes; when a rest is over, the queue is asked whatever was known of it."""
+        """Sleep until a wake-up or the timeout; a timeout ends the rest, since a notification may be lost."""
         seconds = self._poll
         if self._is_resting:
             seconds = self._rests_until - asyncio.get_running_loop().time()
@@ -211,7 +211,7 @@ class Claimer:
     # One claim
 
     def _set_out(self, limit: int) -> None:
-        """Send a claim on its way; once begun it comes to its end, for what it committed must be known."""
+        """Start a claim as a task that is never cancelled: runs that it commits must reach the buffer."""
         session, request = self._free_sessions.pop(), self._request(limit)
         serial = self._depart(limit)
         flight = asyncio.create_task(self._fly(request, session, serial), name="gandy-claim")
@@ -225,7 +225,7 @@ class Claimer:
         flight.add_done_callback(land)
 
     def _depart(self, limit: int) -> int:
-        """Expect up to `limit` runs; the serial stands for the claim that is to bring them."""
+        """Reserve room for up to `limit` runs, and return the serial of the claim."""
         serial = self._serial
         self._serial += 1
         self._coming += limit
@@ -240,7 +240,7 @@ class Claimer:
         was_quiet = self._worker.is_quiet and len(self._flights) == 1
         try:
             answer = await self._claim(request, session)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next claim tries again
+        except Exception as error:  # noqa: BLE001 - after any exception the next claim tries again
             self._note_fault(error)
             return
         self._note_answer(serial, answer)
@@ -248,7 +248,7 @@ class Claimer:
         self._worker.note_idle(self, is_idle=is_alone and not answer.claimed and not answer.is_contended)
 
     def _note_answer(self, serial: int, answer: Answer) -> None:
-        """Learn from what a claim brought whether the queue has more."""
+        """Derive from a claim's result whether the queue has more entries."""
         self._faults = 0
         is_full = answer.claimed >= self._flights[serial]
         self._is_cut = answer.is_cut and not is_full and serial >= self._last_wake
@@ -257,7 +257,7 @@ class Claimer:
         elif answer.is_contended:
             self._note_contention(answer.claimed)
         elif not answer.is_cut and serial >= self._last_wake and serial > self._last_full:
-            # The queue has no more: ask again when it is told, or at the poll.
+            # The queue is empty, and no wake-up or full claim came after this one started: wait for the poll.
             self._contended = 0
             self._rest_for(self._poll)
 
@@ -271,19 +271,19 @@ class Claimer:
         self._has_pending = True
 
     def _note_contention(self, claimed: int) -> None:
-        """Ask again soon where another claim held what this one was after, later while that goes on."""
+        """Repeat a claim that met locks of another claim, with exponential back-off."""
         self._contended = 0 if claimed else min(self._contended + 1, MOST_DOUBLINGS)
         self._rest_for(min(FIRST_CONTENDED_SECONDS * 2**self._contended, LONGEST_CONTENDED_SECONDS))
 
     def board(self) -> Ticket | None:
-        """Let another transaction claim for the slots that are free: an end under a cap makes room."""
+        """Return a ticket by which the transaction of an end under a cap claims for the free slots."""
         free = self._free_slots()
         if not self.is_open or free <= 0 or self._faults:
             return None
         return Ticket(self, self._request(free), self._depart(free))
 
     def land(self, ticket: Ticket, found: Dispatched | None) -> None:
-        """Take what a ticket's transaction has claimed; None: it was not committed."""
+        """Take the runs that a ticket's transaction has claimed; None: it was not committed."""
         if found is not None:
             self._note_answer(ticket.serial, Answer.of(found, self._hold(found, ticket.request)))
         self._arrive(ticket.serial)
@@ -315,12 +315,12 @@ class Claimer:
             return await session.run(dispatch(request))
         except DatabaseFaultError:
             raise
-        except Exception as error:  # noqa: BLE001 - one entry that cannot become a run is found by halving
-            _log.warning("a claim was refused and is taken apart: %s", error)
+        except Exception as error:  # noqa: BLE001 - halving finds the entry that cannot become a run
+            _log.warning("a claim was refused; retrying its entries in smaller sets: %s", error)
             return await self._dispatch_apart(request)
 
     async def _dispatch_apart(self, request: DispatchRequest) -> Dispatched:
-        """Claim in savepoints: an entry that the database refuses is parked with the evidence."""
+        """Claim in savepoints: an entry that the database refuses becomes a dead letter with the error."""
         charges_all = self._refused_alike >= CHARGED_AFTER
         try:
             async with self._parts.database.transaction() as transaction:
@@ -353,9 +353,9 @@ class Claimer:
         return Dispatched(tuple(runs), sum(part.held for part in result.written))
 
     def _hold(self, claimed: Dispatched, request: DispatchRequest) -> int:
-        """Keep what is committed at once: while this worker lives, no other one would miss it."""
+        """Put committed runs into the buffers at once: while this worker is alive, no other recovers them."""
         runs = claimed.runs
-        if request.worker_id != self._worker.id:  # the lease was lost meanwhile: others are given these runs
+        if request.worker_id != self._worker.id:  # the lease was lost: these runs are recovered by others
             return 0
         suspects = [run for run in runs if is_suspect(run.losses)]
         self._suspects.put(suspects)

@@ -22,7 +22,7 @@ from gandy.store.dispatching import (
     open_due,
     ready_groups,
 )
-from gandy.store.drivers.database import Transaction  # noqa: TC001 the engine reads it at run time
+from gandy.store.drivers.database import Transaction  # noqa: TC001 - the engine reads it at run time
 from gandy.store.runs import count_pending
 from gandy.store.workers import live_workers
 from gandy.submit import Deliverer
@@ -44,20 +44,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchCycleRequest:
-    """Whose work is dispatched, under which cap."""
+    """The input of a cycle: the owner whose work is dispatched, and the caps."""
 
     owner: str
-    known_trains: tuple[str, ...]  #: of this application; the live workers' are added
-    max_active_jobs: int | None  #: a number that the user set; None with `is_cap_auto`: by the live workers
+    known_trains: tuple[str, ...]  #: of this application; those of live workers are added
+    max_active_jobs: int | None  #: set by the user; None with `is_cap_auto`: by the slots of live workers
     is_cap_auto: bool
     max_per_group: int
     default_timeout_seconds: float
-    min_age_seconds: float = 0.0  #: leave younger entries to the workers that ask for themselves
+    min_age_seconds: float = 0.0  #: leave younger entries to workers, which claim for themselves
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyGroups:
-    """The groups that have ready work, and how it may be taken."""
+    """The groups that have ready work, and the request to dispatch it."""
 
     request: DispatchRequest
     groups: Sequence[ReadyGroup]
@@ -72,7 +72,7 @@ class ReadyGroups:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCapacity:
-    """The caps and what is active under them."""
+    """The caps and the number of active runs under them."""
 
     capacity: Capacity
 
@@ -86,7 +86,7 @@ class ChosenEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchCycleResult:
-    """What a cycle did."""
+    """The result of a cycle."""
 
     dispatched: tuple[ClaimedRun, ...] = ()
     held: int = 0
@@ -94,12 +94,12 @@ class DispatchCycleResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What was done, in words and numbers."""
+        """The counts of the cycle, by name."""
         return {"dispatched": len(self.dispatched), "held": self.held, "opened": self.opened}
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing was there to do."""
+        """Whether there was nothing to do."""
         return not any(self.counts.values())
 
 
@@ -108,7 +108,7 @@ AUTO_CAP_PER_SLOT = 2
 
 
 async def load_ready(request: DispatchCycleRequest, transaction: Transaction) -> ReadyGroups:
-    """Let in what has come due, set aside what nobody alive can run, and find the groups that are left."""
+    """Open due entries, hold entries that no live worker can run, and find the groups with ready work."""
     workers = await transaction.run(live_workers(request.owner))
     trains = sorted({*request.known_trains, *(train for worker in workers for train in worker.trains)})
     opened = await transaction.run(open_due())
@@ -130,7 +130,7 @@ async def load_ready(request: DispatchCycleRequest, transaction: Transaction) ->
 
 
 async def measure_capacity(ready: ReadyGroups, transaction: Transaction) -> MeasuredCapacity:
-    """Lock the capped groups, then count: in this order a cap is exact across servers."""
+    """Lock the capped groups, then count: only this order keeps a cap exact across servers."""
     capacity = await transaction.run(dispatching.measure_capacity(ready.request, ready.groups))
     return MeasuredCapacity(capacity)
 
@@ -138,7 +138,7 @@ async def measure_capacity(ready: ReadyGroups, transaction: Transaction) -> Meas
 async def apply_capacity(
     ready: ReadyGroups, measured: MeasuredCapacity, transaction: Transaction
 ) -> ChosenEntries:
-    """Take the top of each group with room: the global cap stops the cycle, a group's cap only that group."""
+    """Choose the first entries of each group with room; a full global cap ends the cycle."""
     work = await transaction.run(load_entries(ready.request, ready.groups, measured.capacity))
     return ChosenEntries(choose_entries(work, ready.request))
 
@@ -146,7 +146,7 @@ async def apply_capacity(
 async def dispatch(
     ready: ReadyGroups, chosen: ChosenEntries, transaction: Transaction
 ) -> DispatchCycleResult:
-    """Create the runs, mark the entries, and tell whoever takes pending runs."""
+    """Create the runs, mark the entries, and notify the workers of pending runs."""
     if not chosen.entries:
         return DispatchCycleResult(opened=ready.opened, held=ready.held)
     dispatched = await transaction.run(dispatch_entries(ready.request, chosen.entries, ready.by_id))
@@ -158,7 +158,7 @@ async def dispatch(
 
 
 class JobDispatcherTrain(Train[DispatchCycleRequest, DispatchCycleResult]):
-    """One cycle, inside the transaction that it is given: all of it is committed, or nothing."""
+    """One cycle, inside the given transaction: all of it is committed, or nothing."""
 
     route = (load_ready, measure_capacity, apply_capacity, dispatch)
 
@@ -171,7 +171,7 @@ def cycle_request(
     min_age_seconds: float = 0.0,
     has_submitter: bool = False,
 ) -> DispatchCycleRequest:
-    """Say what a cycle may do, by the settings; with a submitter no slots of ours limit what is active."""
+    """Build a cycle's request from the settings; with a submitter our slots do not limit the active runs."""
     cap = settings.dispatcher.max_active_jobs
     return DispatchCycleRequest(
         owner=owner,
@@ -191,14 +191,14 @@ async def run_cycle(database: Database, request: DispatchCycleRequest, record: R
 
 
 SERVICE: Final = "dispatcher"
-#: With a submitter, how many runs may wait for the other engine to begin them.
+#: With a submitter, the maximum number of runs that wait for the other engine.
 MOST_PENDING: Final = 1_000
 LOOK_AGAIN: Final = timedelta(milliseconds=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatcherParts:
-    """What the application gives to its dispatcher."""
+    """Dependencies of the dispatcher."""
 
     owner: str
     database: Database
@@ -206,11 +206,11 @@ class DispatcherParts:
     trains: Sequence[str]
     events: EventBus
     wakeups: Wakeups
-    submitter: Submitter | None = None  #: None: workers take the runs from the database
+    submitter: Submitter | None = None  #: None: workers claim the runs from the database
 
 
 class DispatcherService:
-    """Dispatches what waits; with workers of our own, only what none of them asked for within one poll."""
+    """Dispatches entries; with our own workers, only those that no worker claimed within one poll."""
 
     def __init__(self, parts: DispatcherParts) -> None:
         self._parts = parts
@@ -223,7 +223,7 @@ class DispatcherService:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run cycles until told to stop, and beside them deliver what they dispatch."""
+        """Run cycles until stopped, and concurrently deliver the dispatched runs to the submitter."""
         poll_every = self._parts.settings.dispatcher.poll_every
         poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
         if self._deliverer is None:
@@ -233,7 +233,7 @@ class DispatcherService:
         try:
             done, _ = await asyncio.wait((delivering, polling), return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # what one of them raises is the service's own end
+                task.result()  # an exception of either task ends the service
         finally:
             for task in (delivering, polling):
                 task.cancel()
@@ -241,7 +241,7 @@ class DispatcherService:
             await self._deliverer.close()
 
     async def tick(self) -> DispatchCycleResult:
-        """Run exactly one cycle because a person asks for it."""
+        """Run exactly one cycle, requested by an operator."""
         result = await self._dispatch(min_age=timedelta(0), is_asked_for=True)
         if self._deliverer is not None:
             await self._deliverer.deliver_due()
@@ -252,7 +252,7 @@ class DispatcherService:
             await self._dispatch(min_age=self._parts.settings.dispatcher.poll_every, is_asked_for=False)
             return None
         pending = await self._parts.database.read(count_pending(self._parts.owner, MOST_PENDING))
-        if pending == MOST_PENDING:  # the other engine has enough for now
+        if pending == MOST_PENDING:  # backpressure: the other engine has enough runs
             return LOOK_AGAIN
         result = await self._dispatch(min_age=timedelta(0), is_asked_for=False)
         if not result.dispatched:

@@ -1,4 +1,4 @@
-"""Writing the ends of runs in batches, and announcing them."""
+"""Write the ends of runs in batches, and announce them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LEAST: Final = Failure(None, "EndNotStored", "its end could not be stored")
 
 
 def write_ends(taken: Sequence[FinishedRun], rules: FinishRules) -> Operation[FinishResult]:
-    """Record ends together with the last lines of their logs."""
+    """Record ends together with the last lines of their run logs."""
     result = yield from finish_runs([finished.end for finished in taken], rules)
     reports = [finished.report for finished in taken if finished.report is not None]
     lines = [line for report in reports for line in report.lines]
@@ -60,9 +60,9 @@ def write_ends(taken: Sequence[FinishedRun], rules: FinishRules) -> Operation[Fi
 
 
 def barer_end(finished: FinishedRun, error: Exception) -> FinishedRun:
-    """Give an end that the database refused in the next simpler form; itself where it is as bare as can be.
+    """Return a refused end in the next simpler form, or the end itself if no simpler form exists.
 
-    First its log lines go, then all that the run brought, then every text of its own.
+    First remove its log lines, then output, timings, progress and activations, then the failure's texts.
     """
     end = finished.end
     if finished.report is not None:
@@ -98,7 +98,7 @@ def _bare(end: RunEnd, failure: Failure) -> RunEnd:
 def tell_ends(
     taken: Sequence[FinishedRun], result: FinishResult, *, events: EventBus, hooks: HookDelivery
 ) -> None:
-    """Tell what is on record now; an end that was refused is told by the process that has the run."""
+    """Announce recorded ends; a refused end is announced by the process that owns the run now."""
     if result.refused:
         events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
     if events.is_heard or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
@@ -163,15 +163,15 @@ _log = logging.getLogger("gandy.worker")
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
 GATHER_SECONDS: Final = 0.01
-CHARGED_AFTER: Final = 3  # rounds in which every end of a set was refused alike
-ISOLATED_AFTER: Final = 2  # rounds that failed because a row stayed locked
+CHARGED_AFTER: Final = 3  # consecutive rounds in which every end of a set was refused with the same error
+ISOLATED_AFTER: Final = 2  # rounds that failed because a row was locked
 
 
 class Finisher:
     """Writes ends as fast as the database takes them; a fault of the database only delays them.
 
-    An end is held here until the database has it. One that the database refuses is stripped step by step,
-    down to the bare fact that the run failed; where even that is refused, it is tried again later.
+    An end is kept in memory until the database has stored it. A refused end is simplified step by step, down
+    to the bare fact that the run failed; if even that is refused, it is retried later.
     """
 
     def __init__(
@@ -187,9 +187,9 @@ class Finisher:
         board: Callable[[], Ticket | None],
         is_busy: Callable[[], bool],
     ) -> None:
-        """Take `is_busy`, which says whether more ends are about to come: they are then written together.
+        """Take `is_busy`, which returns whether more ends will follow soon and can be written in one batch.
 
-        `board` gives a claim that is made in the transaction of an end under a cap, for the place it frees.
+        `board` returns a ticket for a claim in the transaction of an end under a cap, for the place it frees.
         """
         self._session = session
         self._rules = rules
@@ -214,12 +214,12 @@ class Finisher:
         self.parked = 0
 
     def add(self, finished: FinishedRun) -> None:
-        """Take an end; it is written soon."""
+        """Queue an end for the next batch."""
         self._waiting.append(finished)
-        if finished.claimed.is_capped:  # others wait for its place: it does not wait for company
+        if finished.claimed.is_capped:  # others wait for its place: do not wait for a full batch
             self._is_urgent = True
             self._full.set()
-        if len(self._waiting) == 1:  # with more of them there, it is awake
+        if len(self._waiting) == 1:  # with more ends queued, the loop is already awake
             self._wake.set()
         if len(self._waiting) >= self._batch:
             self._full.set()
@@ -228,16 +228,16 @@ class Finisher:
 
     @property
     def has_room(self) -> bool:
-        """Whether the database keeps up."""
+        """Whether fewer than two batches are queued."""
         return self._room.is_set()
 
     async def wait_for_room(self) -> None:
-        """Hold a slot back while the database does not keep up."""
+        """Apply backpressure to a slot while the database does not keep up."""
         await self._room.wait()
 
     @contextmanager
     def holding_back(self, run_ids: Iterable[int]) -> Iterator[None]:
-        """Record no end of these runs before lines of theirs that are on their way have arrived."""
+        """Delay the ends of these runs while their log lines are written: settle_logs must find the lines."""
         self._held_back = frozenset(run_ids)
         try:
             yield
@@ -247,16 +247,16 @@ class Finisher:
 
     @property
     def unwritten(self) -> int:
-        """How many ends are not on record yet."""
+        """The number of ends that are not recorded yet."""
         return len(self._waiting) + len(self._writing) + len(self._stubborn)
 
     @property
     def ids(self) -> list[int]:
-        """The runs whose ends are not on record yet."""
+        """The ids of the runs whose ends are not recorded yet."""
         return [finished.claimed.id for finished in (*self._waiting, *self._writing, *self._stubborn)]
 
     async def run(self) -> None:
-        """Write without end; what was being written when a loop before this one broke comes first."""
+        """Write for ever; begin with the ends that a crashed predecessor of this loop was writing."""
         self._waiting, self._writing = [*self._writing, *self._waiting], []
         if self._waiting:
             self._wake.set()
@@ -272,14 +272,14 @@ class Finisher:
             self._on_drained()
 
     async def _gather(self) -> None:
-        """Let a full set come together while more ends are about to come, for a moment at most."""
+        """Wait briefly for a full batch while more ends will follow soon."""
         if len(self._waiting) < self._batch and self._is_busy() and not self._is_urgent:
             self._full.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), GATHER_SECONDS)
 
     async def _write_persistently(self) -> None:
-        """Write what was taken, through every fault of the database; each end leaves once it is on record."""
+        """Write the batch, with back-off after database faults, until every end is recorded or set aside."""
         pause, refused_alike, busy = FIRST_PAUSE, 0, 0
         while self._writing:
             try:
@@ -300,7 +300,7 @@ class Finisher:
                     self._strip(refused.item, refused.error)
 
     async def _write(self, taken: Sequence[FinishedRun]) -> None:
-        """Write a set, and take note of what is on record now."""
+        """Write a set, remove it from the batch, and announce it."""
         while self._held_back and any(finished.claimed.id in self._held_back for finished in taken):
             self._released.clear()
             await self._released.wait()
@@ -312,11 +312,11 @@ class Finisher:
             self._writing = [each for each in self._writing if each.claimed.id not in written]
         try:
             self._tell(taken, result)
-        except Exception:  # noqa: BLE001 - what is on record is not written again for that
-            _log.exception("not everybody was told of %d ends", len(taken))
+        except Exception:  # noqa: BLE001 - recorded ends must not be written again
+            _log.exception("%d ends are recorded, but not all listeners were notified", len(taken))
 
     async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
-        """Write a set; where it frees places under a cap, fill them in the same transaction."""
+        """Write a set; if it frees places under a cap, fill them in the same transaction."""
         ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
         if ticket is None:
             return await self._session.run(write_ends(taken, self._rules))
@@ -325,8 +325,8 @@ class Finisher:
             result, found = await self._session.run(self._finish_and_claim(taken, ticket))
         except DatabaseFaultError:
             raise
-        except Exception as error:  # noqa: BLE001 - the claim is to blame, or the end alone will show it
-            _log.warning("a claim beside ends was refused: %s", error)
+        except Exception as error:  # noqa: BLE001 - either the claim failed, or the ends alone fail again below
+            _log.warning("ends with a claim were refused; writing the ends alone: %s", error)
             return await self._session.run(write_ends(taken, self._rules))
         finally:
             ticket.land(found)
@@ -335,7 +335,7 @@ class Finisher:
     def _finish_and_claim(
         self, taken: Sequence[FinishedRun], ticket: Ticket
     ) -> Operation[tuple[FinishResult, Dispatched]]:
-        """Fill the places that ends make free; others are told of what is left of them."""
+        """Record ends and claim for the freed places; notify other workers of places that remain free."""
         result = yield from write_ends(taken, replace(self._rules, tells_room=False))
         found = yield from dispatch(ticket.request)
         if result.makes_room and self._are_filled(taken, result, found):
@@ -345,7 +345,7 @@ class Finisher:
         return result, found
 
     def _are_filled(self, taken: Sequence[FinishedRun], result: FinishResult, found: Dispatched) -> bool:
-        """Return whether no place is left that was not free before: of a cap over all, or of each group's."""
+        """Return whether the claim filled all freed places, of the global cap or of each capped group."""
         if self._rules.is_capped:
             return len(found.runs) >= len(result.finished)
         ended = (each.claimed for each in taken if each.claimed.id in result.finished)
@@ -353,8 +353,8 @@ class Finisher:
         return freed <= Counter(run.group_id for run in found.runs)
 
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
-        """Replace an end that cannot be stored by one that says less."""
-        _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
+        """Replace a refused end by its next simpler form, or set it aside for a later retry."""
+        _log.error("the end of run %d cannot be stored unchanged: %s", finished.end.id, error)
         barer = finished if isinstance(error, RowBusyError) else barer_end(finished, error)
         if barer is not finished:
             self._writing = [barer if each is finished else each for each in self._writing]
@@ -368,11 +368,11 @@ class Finisher:
         self.add(finished)
 
     def _tell(self, taken: Sequence[FinishedRun], result: FinishResult) -> None:
-        """Tell everybody what is on record now."""
+        """Count and announce recorded ends."""
         self.retried += result.retried
         self.parked += len(result.parked)
         if result.makes_room:
             self._on_room()
         if result.refused:
-            _log.warning("%d ends refused: their runs were given to others", len(result.refused))
+            _log.warning("%d ends refused: their runs now belong to other workers", len(result.refused))
         tell_ends(taken, result, events=self._events, hooks=self._hooks)

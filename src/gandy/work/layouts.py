@@ -1,4 +1,4 @@
-"""The layouts of payloads that workers and writers record."""
+"""Record the payload layouts of trains, and load them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LayoutRecord:
-    """Records the layouts of an application's trains; each of them once, whatever passes here later."""
+    """Records the layouts of an application's trains, each of them once."""
 
     def __init__(self, database: Runner, owner: str) -> None:
         self._database = database
@@ -26,11 +26,11 @@ class LayoutRecord:
         self._recorded: set[str] = set()
 
     def has(self, train: AnyTrain) -> bool:
-        """Return whether the layout of a train was recorded through this, for good."""
+        """Return whether this record has already stored the layout of a train."""
         return train.name in self._recorded
 
     async def record(self, trains: Iterable[AnyTrain]) -> None:
-        """Record what was not recorded through this before."""
+        """Store the layouts that this record has not stored yet."""
         new = [train for train in trains if not self.has(train)]
         if new:
             await self._database.run(record_layouts(self._owner, [layout_of_train(each) for each in new]))
@@ -38,18 +38,18 @@ class LayoutRecord:
 
 
 def layout_of_train(train: AnyTrain) -> TrainLayout:
-    """Say how the payloads of a train look in this version of the code."""
+    """Return the payload layouts of a train in this version of the code."""
     return TrainLayout(train.name, train.input.layout, train.output.layout)
 
 
 def record_known(owner: str, registry: Registry | None, train: str) -> Operation[None]:
-    """Record the layout of a train that is known here, before one of its payloads is written."""
+    """Record the layout of a registered train before one of its payloads is written."""
     if registry is not None and train in registry:
         yield from record_layouts(owner, [layout_of_train(registry.get(train))])
 
 
 def layouts_for(registry: Registry | None, owner: str, train: str) -> Operation[PayloadLayouts]:
-    """Put together what the record says of a train and what is known here; `registry` is this owner's."""
+    """Combine the recorded layouts of a train with those of the registry, which is this owner's."""
     known: list[TrainLayout] = []
     if registry is not None and train in registry:
         known.append(layout_of_train(registry.get(train)))

@@ -1,4 +1,4 @@
-"""A worker's lease, what tells that it is idle, and the runs that it finds again."""
+"""The lease of a worker, the detection of idleness, and of claims whose answer was lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("gandy.worker")
 
 
 class LeaseKeeper:
-    """Renews one worker's lease until it is stopped, and tells when it is lost or the worker shall drain."""
+    """Renews one worker's lease in a thread, and reports a lost lease or a request to drain."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class LeaseKeeper:
         on_drain: Callable[[], None],
         on_owned: Callable[[str, Sequence[int]], None] | None = None,
     ) -> None:
-        """Take the callbacks, called on the loop; `busy` says how many run, and one junction of them.
+        """Take the callbacks, called on the loop; `busy` returns the number of runs and one junction.
 
-        With `on_owned`, each renewal also reads which runs the database gives to the worker.
+        `on_owned` receives, after each renewal, the runs that the database assigns to the worker.
         """
         self._link = link
         self._settings = settings
@@ -64,7 +64,7 @@ class LeaseKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon; nobody waits for a database that hangs."""
+        """Ask the thread to end, without waiting: the database may hang."""
         self._stop.set()
 
     def _renew_for_ever(self) -> None:
@@ -73,7 +73,7 @@ class LeaseKeeper:
         while not self._stop.wait(every):
             try:
                 state, owned = self._link.run(renew_and_list(self._renewal(worker_id)))
-            except Exception as error:  # noqa: BLE001 whatever the driver raises, the next beat tries again
+            except Exception as error:  # noqa: BLE001 - after any exception the next heartbeat tries again
                 _log.warning("lease of %s not renewed: %s", worker_id, error)
                 self._link.close()
                 continue
@@ -97,7 +97,7 @@ class LeaseKeeper:
         )
 
     def _stall(self) -> float:
-        """Say how long the event loop took to answer, or has not answered yet; ask it again."""
+        """Return the latency of the event loop in seconds, and start the next measurement."""
         now = time.monotonic()
         if self._asked_at and not self._answered_at:
             return now - self._asked_at
@@ -114,17 +114,16 @@ FIRST_PAUSE: Final = 0.02
 
 
 class Idleness:
-    """Ends the wait once the queue is empty and every run in progress has a worker that is heard of.
+    """Detects that the queue is empty and every run in progress has a live worker.
 
-    A live worker renews its lease within a heartbeat. The runs of a dead one are recovered when its lease has
-    run out, and are then in the queue. So the claims that find nothing count only after the database has said
-    that no such run is left.
+    A live worker renews its lease within a heartbeat. The runs of a dead worker return to the queue when its
+    lease has expired. So empty claims count only after the database has reported that no such run is left.
     """
 
     def __init__(
         self, database: Database, owner: str, *, heartbeat_every: timedelta, look: Callable[[], None]
     ) -> None:
-        """Take `look`, which lets every claimer ask the queue again."""
+        """Take `look`, which makes every claimer claim again."""
         self._database = database
         self._owner = owner
         self._pause = FIRST_PAUSE
@@ -137,7 +136,7 @@ class Idleness:
         self.reached = asyncio.Event()
 
     def note(self, claimer: Claimer, *, is_idle: bool, claimers: int, worker_id: str) -> None:
-        """Take it that nothing is left once every claimer found nothing after the last end was on record."""
+        """Detect idleness once every claimer found nothing after the last end was recorded."""
         if not is_idle:
             self._claimers.clear()
             return
@@ -150,23 +149,23 @@ class Idleness:
             self._asking = asyncio.create_task(self._ask(worker_id), name="gandy-idleness")
 
     def look_again(self) -> None:
-        """Ask the queue once more when all ends are written: it may be the last question."""
+        """Claim again when all ends are written: the worker may be idle now."""
         if self.is_wanted:
             self._claimers.clear()
             self._look()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking the database."""
         if self._asking is not None:
             self._asking.cancel()
 
     async def _ask(self, worker_id: str) -> None:
-        """Ask for runs without a sign of their worker, and let the queue be asked after the answer."""
+        """Read whether runs without a live worker exist, then claim again: only later empty claims count."""
         try:
             self._are_all_heard = not await self._database.read(has_unheard_runs(self._owner, worker_id))
         except GandyError as error:
-            _log.warning("not known whether runs of other workers are left: %s", error)
-        if not self._are_all_heard:  # such a run may end at once; the sign of life comes with a heartbeat
+            _log.warning("could not check for runs of other workers: %s", error)
+        if not self._are_all_heard:  # such a run may end soon, or its worker's heartbeat may follow
             await asyncio.sleep(self._pause)
             self._pause = min(2 * self._pause, self._longest_pause)
         self.look_again()
@@ -174,18 +173,18 @@ class Idleness:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Runs that a worker has and does not know of, and runs that it executes and no longer has."""
+    """Runs assigned to a worker that it does not hold, and runs that it executes but no longer owns."""
 
     unknown: tuple[int, ...]
     gone: tuple[int, ...]
 
 
 class LeaseComparison:
-    """Tells a lost answer from one that is still on its way.
+    """Distinguishes a lost answer of a claim from an answer in flight.
 
-    A claim commits in the database before its answer is here, and the answer may be lost with its connection.
-    A run that is in progress under this worker's name and not held here was brought by a claim that had set
-    out before the run was first missed; once all of these are back, the run is known or its answer is lost.
+    A claim commits in the database before its answer arrives, and the answer may be lost with its connection.
+    A run that is assigned to this worker and not held here was claimed before it was first missed; once all
+    claims of that time have returned, the run is either held or its answer was lost.
     """
 
     def __init__(self, claimers: Sequence[Claimer]) -> None:
@@ -194,7 +193,7 @@ class LeaseComparison:
         self._absent: frozenset[int] = frozenset()
 
     def compare(self, owned: Sequence[int], *, held: set[int], running: Sequence[int]) -> Differences:
-        """Take what the database says, what is held in any way, and which of that is being executed."""
+        """Compare the assigned runs of the database with all held runs and the running ones."""
         next_flights = tuple(claimer.next_flight for claimer in self._claimers)
         self._missed = {
             run_id: self._missed.get(run_id, next_flights) for run_id in owned if run_id not in held
@@ -205,7 +204,7 @@ class LeaseComparison:
             for run_id, flights in self._missed.items()
             if all(oldest >= seen for oldest, seen in zip(oldest_flights, flights, strict=True))
         )
-        # Seen twice: what was claimed after the database was read is not in its answer yet.
+        # Require two absences: a run claimed after the database was read is not in that answer.
         absent = frozenset(running).difference(owned)
         gone, self._absent = tuple(absent & self._absent), absent
         return Differences(unknown, gone)

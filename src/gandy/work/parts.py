@@ -1,4 +1,4 @@
-"""What a worker is made of."""
+"""The parts of a worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
-    """What the application gives to its worker."""
+    """Dependencies of a worker."""
 
     owner: str
     database: Database
@@ -38,15 +38,15 @@ class WorkerParts:
     hooks: Hooks
     events: EventBus
     wakeups: Wakeups
-    engine: Engine  #: the application's own: one for each process
-    host: str | None = None  #: where a child process finds the application, "module:name"
+    engine: Engine  #: of the application: one for each process
+    host: str | None = None  #: the place "module:name", for the import in a child process
     clock: ManualClock | None = None
 
 
 def dispatch_request(
     parts: WorkerParts, limit: int, *, worker_id: str, trains: Sequence[str], turn: int, free_slots: int
 ) -> DispatchRequest:
-    """Ask for up to `limit` runs, of which `free_slots` can begin; a cap that the user set holds here too."""
+    """Request up to `limit` runs, of which `free_slots` can begin; the user's global cap applies, too."""
     settings, cap = parts.settings, parts.settings.dispatcher.max_active_jobs
     return DispatchRequest(
         owner=parts.owner,
@@ -62,7 +62,7 @@ def dispatch_request(
 
 
 def runner_parts(parts: WorkerParts, reports: RunReports, hooks: HookDelivery) -> RunnerParts:
-    """Give the runner what every run needs."""
+    """Build the dependencies of the runner."""
     log = parts.settings.run_log
     return RunnerParts(
         registry=parts.registry,
@@ -77,7 +77,7 @@ def runner_parts(parts: WorkerParts, reports: RunReports, hooks: HookDelivery) -
 
 
 def finish_rules(parts: WorkerParts) -> FinishRules:
-    """Say how long ends are kept, and how many letters may wait."""
+    """Build the rules of finishing: retention, retries, and the limit on dead letters."""
     retention = parts.settings.retention
     return FinishRules(
         owner=parts.owner,

@@ -1,4 +1,4 @@
-"""The slots of one kind: the runs that wait for them, how many are busy, and the claims that fill them."""
+"""A pool of slots, with the buffer and the claimer that fill them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STALLED_SECONDS: Final = 1.0
 
 
 class Pool:
-    """Slots that serve certain trains; a worker has one for its event loop and threads, one for processes."""
+    """Slots for certain trains: a worker has a pool for its event loop and threads, and one for processes."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Pool:
         self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
 
     def take_stalled(self) -> list[int]:
-        """Give up what is held while every slot is busy with long jobs: another worker may be free."""
+        """Empty the buffer while every slot is busy with long jobs, since another worker may be free."""
         if self.claimer.begun != self._begun:
             self._begun, self._begun_at = self.claimer.begun, time.monotonic()
         is_stalled = (

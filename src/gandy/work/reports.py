@@ -1,4 +1,4 @@
-"""What runs say of themselves while they run, written in batches."""
+"""Log lines, progress and activations of running runs, written in batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEVELS: Final = frozenset({"debug", "info", "warning", "error", "critical"})
 
 @dataclass(slots=True)
 class RunReport:
-    """What one run has reported and nobody has written yet; a run that reports nothing has none."""
+    """The unwritten reports of one run; a run that reports nothing has none."""
 
     run: Run
     lines: list[LogRow] = field(default_factory=list)
@@ -42,33 +42,33 @@ class RunReports:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._open: dict[int, tuple[Run, datetime]] = {}  # the start is by the database's clock
+        self._open: dict[int, tuple[Run, datetime]] = {}  # with the start by the database's clock
         self._reports: dict[int, RunReport] = {}
 
     @property
     def ids(self) -> list[int]:
-        """The runs that go on."""
+        """The ids of the running runs."""
         with self._lock:
             return list(self._open)
 
     def open(self, run: Run, started_at: datetime) -> None:
-        """Expect reports of a run; the times of its lines are counted from its start."""
+        """Accept reports of a run; the times of its lines are relative to its start."""
         self._open[run.id] = (run, started_at)
 
     def close(self, run: Run) -> RunReport | None:
-        """Take what is left to be written of a run that has ended, if it ever reported anything."""
+        """Remove and return the report of a run that has ended, or None if it never reported anything."""
         with self._lock:
             del self._open[run.id]
             return self._reports.pop(run.id, None)
 
     def find(self, run_id: int) -> Run | None:
-        """Find a run that goes on."""
+        """Return a running run, or None."""
         with self._lock:
             found = self._open.get(run_id)
         return None if found is None else found[0]
 
     def write_log(self, run: Run, line: LogLine) -> None:
-        """Gather a line; one that comes after the run's end has nowhere to go."""
+        """Collect a line; a line after the run's end is dropped."""
         with self._lock:
             report = self._report_of(run)
             if report is not None:
@@ -91,7 +91,7 @@ class RunReports:
                 report.activations.append(activation)
 
     def _report_of(self, run: Run) -> RunReport | None:
-        """Begin a run's report with the first thing it says; None where the run is over."""
+        """Return the report of a run, created at first use; None if the run has ended."""
         if run.id not in self._open:
             return None
         if run.id not in self._reports:
@@ -99,7 +99,7 @@ class RunReports:
         return self._reports[run.id]
 
     def take(self) -> Pending | None:
-        """Take what the runs that go on have gathered, if anything."""
+        """Remove and return the collected reports of running runs, if any."""
         with self._lock:
             lines = [line for report in self._reports.values() for line in report.lines]
             progress = [row for report in self._reports.values() if (row := _changed(report)) is not None]
@@ -111,7 +111,7 @@ class RunReports:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Reports on their way to the database."""
+    """Reports that are to be written."""
 
     lines: Sequence[LogRow]
     progress: Sequence[ProgressRow]
@@ -123,7 +123,7 @@ class Pending:
 
 
 def _changed(report: RunReport) -> ProgressRow | None:
-    """Say how far a run has come, unless that is written already."""
+    """Return the progress of a run, unless it is already written."""
     now = (report.progress, report.run.junction)
     if now == report.written or report.progress is None:
         return None
@@ -133,13 +133,13 @@ def _changed(report: RunReport) -> ProgressRow | None:
 
 
 def _level(name: str) -> str:
-    """Map a level of the application's own to the nearest word that the table knows."""
+    """Map a log level that the table does not have to "info"."""
     word = name.lower()
     return word if word in _LEVELS else "info"
 
 
 def _storable(message: str) -> str:
-    """Drop what no text column takes."""
+    """Remove characters that no text column can store."""
     return message.replace("\x00", "").encode(errors="replace").decode()
 
 
@@ -147,7 +147,7 @@ _log = logging.getLogger("gandy.runs")
 
 
 class RunReporter:
-    """Serves the runs of one process that no worker serves."""
+    """Writes reports and reads cancellations for the runs of a process without a worker."""
 
     def __init__(self, database: Database, reports: RunReports, *, every: timedelta) -> None:
         self._database = database
@@ -156,16 +156,16 @@ class RunReporter:
         self.dropped = 0  #: reports that the database refused
 
     async def run(self) -> None:
-        """Write and listen until cancelled; a database that is away costs lines, never a run."""
+        """Exchange until cancelled; an outage of the database loses log lines, never a run."""
         while True:
             await asyncio.sleep(self._every)
             try:
                 await self.run_once()
-            except Exception as error:  # noqa: BLE001 the loop goes on, whatever one exchange meets
+            except Exception as error:  # noqa: BLE001 - the loop continues after any failed exchange
                 _log.warning("reports of running trains could not be written: %s", error)
 
     async def run_once(self) -> None:
-        """Write what was gathered, then pass on requests to cancel."""
+        """Write the collected reports, then forward requests to cancel."""
         pending = self._reports.take()
         if pending is not None:
             self.dropped += await write_reports(self._database, pending.lines, pending.progress)

@@ -1,4 +1,4 @@
-"""Running one job: its input, its execution, and its end."""
+"""Run one job: its input, its execution, and its end."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def record(
     report: RunReport | None,
     was_alone: bool,
 ) -> RunEnd:
-    """Say how a claimed run ended, with everything that finishing has to know.
+    """Return the end of a claimed run, with everything that finishing needs.
 
-    `was_alone` says that it was isolated in a process of its own.
+    `was_alone`: it was isolated in its own process.
     """
     delay = claimed.retry_delay_seconds
-    end = RunEnd(  # by position: thousands of them are made each second
+    end = RunEnd(  # by position, which is faster: thousands are made each second
         claimed.id,
         claimed.train,
         worker_id,
@@ -82,7 +82,7 @@ def record(
 
 
 def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
-    """Add what the run said of itself."""
+    """Add the run's progress and activations."""
     progress = report.progress
     return end._replace(
         progress_done=progress.done if progress else None,
@@ -92,7 +92,7 @@ def _with_report(end: RunEnd, report: RunReport) -> RunEnd:
 
 
 def judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
-    """The death of the process that a set of suspects ran in is a loss of each run that was not over."""
+    """Record the death of a suspects' process as a loss of each unfinished run."""
     error = outcome.exception if isinstance(outcome, Failed) else None
     if type(error) is TrainProcessError and error.process_exit_code is not None:
         return ending._replace(ended_by=EndedBy.LOST_WORKER)
@@ -101,7 +101,7 @@ def judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerParts:
-    """What the application gives to every run."""
+    """Dependencies shared by all runs."""
 
     registry: Registry
     provided: ProvidedValues
@@ -113,7 +113,7 @@ class RunnerParts:
     max_output_bytes: int
 
 
-# What is on record counts: a run that timed out has failed, and so has one whose output cannot be kept.
+# By the recorded state: a run that timed out, or whose output cannot be stored, has failed.
 HOOKS_BY_STATE: Final[Mapping[TrainState, HookName]] = {
     TrainState.COMPLETED: "completed",
     TrainState.FAILED: "failed",
@@ -122,17 +122,17 @@ HOOKS_BY_STATE: Final[Mapping[TrainState, HookName]] = {
 
 
 class FinishedRun(NamedTuple):
-    """A run that is over, and how; it counts once the store has taken the end."""
+    """A run with its outcome; its end is valid only once the store has recorded it."""
 
     claimed: ClaimedRun
     outcome: Outcome[Any]
     end: RunEnd
-    report: RunReport | None  #: None: it said nothing
-    masks: Run | None = None  #: the run itself where it has secrets: they stay known while its hooks are told
+    report: RunReport | None  #: None: it reported nothing
+    masks: Run | None = None  #: the run, if it has secrets: keeps them masked while its hooks run
 
 
 class Stored(NamedTuple):
-    """Stands for the input that the claim brought."""
+    """Marks that the input is the one of the claim."""
 
 
 STORED: Final = Stored()
@@ -140,13 +140,13 @@ STORED: Final = Stored()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unattended:
-    """A run without an attendant: its time is watched here, and a caller who leaves has cancelled it."""
+    """A run without an attendant: the runner enforces its timeout; cancelling the caller cancels the run."""
 
-    value: object = STORED  #: the input, where the caller has it at hand
+    value: object = STORED  #: the input, if the caller already has it decoded
 
 
 class JobRunner:
-    """Takes a claimed run to its end; whatever happens inside becomes that run's own outcome."""
+    """Executes a claimed run; any exception becomes the outcome of that run."""
 
     def __init__(self, parts: RunnerParts) -> None:
         self._parts = parts
@@ -165,10 +165,9 @@ class JobRunner:
     ) -> FinishedRun:
         """Run one claimed run and return its end.
 
-        `together` is the set that a suspect is isolated with, `held_for` how many seconds the run waited here
-        after its claim. A cancellation of this task passes through where `is_leaving` says that the caller
-        asked for it (without it: always). A caller who leaves an `unattended` run has
-        cancelled the run.
+        `together` is the set that a suspect is isolated with, `held_for` the seconds that the run waited
+        after its claim. A cancellation of this task propagates if `is_leaving` returns True (without it:
+        always). Cancelling the caller of an `unattended` run cancels the run.
         """
         parts = self._parts
         run = self._begin(claimed)
@@ -189,7 +188,7 @@ class JobRunner:
             outcome = await parts.engine.execute(
                 train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
             )
-        except BaseException as error:  # what the job's code raises is in its outcome; this is beside it
+        except BaseException as error:  # not from the job's code, whose exceptions are in its outcome
             if _passes(error, is_leaving, is_kept=unattended is not None):
                 raise
             outcome = _stopped(error, run)
@@ -200,7 +199,7 @@ class JobRunner:
             report = parts.reports.close(run)
         try:
             ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
-        except BaseException as error:  # noqa: BLE001 an output writes itself, by the application's own code
+        except BaseException as error:  # noqa: BLE001 - the output is serialized by application code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
             ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
         if run.has_secrets:
@@ -235,7 +234,7 @@ class JobRunner:
         return run
 
     def _tell_started(self, claimed: ClaimedRun, held_for: float) -> None:
-        """Say that a run begins; its hooks are called beside it."""
+        """Announce the start of a run; its hooks are called concurrently."""
         self._parts.events.emit(
             RunStarted(
                 run_id=claimed.id,
@@ -258,19 +257,19 @@ class JobRunner:
 
 
 def check_input(train: AnyTrain, input_json: str | None) -> object:
-    """Decode a stored input by the train's own type; a train without input gets none."""
+    """Decode a stored input by the train's type; without a stored input return the default."""
     if input_json is not None:
         return train.input.decode(input_json)
     return None if isinstance(train.default_input, Required) else train.default_input
 
 
 def input_problems(registry: Registry) -> InputProblem:
-    """Give what says whether a stored input fits its train: the types of activations made at run time."""
+    """Return a function that checks a stored input against its train's type, for activations at run time."""
 
     def problem_of(train: str, input_json: str) -> str | None:
         try:
             registry.get(train).input.decode(input_json)
-        except GandyError as error:  # a train that is not known here cannot judge its input
+        except GandyError as error:  # also if the train is unknown here
             return str(error)
         return None
 
@@ -278,13 +277,13 @@ def input_problems(registry: Registry) -> InputProblem:
 
 
 def _hide_secrets(train: AnyTrain, input_json: str | None, run: Run) -> None:
-    """Mask the secrets of a stored input before anything is said about it: it may not fit its type."""
+    """Mask the secrets of a stored input before it is decoded: a decoding error may quote it."""
     if input_json is not None and train.input.has_secrets:
         run.hide(Layouts([train.input.layout]).secrets(input_json))
 
 
 def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
-    """Give the run as it stands on record: an operator's cancellation, or what it could not activate."""
+    """Return the run as recorded: an operator's cancellation or a refused activation changes its end."""
     if finished.claimed.id in result.overruled:
         return finished._replace(end=overruled_end(finished.end))
     error = result.refused_activations.get(finished.claimed.id)
@@ -297,7 +296,7 @@ def as_recorded(finished: FinishedRun, result: FinishResult) -> FinishedRun:
 
 
 class _Alarm:
-    """Stops a run that no attendant watches when its time is over; a wait for its process does not count."""
+    """Cancels an unattended run at its timeout, which does not include the wait for a process."""
 
     def __init__(self, run: Run, seconds: float) -> None:
         self._run = run
@@ -306,7 +305,7 @@ class _Alarm:
         self._set(seconds)
 
     def cancel(self) -> None:
-        """The run is over."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -327,13 +326,13 @@ class _Alarm:
 
 
 def _passes(error: BaseException, is_leaving: Callable[[], bool] | None, *, is_kept: bool) -> bool:
-    """Whether this ends the task and not only its run."""
+    """Return whether the exception ends the task and not only its run."""
     if isinstance(error, asyncio.CancelledError):
         return not is_kept and (is_leaving is None or is_leaving())
     if isinstance(error, GeneratorExit):
         try:
             asyncio.current_task()
-        except RuntimeError:  # closed from outside: no loop runs it any more
+        except RuntimeError:  # the coroutine was closed from outside, no loop runs it
             return True
     return False
 

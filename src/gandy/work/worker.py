@@ -1,4 +1,4 @@
-"""A worker: its slots, its lease, and its way to start and stop."""
+"""A worker: its slots, its lease, its start and its shutdown."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _log = logging.getLogger("gandy.worker")
 
 SERVICE: Final = "worker"
 FLUSH_SECONDS: Final = 2.0
-LEAVE_SECONDS: Final = 4.5  # after the grace, for all that is left to do
+LEAVE_SECONDS: Final = 4.5  # after the grace period, for the remaining steps
 SHORTEST_SECONDS: Final = 0.1
 RETRY_AFTER_SECONDS: Final = 1.0
 RETURN_EVERY_SECONDS: Final = 0.5
 
 
 class Worker:
-    """Runs the application's trains; any number of them may share the database."""
+    """Runs the application's trains; any number of workers may share the database."""
 
     def __init__(self, parts: WorkerParts) -> None:
         settings = parts.settings
@@ -106,7 +106,7 @@ class Worker:
         self._tasks: set[asyncio.Future[None]] = set()
 
     def _make_pools(self) -> Iterator[Pool]:
-        """Make the slots of the event loop and its threads, and those of processes where trains need them."""
+        """Make the slots of the event loop and its threads, and, if trains need them, of processes."""
         settings, trains = self._settings, list(self._parts.registry)
         here = [train.name for train in trains if not train.options.process]
         apart = [train.name for train in trains if train.options.process]
@@ -119,12 +119,12 @@ class Worker:
 
     @property
     def id(self) -> str:
-        """The worker's identity; a new one after its lease was lost."""
+        """The worker's id; it changes after a lost lease."""
         return self._id
 
     @property
     def parked(self) -> int:
-        """How many jobs were parked, those that could not become runs among them."""
+        """The number of dead letters, including entries that could not become runs."""
         return self._finisher.parked + sum(pool.claimer.refused for pool in self._pools)
 
     async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
@@ -142,7 +142,7 @@ class Worker:
             await self._shut_down()
 
     def _claiming_loops(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
-        """The loops that bring new work, and give back what cannot begin."""
+        """The loops that claim runs and put back those that cannot begin."""
         for pool in self._pools:
             yield "claimer", pool.claimer.run
         yield "opener", self._open_due
@@ -157,7 +157,7 @@ class Worker:
                 yield "slot", partial(self._slot, pool)
 
     async def _until(self, stop: asyncio.Event, *, until_idle: bool) -> None:
-        """Wait for the stop, or for idleness where asked."""
+        """Wait for the stop event, or, if requested, for idleness."""
         events = (stop, self._idleness.reached) if until_idle else (stop,)
         while not any(event.is_set() for event in events):
             ways = [asyncio.create_task(event.wait()) for event in events]
@@ -183,7 +183,7 @@ class Worker:
             if not self._finisher.has_room:
                 await self._finisher.wait_for_room()
             if sys.getrefcount(task) > references:
-                # The job kept a reference to its task, and may cancel it later: the next job gets another.
+                # The job kept a reference to its task and may cancel it later: continue in a new task.
                 raise RenewTask
 
     async def _run_suspect(self, claimed: ClaimedRun, together: RunSet) -> None:
@@ -201,21 +201,21 @@ class Worker:
         )
 
     def _is_leaving(self) -> bool:
-        """Whether a cancellation of a slot's task is meant; a job can cancel the task that it runs in."""
+        """Return whether a cancellation of a slot's task is a shutdown; a job can cancel its own task."""
         return self._guard.is_leaving
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is held or runs, and every end is on record."""
+        """Whether nothing is held or running, and every end is recorded."""
         return not (self._runner.running or self._finisher.unwritten or any(self._held()))
 
     def _held(self) -> Iterator[int]:
-        """The runs that are claimed and not begun."""
+        """Yield the ids of claimed runs that have not begun."""
         for buffer in (*(pool.ready for pool in self._pools), self._suspects):
             yield from buffer.ids
 
     def note_idle(self, claimer: Claimer, *, is_idle: bool) -> None:
-        """Hear from a claimer whether a claim made while all was quiet found nothing."""
+        """Note whether a claim made while the worker was quiet found nothing."""
         self._idleness.note(claimer, is_idle=is_idle, claimers=len(self._pools), worker_id=self._id)
 
     def _look(self) -> None:
@@ -223,7 +223,7 @@ class Worker:
             pool.claimer.look()
 
     async def _open_due(self) -> None:
-        """Let in what comes due, at its instant."""
+        """Open the gate of entries when they come due."""
         poll = self._settings.poll_every.total_seconds()
         while True:
             seconds = await self._let_in()
@@ -236,17 +236,17 @@ class Worker:
             await self._parts.database.run(open_due())
             return await self._parts.database.read(next_due())
         except GandyError as error:
-            _log.warning("what came due was not let in: %s", error)
+            _log.warning("could not open due entries: %s", error)
             return RETRY_AFTER_SECONDS
 
     async def _return_stalled(self) -> None:
-        """Give back what is held while every slot is busy with long jobs."""
+        """Put back held runs while every slot is busy with long jobs."""
         while True:
             await asyncio.sleep(RETURN_EVERY_SECONDS)
             for pool in self._pools:
                 await self._put_back(pool.take_stalled())
 
-    # Beginning and end
+    # Start and shutdown
 
     async def _register(self) -> None:
         settings, parts = self._settings, self._parts
@@ -278,17 +278,17 @@ class Worker:
         return len(running), next((run.junction for run in running), None)
 
     def _lose_lease(self, worker_id: str) -> None:
-        """Others may have the runs by now: stop them, and come back under a new identity."""
+        """Cancel all runs, which others may have recovered, and re-register with a new worker id."""
         if worker_id != self._id:
             return
-        _log.error("worker %s lost its lease; its runs are stopped", worker_id)
+        _log.error("worker %s lost its lease; cancelling its runs", worker_id)
         self._parts.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._runner.running)))
         self._take_unbegun()
         self._attendant.cancel_all(CancelledBy.LEASE_LOST, "the worker lost its lease")
         self._start(self._persistently(self._register))
 
     def _compare(self, worker_id: str, owned: Sequence[int]) -> None:
-        """Put back what the database gives to this worker and the worker does not hold, and the reverse."""
+        """Put back assigned runs that this worker does not hold; cancel runs that it no longer owns."""
         if worker_id != self._id or self._guard.is_leaving:
             return
         running = [*self._runner.running]
@@ -297,16 +297,16 @@ class Worker:
         if found.unknown:
             self._start(self._recover(found.unknown))
         for run_id in found.gone:
-            self._attendant.cancel(run_id, CancelledBy.LEASE_LOST, "the run was ended or given to another")
+            self._attendant.cancel(run_id, CancelledBy.LEASE_LOST, "the run was ended or reassigned")
 
     async def _recover(self, run_ids: Sequence[int]) -> None:
         count = await self._put_back(run_ids)
         if count:
-            _log.warning("%d runs were put back: the answer of the claim that brought them was lost", count)
+            _log.warning("%d runs were put back: the answer of their claim was lost", count)
             self._parts.events.emit(RunsRecovered(cause="answer_lost", count=count))
 
     async def _put_back(self, run_ids: Sequence[int]) -> int:
-        """Return what was not begun; what cannot be returned is found again at the next renewal."""
+        """Put back runs that were not begun; after a fault the next renewal finds them again."""
         if not run_ids:
             return 0
         try:
@@ -325,7 +325,7 @@ class Worker:
             pool.claimer.is_open = False
 
     def _take_unbegun(self) -> list[int]:
-        """Empty the buffers."""
+        """Empty the buffers, and return the ids of their runs."""
         return [run_id for pool in self._pools for run_id in pool.ready.clear()] + self._suspects.clear()
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
@@ -334,15 +334,15 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
 
     async def _shut_down(self) -> None:
-        """Stop claiming, let runs end, interrupt the rest, write every end; wait for no dead database.
+        """Stop claiming, let runs end, cancel the rest, write every end; do not wait for a dead database.
 
-        Ends come before everything else: they have the whole grace, whatever the runs needed of it.
+        Ends have priority: they may use the whole grace period, regardless of the time the runs needed.
         """
         clock = asyncio.get_running_loop()
         ends_at = clock.time() + self._settings.shutdown_grace.total_seconds()
 
         def left(most: float = FLUSH_SECONDS) -> float:
-            """How long a step may take, so that all of them leave within the grace and a little more."""
+            """Return the time limit of a step: all steps must end LEAVE_SECONDS after the grace period."""
             return max(min(most, ends_at + LEAVE_SECONDS - clock.time()), SHORTEST_SECONDS)
 
         await asyncio.gather(*(pool.claimer.settle(FLUSH_SECONDS) for pool in self._pools))
@@ -359,7 +359,7 @@ class Worker:
         await until_quiet(seconds, lambda: not self._finisher.unwritten and not self._tasks)
         if self._finisher.unwritten:
             _log.error(
-                "%d ends were not written in time: their runs are given to others and executed again",
+                "%d ends were not written in time: their runs will be recovered and executed again",
                 self._finisher.unwritten,
             )
         if self._lease is not None:
@@ -372,7 +372,7 @@ class Worker:
         await within(left(), self._close())
 
     async def _stop(self) -> None:
-        """Record a clean end; what a claim brought whose answer was lost is put back first."""
+        """Put back runs of claims whose answer was lost, then record a clean shutdown."""
         if not self._runner.running and not self._finisher.unwritten:
             await self._put_back(await self._parts.database.read(owned_runs(self._id)))
         await self._parts.database.run(stop_worker(self._id))
