@@ -55,7 +55,7 @@ async def test_a_job_that_is_not_there_says_so(migrated_url: str) -> None:
     async with make_shop(migrated_url) as app:
         job = await app.enqueue(double, 1)
         job.id += 1_000
-        with pytest.raises(JobNotFoundError, match="not committed, or it is past its retention"):
+        with pytest.raises(JobNotFoundError, match="not committed, or its retention has ended"):
             await job.result(timeout=1)
 
 

@@ -41,7 +41,7 @@ def test_init_overwrites_nothing_and_then_writes_nothing(gandy: Gandy, folder: P
     result = gandy("init")
 
     assert result.exit_code == 1
-    assert result.stderr.startswith("gandy: gandy.toml already there; nothing was written.")
+    assert result.stderr.startswith("gandy: gandy.toml already exists; nothing was written.")
     assert (folder / "gandy.toml").read_text(encoding="utf-8") == "mine"
     assert not (folder / "app.py").exists()
 

@@ -89,4 +89,4 @@ def test_a_path_that_looks_elsewhere_first_is_refused_before_anything_is_called(
             for verb in (["check"], ["plan"], ["sweep", "--yes"], ["audit"], ["quarantine"]):
                 ended = gandy("lifecycle", *verb, "--contract", "contract.toml", "--target", judge.url)
                 assert ended.exit_code == 1, (verb, ended.stdout, ended.stderr)
-                assert "Leave pg_catalog out of it" in ended.stderr
+                assert "Remove pg_catalog from it" in ended.stderr

@@ -75,7 +75,7 @@ async def test_a_read_only_token_changes_nothing(route: GuardedRoute, calls: Cal
         answer = await client.post(path_of(route), json={})
 
     assert answer.status_code == 403
-    assert "may look and change nothing" in answer.text
+    assert "this token is read-only" in answer.text
 
 
 @pytest.mark.parametrize("route", CHANGING + READING, ids=named)

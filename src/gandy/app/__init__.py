@@ -1,4 +1,4 @@
-"""Gandy: the only place where the parts meet."""
+"""The application: the only package that connects all parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking for work: requests as operations, and the job that answers."""
+"""Requests for work as operations, and the jobs that they return."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ENDED: Final = frozenset({TrainState.COMPLETED, TrainState.FAILED, TrainState.C
 
 
 class Job(Generic[Out]):
-    """Queued work: its id is the one that `gandy runs show` takes."""
+    """Queued work; `gandy runs show` takes its id."""
 
     __slots__ = ("_output", "_read", "id", "is_new", "train")
 
@@ -58,15 +58,15 @@ class Job(Generic[Out]):
         self._output = output
         self.id = id
         self.train = train
-        self.is_new = is_new  #: False where a job with the same key was there already
+        self.is_new = is_new  #: False if a job with the same unique key already existed
 
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.train}>"
 
-    async def result(self, timeout: float | timedelta | None = None) -> Out:  # noqa: ASYNC109 - waits for others
-        """Wait for the job's end, through its retries, and return its output; raise where it failed.
+    async def result(self, timeout: float | timedelta | None = None) -> Out:  # noqa: ASYNC109 - waits for other processes
+        """Wait for the job's end, through its retries, and return its output; raise if it failed.
 
-        `timeout` is in seconds or a timedelta; the job goes on when it has passed.
+        `timeout` is in seconds or a timedelta; the job continues after it.
         """
         if timeout is not None:
             check("wait", timeout, called="timeout")
@@ -86,7 +86,7 @@ class Job(Generic[Out]):
         return self._value(view)
 
     async def _find(self, attempt: int) -> JobView:
-        view = await self._read(find_job(attempt, ALL_OWNERS))  # its own enqueue gave it the id
+        view = await self._read(find_job(attempt, ALL_OWNERS))  # the id comes from its own enqueue
         if view is None:
             raise JobNotFoundError(self.id)
         return view
@@ -105,7 +105,7 @@ ScheduleArguments: TypeAlias = "tuple[object, TimeSchedule | None]"
 
 
 class Asking:
-    """Turns what was asked for into an operation, and its answer into jobs; it touches no connection."""
+    """Turns requests into operations, and their results into jobs; it uses no connection."""
 
     def __init__(
         self, owner: str, registry: Registry, read: ReadJob, *, configuration: Configuration
@@ -116,12 +116,12 @@ class Asking:
         self._read = read
 
     def enqueue(self, train: AnyTrain, value: object, keywords: EnqueueKeywords) -> Asked:
-        """Ask for one job; the input may be left out where the train needs none."""
+        """Request one job; the input may be omitted if the train needs none."""
         definition = self._registry.resolve(train)
         return self._asked(definition, [input_value(definition, value)], keywords)
 
     def enqueue_many(self, train: AnyTrain, values: Sequence[object], keywords: EnqueueKeywords) -> Asked:
-        """Ask for a job for every input."""
+        """Request a job for every input."""
         return self._asked(self._registry.resolve(train), values, keywords)
 
     def add_schedule(
@@ -132,14 +132,12 @@ class Asking:
         arguments: ScheduleArguments,
         keywords: RuntimeScheduleKeywords,
     ) -> Operation[None]:
-        """Make a manifest at run time, on a schedule or after another one."""
+        """Make a manifest at run time, on a schedule or after another manifest."""
         options = dict(keywords)
         follows = _follows(external_id, options.pop("after", None), dormant=options.pop("dormant", False))
         value, schedule = split_arguments(*arguments)
         if follows is not None and not isinstance(schedule, Manual):
-            raise DeclarationError(
-                external_id, "it has a schedule and follows another one; choose one of them"
-            )
+            raise DeclarationError(external_id, "it has both a schedule and a parent; choose one of them")
         definition = self._registry.resolve(train)
         declaration = declare(
             external_id, definition, follows or schedule, input=value, options=_schedule_options(options)
@@ -148,7 +146,7 @@ class Asking:
         yield from add_manifest(self._owner, filled_in(declaration, self._configuration.loaded.settings))
 
     def trigger(self, external_id: str, *, delay: timedelta | None, value: object) -> Operation[Job[Any]]:
-        """Queue a manifest; another input than its own is checked by its train's type."""
+        """Queue a manifest; a given input is checked by its train's type."""
         delay = timedelta(0) if delay is None else delay
         check("external_id", external_id)
         check("delay", delay)
@@ -178,7 +176,7 @@ class Asking:
 
 
 class Asked:
-    """One enqueue, ready to be written on whatever connection."""
+    """One enqueue, ready to be written on any connection."""
 
     def __init__(self, definition: Definition, request: EnqueueRequest, read: ReadJob) -> None:
         self.definition = definition
@@ -187,11 +185,11 @@ class Asked:
 
     @property
     def is_one_statement(self) -> bool:
-        """Whether it needs no transaction: all or nothing is then the statement's own."""
+        """Whether it needs no transaction, since a single statement is atomic."""
         return is_one_statement(self._request)
 
     def operation(self, *, is_recorded: bool = True) -> Operation[list[Job[Any]]]:
-        """Write the entries and hand out their jobs; first where their secrets are, unless that is known."""
+        """Write the entries and return their jobs; before, record their layout unless `is_recorded`."""
         if not self._request.inputs:
             return []
         if not is_recorded:
@@ -214,7 +212,7 @@ def _follows(external_id: str, parent: object, *, dormant: object) -> Dependent 
         raise DeclarationError(external_id, problem)
     if parent is None:
         if dormant:
-            raise DeclarationError(external_id, "a dormant one follows another; say after=...")
+            raise DeclarationError(external_id, "a dormant manifest needs a parent; pass after=...")
         return None
     if not isinstance(parent, str) or not BOUNDS["after"].holds(parent):
         raise DeclarationError(external_id, f"after {BOUNDS['after'].refusal(parent)}")

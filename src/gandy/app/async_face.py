@@ -1,4 +1,4 @@
-"""The async face: what an open application is asked for."""
+"""The async interface of an open application."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AsyncFace(Declaring):
 
     @property
     def settings(self) -> Settings:
-        """The settings in force; they are loaded when they are first asked for, not at import."""
+        """The effective settings; they are loaded at the first use, not at import."""
         return self._configuration.loaded.settings
 
     @property
@@ -152,7 +152,7 @@ class AsyncFace(Declaring):
     async def run(self, train: SyncRunFirst[In, Out], input: In) -> Out: ...
 
     async def run(self, train: Any, input: object = NOT_GIVEN) -> Any:
-        """Run a train here and now, with a record; return its output or raise what a junction raised."""
+        """Run a train in this process, with a record; return its output or raise the junction's exception."""
         definition = self.registry.resolve(train)
         open_app = self._require("app.run()")
         return await open_app.runs.run(definition, input_value(definition, input))
@@ -207,7 +207,7 @@ class AsyncFace(Declaring):
         **options: Unpack[RuntimeScheduleKeywords],
     ) -> None: ...
 
-    async def add_schedule(  # noqa: PLR0917 - it reads in this order
+    async def add_schedule(  # noqa: PLR0917 - readable in this order
         self,
         external_id: str,
         train: Any,
@@ -215,7 +215,7 @@ class AsyncFace(Declaring):
         schedule: TimeSchedule | None = None,
         **options: Unpack[RuntimeScheduleKeywords],
     ) -> None:
-        """Make a manifest at run time, on a schedule or `after=` another one; no deploy prunes it."""
+        """Make a manifest at run time, on a schedule or `after=` another manifest; no deploy prunes it."""
         operation = self._asking.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )
@@ -224,12 +224,12 @@ class AsyncFace(Declaring):
     async def trigger(
         self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
     ) -> Job[Any]:
-        """Queue a manifest now or after a delay, with its own input or another; one that waits serves."""
+        """Queue a manifest now or after a delay; if an entry is already queued, that entry is reused."""
         operation = self._asking.trigger(external_id, delay=delay, value=input)
         return await self._require("app.trigger()").database.run(operation)
 
     async def remove_schedule(self, external_id: str) -> None:
-        """Remove a manifest that was made at run time; one that runs ends first."""
+        """Remove a manifest that was made at run time; a current run ends first."""
         operation = self._asking.remove_schedule(external_id)
         await self._require("app.remove_schedule()").database.run(operation)
 
@@ -239,7 +239,7 @@ class AsyncFace(Declaring):
             await open_app.layouts.record([asked.definition])
             database = open_app.database
             return await (database.run_apart if asked.is_one_statement else database.run)(asked.operation())
-        from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 loads a driver
+        from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 - loads a driver
 
         dialect = dialect_of(self.settings.database.url)
         if self._open is not None and takes_writers(dialect):  # the caller's transaction may be rolled back

@@ -1,4 +1,4 @@
-"""The settings of one application: loaded on first use, overridden before it is opened."""
+"""The settings of one application: loaded at first use, overridable before it is opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Configuration:
-    """What was given as keywords, and what became of it."""
+    """The keywords of an application, and the settings loaded with them."""
 
     def __init__(self, database: str | None, sections: Mapping[str, Mapping[str, object]]) -> None:
         self.clock: ManualClock | None = None
@@ -26,13 +26,13 @@ class Configuration:
 
     @property
     def loaded(self) -> LoadedSettings:
-        """The settings in force."""
+        """The effective settings."""
         if self._loaded is None:
             self._loaded = load_settings(keywords=self._sections)
         return self._loaded
 
     def override(self, sections: Mapping[str, Mapping[str, object]]) -> None:
-        """Put these over what was given before."""
+        """Override the earlier keywords."""
         for name, section in sections.items():
             self._sections.setdefault(name, {}).update(section)
         self._loaded = None

@@ -1,4 +1,4 @@
-"""The lifecycle contracts of an application: those that Python declares, and those of a file."""
+"""The lifecycle contracts of an application, from Python and from a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def contracts_of(declared: Sequence[Contract], loaded: LoadedSettings) -> tuple[Contract, ...]:
-    """Put together what Python declares and what a file does; who names no database means the app's own."""
+    """Combine the contracts of Python and of the file; the default database is the application's."""
     contracts = (*declared, *_written(loaded))
     names: list[str] = []
     for contract in contracts:
@@ -30,7 +30,7 @@ def contracts_of(declared: Sequence[Contract], loaded: LoadedSettings) -> tuple[
 
 
 def _written(loaded: LoadedSettings) -> tuple[Contract, ...]:
-    """Read the contract file, or gandy.toml, whose [lifecycle] may hold a setting beside contracts."""
+    """Read the contract file, or gandy.toml, whose [lifecycle] may contain a setting besides contracts."""
     path = loaded.settings.lifecycle.contract
     if path is not None:
         return load(path)

@@ -1,4 +1,4 @@
-"""Declaring trains, schedules and groups."""
+"""Declare trains, schedules and groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Declared:
-    """Gathers groups, manifests and batches, each under its own name, until the application is opened."""
+    """Collects groups, manifests and batches by name, until the application is opened."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -59,7 +59,7 @@ class Declared:
         self._groups[group.name] = group
 
     def add_usual_group(self, group: GroupDeclaration) -> None:
-        """Declare a group that comes with a train; what the application says of it stands over this."""
+        """Declare the default of a train's group; the application's own declaration overrides it."""
         self._usual_groups[group.name] = group
 
     def add_contract(self, contract: Contract) -> None:
@@ -101,7 +101,7 @@ class Declared:
         inputs: Mapping[str, object],
         keywords: ScheduleKeywords,
     ) -> Mapping[str, Scheduled]:
-        """Declare manifests that belong together: all of them, or none where one is refused."""
+        """Declare a batch of manifests: all of them, or none if one is refused."""
         self._refuse(batch.name, "batch", self._batches)
         if problems := problems_of(batch):
             raise DeclarationError(batch.name, "; ".join(problems), what="batch")
@@ -121,7 +121,7 @@ class Declared:
         return {key: Scheduled(self, manifest.external_id) for key, manifest in made.items()}
 
     def of(self, owner: str) -> Declarations:
-        """Give all of it as one value."""
+        """Return all declarations as one value."""
         return Declarations(
             owner=owner,
             groups=tuple((self._usual_groups | self._groups).values()),
@@ -141,7 +141,7 @@ DEFAULT_EVERY: Final = every(minutes=5)
 
 
 class Declaring:
-    """Everything that an application says about itself before it is opened."""
+    """The declarations of an application, made before it is opened."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -153,12 +153,12 @@ class Declaring:
         self._declared = Declared(self.registry)
 
     def submit_to(self, submitter: Submitter) -> None:
-        """Hand dispatched runs to another engine, which calls `run_delivered` where the trains are."""
+        """Pass dispatched runs to another engine, which calls `run_delivered` where the trains are."""
         self.submitter = submitter
 
     @property
     def declarations(self) -> Declarations:
-        """All groups, manifests and batches, as seeding takes them."""
+        """All groups, manifests and batches, for seeding."""
         return self._declared.of(self.name)
 
     @overload
@@ -172,7 +172,7 @@ class Declaring:
     def train(
         self, function: Any = None, /, *, name: str | None = None, **options: Unpack[TrainKeywords]
     ) -> Any:
-        """Make a train of a function, which stays what it is: `@app.train` or `@app.train(timeout=...)`."""
+        """Register a function as a train; return it unchanged: `@app.train` or `@app.train(timeout=...)`."""
         chosen = TrainOptions(**options)
 
         def register(function: AnyFunction) -> AnyFunction:
@@ -182,14 +182,14 @@ class Declaring:
         return register if function is None else register(function)
 
     def register(self, train: AnyTrainClass) -> AnyTrainClass:
-        """Make a class of several junctions known: `@app.register`."""
+        """Register a Train class: `@app.register`."""
         self.registry.add(train.definition)
         if train.definition.options.group == DELETE_OLD_ROWS.name:
             self._declared.add_usual_group(DELETE_OLD_ROWS)
         return train
 
     def provide(self, provided: object, source: object) -> None:
-        """Offer a value, or a factory that is called at opening, to parameters of that type."""
+        """Provide a value, or a factory that is called at opening, to parameters of that type."""
         self.provided.add(provided, source)
 
     def on(self, event: HookName) -> Callable[[AnyHook], AnyHook]:
@@ -208,7 +208,7 @@ class Declaring:
     def lifecycle(
         self, name: str, schedule: Interval = DEFAULT_EVERY, **options: Unpack[LifecycleKeywords]
     ) -> None:
-        """Declare a contract that the service `lifecycle` keeps; `tables=` says which rows may go.
+        """Declare a contract for the service `lifecycle`; `tables=` defines which rows may be deleted.
 
             app.lifecycle("statestore", every(minutes=5), tables=[Table("sessions", [expires("expires_at")])])
 
@@ -266,7 +266,7 @@ class Declaring:
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled: ...
 
-    def schedule(  # noqa: PLR0917 - it reads in this order
+    def schedule(  # noqa: PLR0917 - readable in this order
         self,
         external_id: str,
         train: Any,
@@ -276,7 +276,7 @@ class Declaring:
     ) -> Scheduled:
         """Declare a manifest: `app.schedule("report", MakeReport, ReportInput(), cron("0 3 * * *"))`.
 
-        Without a schedule it runs when it is triggered.
+        Without a schedule it runs only when it is triggered.
         """
         value, when = split_arguments(input, schedule)
         return self._declared.schedule(external_id, train, schedule=when, input=value, keywords=options)
@@ -378,7 +378,7 @@ class Declaring:
         **options: Unpack[ScheduleKeywords],
     ) -> Mapping[str, Scheduled]: ...
 
-    def schedule_many(  # noqa: PLR0917 - it reads in this order
+    def schedule_many(  # noqa: PLR0917 - readable in this order
         self,
         name: str,
         train: Any,
@@ -388,6 +388,6 @@ class Declaring:
         prune_empty: bool = False,
         **options: Unpack[ScheduleKeywords],
     ) -> Mapping[str, Scheduled]:
-        """Declare NAME-KEY for every input, in the group NAME; what leaves the mapping is orphaned."""
+        """Declare NAME-KEY for every input, in the group NAME; a key removed from the mapping is orphaned."""
         batch = BatchDeclaration(name=name, prune_empty=prune_empty)
         return self._declared.schedule_batch(batch, train, schedule=schedule, inputs=inputs, keywords=options)

@@ -1,22 +1,22 @@
-"""`DeleteOldRows`: a train for tables that no contract keeps, and its page of the reference."""
+"""`DeleteOldRows`: a train for tables without a contract, and its page of the reference."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from datetime import timedelta  # noqa: TC003 the engine reads it at run time
+from datetime import timedelta  # noqa: TC003 - the engine reads it at run time
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BeforeValidator
 
-from gandy.app.opening import HostApp  # noqa: TC001 the engine reads it at run time
+from gandy.app.opening import HostApp  # noqa: TC001 - the engine reads it at run time
 from gandy.errors import DeclarationError, DurationFormatError, MissingVariableError
 from gandy.lifecycle import Table, older_than
 from gandy.lifecycle.contract.tables import MatrixRow, bound_of
 from gandy.model.manifest import GroupDeclaration
 from gandy.settings import parse_duration
 from gandy.train.base import Train
-from gandy.train.run import Run  # noqa: TC001 the engine reads it at run time
+from gandy.train.run import Run  # noqa: TC001 - the engine reads it at run time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 DEFAULT_LIMIT: Final = 500
-#: One such run at a time: two that delete from one table would only wait for each other.
+#: One such run at a time: two runs on the same table would only wait for each other.
 GROUP: Final = GroupDeclaration(name="delete-old-rows", max_active_jobs=1)
 
 
 def _as_span(value: object) -> object:
-    """Take a duration as people write it; whatever else it is, pydantic judges."""
+    """Parse a duration text; leave any other value to pydantic."""
     if not isinstance(value, str):
         return value
     try:
@@ -44,14 +44,14 @@ class OldRows:
     """Which rows are old, and how many of them one run deletes.
 
     The database is the application's own, or the one that the environment variable `database_env` names:
-    inputs are stored, so they hold no URL with a password.
+    inputs are stored, so they must not contain a URL with a password.
     """
 
     table: str
     column: str
     keep_for: Annotated[timedelta, BeforeValidator(_as_span)]
     limit: int = DEFAULT_LIMIT
-    unit: str | None = None  #: of a column that holds a number: s or ms
+    unit: str | None = None  #: of a numeric column: s or ms
     schema: str | None = None
     children: dict[str, str] = field(default_factory=dict)  #: "part.data_id": delete_first, cascade, set_null
     database_env: str | None = None
@@ -63,24 +63,24 @@ class OldRows:
         self.bounded()
 
     def bounded(self) -> Table:
-        """Say the same as a rule of the lifecycle."""
+        """Convert to a rule of the lifecycle."""
         rule = older_than(self.column, keep_for=self.keep_for, unit=self.unit)
         return Table(self.table, [rule], schema=self.schema, children=self.children, triggers=self.triggers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What one run deleted."""
+    """The result of the deletion in one run."""
 
     rows: int
     children: dict[str, int]
-    is_second_start: bool  #: another run deletes from the table at this moment, so this one left it alone
+    is_second_start: bool  #: another run is deleting from the table, so this run deleted nothing
     is_limit_reached: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldRowsDeleted:
-    """What one run deleted, and which job goes on where it ended."""
+    """The number of deleted rows, and the job that continues."""
 
     deleted: int
     children: dict[str, int] = field(default_factory=dict)
@@ -89,9 +89,9 @@ class OldRowsDeleted:
 
 
 def delete(old: OldRows, run: Run, app: HostApp) -> Deleted:
-    """Delete by keyset, in short transactions, at most as many rows as the limit says."""
-    from gandy.lifecycle import Attendance  # noqa: PLC0415 an extra, and it says so where it is missing
-    from gandy.lifecycle.entry import delete_old_rows  # noqa: PLC0415 the same
+    """Delete by keyset pagination, in short transactions, at most `limit` rows."""
+    from gandy.lifecycle import Attendance  # noqa: PLC0415 - an extra
+    from gandy.lifecycle.entry import delete_old_rows  # noqa: PLC0415 - an extra
 
     done = delete_old_rows(
         old.bounded(),
@@ -111,10 +111,10 @@ def delete(old: OldRows, run: Run, app: HostApp) -> Deleted:
     )
 
 
-async def queue_next(  # noqa: PLR0917 the engine passes them by type
+async def queue_next(  # noqa: PLR0917 - the engine passes them by type
     old: OldRows, done: Deleted, run: Run, app: HostApp
 ) -> OldRowsDeleted:
-    """Go on in a run of its own where the limit ended this one."""
+    """Queue another run if this one reached its limit."""
     next_job = await app.queue_again(run, old) if done.is_limit_reached else None
     return OldRowsDeleted(
         deleted=done.rows, children=done.children, is_second_start=done.is_second_start, next_job=next_job
@@ -131,14 +131,14 @@ def _target(old: OldRows, app: HostApp) -> str:
 
 
 class DeleteOldRows(Train[OldRows, OldRowsDeleted]):
-    """Deletes rows that are older than `keep_for`, so many at a time.
+    """Deletes rows that are older than `keep_for`, at most `limit` in a run.
 
         app.register(DeleteOldRows)
         old = OldRows(table="events", column="created_at", keep_for=timedelta(days=90))
         app.schedule("old-events", DeleteOldRows, old, cron("0 * * * *"))
 
-    A run that deletes as many rows as its limit queues the next one. A failed run is not retried: the next
-    one on the schedule does what it left undone.
+    A run that reaches its limit queues the next run. A failed run is not retried: the next scheduled run
+    deletes the remaining rows.
     """
 
     group = GROUP.name
@@ -148,7 +148,7 @@ class DeleteOldRows(Train[OldRows, OldRowsDeleted]):
 
 
 def old_rows_matrix(declarations: Declarations, database: str, *, home: str) -> Iterator[MatrixRow]:
-    """Say what they bound in this database (`home`: the app's own); one switched off bounds nothing."""
+    """Yield the tables that these manifests bound in this database (`home`: the app's own), if enabled."""
     definition = DeleteOldRows.definition
     for manifest in declarations.manifests:
         if manifest.train != definition.name or manifest.input_json is None or not manifest.is_enabled:
@@ -162,7 +162,7 @@ def old_rows_matrix(declarations: Declarations, database: str, *, home: str) -> 
             table=table.label,
             bounded_by=bound_of(table),
             prune_path=f"{definition.name}, manifest {manifest.external_id}",
-            safety="Rows that are old enough, and no others.",
+            safety="Only rows that are old enough.",
         )
 
 

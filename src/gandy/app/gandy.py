@@ -1,7 +1,7 @@
 """`Gandy`: an application, opened and run.
 
-Modules that only an open or a running application needs are imported where they are used, so that a process
-that declares work, or asks for it, starts in half the time.
+Modules that only an open or running application needs are imported at their use, so that a process that only
+declares or requests work starts in half the time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Gandy(AsyncFace):
-    """An application: what it declares, and the database where its work is kept.
+    """An application: its declarations, and the database where its work is stored.
 
         app = Gandy("billing", database="sqlite:///billing.db")
 
@@ -41,8 +41,8 @@ class Gandy(AsyncFace):
             job = await app.enqueue(send_invoice, SendInvoice(number=7))
             receipt = await job.result(timeout=30)
 
-    The name owns all that the application puts into the database. Settings are given by section, as in
-    `worker={"slots": 20}`; a keyword stands over the environment, that over gandy.toml, that over defaults.
+    The name owns all rows of the application in the database. Settings are given by section, as in
+    `worker={"slots": 20}`; keywords override the environment, which overrides gandy.toml and the defaults.
     """
 
     def __init__(self, name: str, database: str | None = None, **settings: Mapping[str, object]) -> None:
@@ -58,13 +58,13 @@ class Gandy(AsyncFace):
 
     @property
     def loaded_settings(self) -> LoadedSettings:
-        """The settings, and where each came from."""
+        """The settings, with the source of each."""
         return self._configuration.loaded
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
         """The lifecycle contracts that Python and the contract file declare, each with its database."""
-        from gandy.app.contracts import contracts_of  # noqa: PLC0415 see above
+        from gandy.app.contracts import contracts_of  # noqa: PLC0415 - see above
 
         return contracts_of(self._declared.contracts, self._configuration.loaded)
 
@@ -73,14 +73,14 @@ class Gandy(AsyncFace):
         self._configuration.override(settings)
 
     def use_clock(self, clock: ManualClock | None) -> None:
-        """Let the next opening go by this clock instead of the database's own; for tests."""
+        """Use this clock instead of the database's at the next opening; for tests."""
         self._configuration.clock = clock
 
     def cleanup(self, **options: Unpack[CleanupKeywords]) -> None:
-        """Have the runs of noisy trains deleted soon: those of Gandy's own, and the ones named here.
+        """Configure the early deletion of the runs of noisy trains: Gandy's own, and those named here.
 
-        `retention` is for all of them, or a mapping that says how long the runs of each train are kept, noisy
-        or not: `{Poll: timedelta(minutes=5), "*": timedelta(minutes=30)}`.
+        `retention` is one duration for all of them, or a mapping by train, noisy or not:
+        `{Poll: timedelta(minutes=5), "*": timedelta(minutes=30)}`.
         """
         given: dict[str, object] = dict(options)
         trains = options.get("trains", ())
@@ -96,7 +96,7 @@ class Gandy(AsyncFace):
         return train if isinstance(train, str) else self.registry.resolve(train).name
 
     async def __aenter__(self) -> Self:
-        from gandy.app.opening import opened  # noqa: PLC0415 see above
+        from gandy.app.opening import opened  # noqa: PLC0415 - see above
 
         async with self._opening:
             if self._open is None:
@@ -131,18 +131,18 @@ class Gandy(AsyncFace):
 
     @cached_property
     def sync(self) -> SyncGandy:
-        """The sync face for Django, Flask and the like: it opens on first use and again after a fork."""
+        """The sync interface for Django, Flask and the like: it opens at first use and again after a fork."""
         return self._make_sync()
 
     @asynccontextmanager
-    async def lifespan(self, asgi_app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - what ASGI passes
-        """Be open for as long as a web application is: `FastAPI(lifespan=app.lifespan)`."""
+    async def lifespan(self, asgi_app: object = None) -> AsyncIterator[None]:  # noqa: ARG002 - passed by ASGI
+        """Keep the application open as long as a web application runs: `FastAPI(lifespan=app.lifespan)`."""
         async with self:
             yield
 
     def asgi(self) -> ASGIApplication:
-        """Give the dashboard with its REST interface: `web.mount("/jobs", app.asgi())`, or serve it alone."""
-        from gandy.app.web import make_asgi  # noqa: PLC0415 see above
+        """Return the dashboard with its REST interface: `web.mount("/jobs", app.asgi())`, or to be served."""
+        from gandy.app.web import make_asgi  # noqa: PLC0415 - see above
 
         return make_asgi(self, lambda: self._require("the dashboard"))
 
@@ -150,47 +150,47 @@ class Gandy(AsyncFace):
     async def running(
         self, services: Iterable[str] | None = None, *, has_port: bool = False
     ) -> AsyncIterator[Self]:
-        """Be open and run services in this process: `async with app.running(services=("worker",)): ...`.
+        """Open the application and run services here: `async with app.running(services=("worker",)): ...`.
 
-        With a port, a process without the dashboard answers probes and serves its metrics all the same.
+        With a port, a process without the dashboard still answers probes and serves metrics.
         """
-        from gandy.app.running import services_running  # noqa: PLC0415 see above
+        from gandy.app.running import services_running  # noqa: PLC0415 - see above
 
         async with self, services_running(self._require("app.running()"), services, has_port=has_port):
             yield self
 
     async def work(self, stop: asyncio.Event, *, until_idle: bool = False) -> int:
-        """Claim runs and execute them until told to stop, or until nothing is left to do.
+        """Claim and execute runs until `stop` is set, or until nothing is left to do.
 
-        Returns how many jobs were parked meanwhile.
+        Return the number of jobs that became dead letters.
         """
-        from gandy.app.running import work  # noqa: PLC0415 see above
+        from gandy.app.running import work  # noqa: PLC0415 - see above
 
         return await work(self._require("app.work()"), stop, until_idle=until_idle)
 
     async def seed(self) -> SeedResult:
-        """Write what is declared, as the manifest-manager service does at its start."""
-        from gandy.store.seeding import seed_halved  # noqa: PLC0415 see above
+        """Write the declarations, as the manifest-manager service does at its start."""
+        from gandy.store.seeding import seed_halved  # noqa: PLC0415 - see above
 
         open_app = self._require("app.seed()")
         await open_app.layouts.record(self.registry)
         return await seed_halved(open_app.database, open_app.declarations)
 
     async def tick(self, service: str, *, is_clock_right: bool = False) -> Ticked:
-        """Run exactly one cycle of a service, and say what it did.
+        """Run exactly one cycle of a service, and return its result.
 
-        ClockDoubtedError: it would remove what is old, and the clock cannot be believed; `is_clock_right`
-        vouches for it.
+        Raise ClockDoubtedError if it would delete by age and the clock cannot be trusted; `is_clock_right`
+        confirms the clock.
         """
-        from gandy.app.running import tick  # noqa: PLC0415 see above
+        from gandy.app.running import tick  # noqa: PLC0415 - see above
 
         return await tick(self._require("app.tick()"), service, is_clock_right=is_clock_right)
 
     async def run_delivered(self, run_id: int) -> bool:
-        """Take up a run that a submitter brought here; False where it was taken up before."""
+        """Execute a run that a submitter delivered here; return False if it was already started."""
         return await self._require("app.run_delivered()").runs.run_delivered(run_id)
 
     def _make_sync(self) -> SyncGandy:
-        from gandy.app.sync import SyncGandy  # noqa: PLC0415 see above
+        from gandy.app.sync import SyncGandy  # noqa: PLC0415 - see above
 
         return SyncGandy(self, self._configuration)

@@ -1,4 +1,4 @@
-"""The keywords of trains and schedules, and what a declared schedule can be followed by."""
+"""The keywords of trains and schedules, and the dependents of a declared schedule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AnyTrain: TypeAlias = "type | Callable[..., object]"
 
 
 class TrainKeywords(TypedDict, total=False):
-    """What `@app.train(...)` may say about every run of a train."""
+    """The keywords of `@app.train(...)`, for every run of a train."""
 
     group: str | None
     priority: int | None
@@ -41,7 +41,7 @@ class TrainKeywords(TypedDict, total=False):
 
 
 class ScheduleKeywords(TypedDict, total=False):
-    """What a schedule may say; what it leaves out is the train's, the group's or the default."""
+    """The keywords of a schedule; defaults come from the train, the group or the settings."""
 
     group: str | None
     priority: int | None
@@ -59,14 +59,14 @@ class ScheduleKeywords(TypedDict, total=False):
 
 
 class RuntimeScheduleKeywords(ScheduleKeywords, total=False):
-    """What `add_schedule` may say beside that: the manifest that this one follows."""
+    """The further keywords of `add_schedule`: the parent of the manifest."""
 
     after: str | None
     dormant: bool
 
 
 class EnqueueKeywords(TypedDict, total=False):
-    """What may be said about one job."""
+    """The keywords of one job."""
 
     group: str | None
     delay: timedelta | None
@@ -82,7 +82,7 @@ class EnqueueKeywords(TypedDict, total=False):
 
 
 class LifecycleKeywords(TypedDict, total=False):
-    """What a lifecycle contract says beside its name and its interval."""
+    """The keywords of a lifecycle contract, besides its name and its interval."""
 
     tables: Required[Sequence[Table]]
     database: str | None
@@ -164,6 +164,6 @@ class Scheduled:
         dormant: bool = False,
         **options: Unpack[ScheduleKeywords],
     ) -> Scheduled:
-        """Declare a manifest that follows this one's success; a dormant one only when its run says so."""
+        """Declare a manifest that runs after this one's success; a dormant one only if activated."""
         follows = DormantDependent(self.external_id) if dormant else Dependent(self.external_id)
         return self._declared.schedule(external_id, train, schedule=follows, input=input, keywords=options)

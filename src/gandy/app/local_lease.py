@@ -1,4 +1,4 @@
-"""The lease of a process that runs jobs without a worker: when it dies, its runs are given to others."""
+"""The lease of a process that runs jobs without a worker: if it dies, its runs are recovered."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _log = logging.getLogger("gandy.runs")
 
 
 class LocalLease:
-    """A row in the worker table without slots and trains: it holds runs and is asked for none."""
+    """A row in the worker table without slots and trains: it owns runs, but claims none."""
 
     def __init__(
         self, app: OpenApp, running: Mapping[int, Run], *, held: Callable[[], Iterable[int]]
     ) -> None:
-        """Take the runs that go on here, and in `held` those whose ends are not on record yet."""
+        """Take the running runs, and in `held` the ids of runs whose ends are not recorded yet."""
         self._app = app
         self._running = running
         self._held = held
         self._claims: set[object] = set()
-        self._unknown: dict[int, frozenset[object]] = {}  # by run: the claims that may still bring it
+        self._unknown: dict[int, frozenset[object]] = {}  # by run: claims in flight that may return it
         self._gone: frozenset[int] = frozenset()
         self._tasks: set[asyncio.Task[None]] = set()
         self._registering = asyncio.Lock()
@@ -49,29 +49,27 @@ class LocalLease:
         self._keeper: LeaseKeeper | None = None
 
     async def hold(self) -> str:
-        """Give the identity that runs are held under; the first run makes it."""
+        """Return the worker id that owns the runs; the first run registers it."""
         async with self._registering:
             if self._id is None:
                 self._id = await self._register()
             return self._id
 
     def lose(self, worker_id: str) -> None:
-        """Stop the runs, which others may have by now; the next run is held under a new identity."""
+        """Cancel the runs, which others may have recovered; the next run registers a new worker id."""
         if worker_id != self._id:
             return
         self._id = None
         if self._keeper is not None:
             self._keeper.stop()
-        _log.error(
-            "the lease of this process, %s, was lost; the runs that it had begun are stopped", worker_id
-        )
+        _log.error("the lease of this process, %s, was lost; its runs are cancelled", worker_id)
         self._app.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._running)))
         for run in list(self._running.values()):
             run.request_cancel(CancelledBy.LEASE_LOST, "the process that ran it lost its lease")
 
     @contextmanager
     def claiming(self) -> Iterator[None]:
-        """Say that a run may be on its way: none that is not known here is judged before this has ended."""
+        """Mark a claim in flight: an unknown run is not put back before such claims have returned."""
         claim = object()
         self._claims.add(claim)
         try:
@@ -80,7 +78,7 @@ class LocalLease:
             self._claims.discard(claim)
 
     async def close(self, seconds: float) -> None:
-        """Give the lease up; with open runs it stays and runs out, so that they are given back."""
+        """Release the lease; with open runs it stays and expires, so that they are recovered."""
         worker_id, self._id = self._id, None
         if self._keeper is not None:
             self._keeper.stop()
@@ -94,9 +92,9 @@ class LocalLease:
             _log.warning("the end of %s was not recorded: %s", worker_id, str(error) or "no answer in time")
 
     def _compare(self, worker_id: str, owned: Sequence[int]) -> None:
-        """Put back what the database gives to this process and is not known here, and the reverse.
+        """Put back assigned runs that are unknown here, and cancel running runs that it no longer owns.
 
-        Only what two renewals found: a run may begin or end between the question and its answer.
+        Require two renewals: a run may begin or end between the query and its answer.
         """
         if worker_id != self._id:
             return
@@ -111,9 +109,7 @@ class LocalLease:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         for run_id in stopped:
-            self._running[run_id].request_cancel(
-                CancelledBy.LEASE_LOST, "the run was ended or given to another"
-            )
+            self._running[run_id].request_cancel(CancelledBy.LEASE_LOST, "the run was ended or reassigned")
 
     async def _put_back(self, run_ids: Sequence[int], worker_id: str) -> None:
         try:
@@ -121,15 +117,13 @@ class LocalLease:
         except GandyError as error:
             _log.warning("%d runs not put back yet: %s", len(run_ids), error)
             return
-        _log.warning(
-            "%d runs were put back: the answer of the claim that brought them was lost", len(run_ids)
-        )
+        _log.warning("%d runs were put back: the answer of their claim was lost", len(run_ids))
         self._app.events.emit(RunsRecovered(cause="answer_lost", count=len(run_ids)))
 
     async def _stop(self, worker_id: str) -> None:
         try:
             await self._app.database.run(stop_worker(worker_id))
-        except RuntimeError:  # the interpreter ends, and no thread takes work any more
+        except RuntimeError:  # the interpreter is exiting, and thread pools accept no work
             with closing(self._make_link()) as link:
                 link.run(stop_worker(worker_id))
 
@@ -166,4 +160,4 @@ class LocalLease:
 
 
 def _go_on() -> None:
-    """Drain nothing: this process claims no work of its own accord."""
+    """Ignore a request to drain: this process does not claim work by itself."""

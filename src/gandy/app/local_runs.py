@@ -1,4 +1,4 @@
-"""Runs of this process that no worker claimed: started here and now, or brought by another engine."""
+"""Runs of this process without a worker: started directly, or delivered by another engine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LEAVE_SECONDS: Final = 2.0
 
 
 class LocalRuns:
-    """Begins and ends runs as a worker does, by the same runner, under a lease of this process."""
+    """Executes runs with the same runner as a worker, under a lease of this process."""
 
     def __init__(self, app: OpenApp) -> None:
         self._app = app
@@ -61,7 +61,7 @@ class LocalRuns:
         self._rules = _finish_rules(app)
 
     async def run(self, train: AnyTrain, value: object) -> object:
-        """Run to the end; return the output or raise what a junction raised."""
+        """Run a train to its end; return the output or raise the junction's exception."""
         leaving: list[bool] = []
         await self._app.layouts.record([train])
         with self._lease.claiming():
@@ -77,7 +77,7 @@ class LocalRuns:
         return _result(finished)
 
     async def run_delivered(self, run_id: int) -> bool:
-        """Take up a run that a submitter brought here; False where it was taken up before."""
+        """Execute a run that a submitter delivered here; return False if it was already started."""
         span = self._app.settings.manifest_manager.default_timeout.total_seconds()
         await self._app.layouts.record(self._app.registry)
         with self._lease.claiming():
@@ -91,11 +91,11 @@ class LocalRuns:
             if claimed is None:
                 return False
             _, ending = self._begin(claimed, worker_id)
-        await asyncio.shield(ending)  # a caller who leaves does not stop it
+        await asyncio.shield(ending)  # cancelling the caller does not cancel the run
         return True
 
     async def close(self) -> None:
-        """Stop what still runs, so that its end is recorded, then everything behind it."""
+        """Cancel the running runs, wait for their recorded ends, then release the lease and the hooks."""
         grace = self._app.settings.worker.shutdown_grace.total_seconds()
         until = monotonic() + grace
         for run in self._runner.running.values():
@@ -136,7 +136,7 @@ class LocalRuns:
         value: object = STORED,
         is_leaving: Callable[[], bool] = lambda: False,
     ) -> tuple[asyncio.Task[FinishedRun], asyncio.Task[FinishedRun]]:
-        """Run in a task, which the job's code may cancel, and finish in another, which it cannot reach."""
+        """Run in a task, which the job's code may cancel, and record the end in another, which it cannot."""
         if self._reporter is None:
             every = self._app.settings.run_log.flush_every
             reporter = RunReporter(self._app.database, self._reports, every=every)
@@ -163,22 +163,22 @@ class LocalRuns:
             )
 
     def _isolated(self, claimed: ClaimedRun) -> AbstractContextManager[RunSet | None]:
-        """Give a suspect, which may have ended the processes that ran it before, a process of its own."""
+        """Isolate a suspect, which may have killed its earlier processes, in its own process."""
         engine, registry = self._app.engine, self._app.registry
         if not is_suspect(claimed.losses) or claimed.train not in registry:
             return nullcontext()
         return engine.isolation(1, is_here=not engine.can_leave(registry.get(claimed.train)))
 
     async def _end(self, running: asyncio.Task[FinishedRun]) -> FinishedRun:
-        """Write the end, however long the database is away; one that it refuses is written bare."""
+        """Write the end, with back-off during an outage of the database; simplify an end that it refuses."""
         finished, pause = await running, _FIRST_PAUSE
         while True:
             try:
                 recorded = await self._write(finished)
             except DatabaseFaultError as error:
                 _log.warning("the end of run %d is not written yet: %s", finished.end.id, error)
-            except Exception as error:  # noqa: BLE001 whatever it is, this end alone is refused
-                _log.error("the end of run %d cannot be stored as it is: %s", finished.end.id, error)
+            except Exception as error:  # noqa: BLE001 - the database refused this end
+                _log.error("the end of run %d cannot be stored unchanged: %s", finished.end.id, error)
                 finished = barer_end(finished, error) or finished
             else:
                 return recorded
@@ -188,13 +188,13 @@ class LocalRuns:
     async def _write(self, finished: FinishedRun) -> FinishedRun:
         result = await self._app.database.run(write_ends([finished], self._rules))
         if result.refused:
-            _log.warning("run %d of %s was ended elsewhere meanwhile", finished.end.id, finished.end.train)
+            _log.warning("run %d of %s was already ended elsewhere", finished.end.id, finished.end.train)
         tell_ends([finished], result, events=self._app.events, hooks=self._hooks)
         return as_recorded(finished, result)
 
 
 def _held(worker_id: str, work: Operation[T]) -> Operation[tuple[bool, T | None]]:
-    """Do it only while the lease is trusted: the runs of a lost process were given back already."""
+    """Execute an operation only while the lease is valid: the runs of a lost process are recovered."""
     if not (yield from hold_worker(worker_id)):
         return False, None
     return True, (yield from work)
@@ -217,7 +217,7 @@ def _claimed(start: RunStart, started: StartedRun) -> ClaimedRun:
         losses=0,
         lone_losses=0,
         max_retries=None,
-        is_retried=False,  # who asked sees the failure and decides
+        is_retried=False,  # the caller gets the failure and decides
         retry_delay_seconds=None,
         timeout_seconds=start.timeout.total_seconds(),
         unique_key=None,
@@ -250,7 +250,7 @@ def _finish_rules(app: OpenApp) -> FinishRules:
 
 
 def _result(finished: FinishedRun) -> object:
-    """Give the caller what the train gave; what only the record knows is an error with the run's id."""
+    """Return the output or raise the exception; if only the record failed, raise JobFailedError."""
     outcome, end = finished.outcome, finished.end
     reason = end.failure.reason if end.failure else None
     exception = end.failure.exception if end.failure else None

@@ -1,4 +1,4 @@
-"""From the words of a schedule to the declaration of a manifest, checked at once."""
+"""Convert the arguments of a schedule to a checked declaration of a manifest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TIME_SCHEDULES: Final = (Manual, Cron, Interval, Once)
 
 
 class NotGiven:
-    """Stands for an argument that was left out; None may be an input."""
+    """Marks an omitted argument, since None may be an input."""
 
 
 NOT_GIVEN: Final = NotGiven()
@@ -46,7 +46,7 @@ NOT_GIVEN: Final = NotGiven()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """The keywords of a schedule with their defaults; None leaves it to the train, then to the settings."""
+    """The keywords of a schedule with their defaults; None: the value of the train, then of the settings."""
 
     group: str | None = None
     priority: int | None = None
@@ -72,7 +72,7 @@ def declare(
     options: ScheduleOptions,
     batch: str | None = None,
 ) -> ManifestDeclaration:
-    """Check everything about one manifest and put it into the form that seeding takes."""
+    """Check one manifest and return its declaration for seeding."""
     refuse_bad_id(external_id)
     if problems := (*problems_of(options), *_schedule_problems(schedule)):
         raise DeclarationError(external_id, "; ".join(problems))
@@ -104,7 +104,7 @@ def declare(
 
 
 def _unsaid(options: ScheduleOptions, train: TrainOptions) -> frozenset[str]:
-    """Name what neither the schedule nor its train says."""
+    """Return the fields that neither the schedule nor its train sets."""
     said = {
         "max_retries": _over(options.max_retries, train.max_retries),
         "misfire_policy": options.misfire,
@@ -114,17 +114,17 @@ def _unsaid(options: ScheduleOptions, train: TrainOptions) -> frozenset[str]:
 
 
 def encode_input(definition: AnyTrain, value: object) -> str:
-    """Return the input as JSON; one that was left out is the function's default, or None."""
+    """Return the input as JSON; an omitted input is the function's default, or None."""
     return definition.input.encode(input_value(definition, value))
 
 
 def input_value(definition: AnyTrain, value: object) -> object:
-    """Return the input to run with; one that was left out must not be needed."""
+    """Return the input to run with; raise if a required input is omitted."""
     return input_left_out(definition) if isinstance(value, NotGiven) else value
 
 
 def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[object, TimeSchedule]:
-    """Tell input and schedule apart: a train without input is followed by its schedule at once."""
+    """Separate input and schedule: for a train without input the schedule takes the place of the input."""
     if schedule is not None:
         if not isinstance(schedule, TIME_SCHEDULES):
             problem = f"is a {type(schedule).__name__}; use every(...) or cron(...)"
@@ -134,14 +134,14 @@ def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[objec
 
 
 def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:
-    """Refuse an id that a person could not type, or that the table does not take."""
+    """Raise for an id that cannot be typed or stored."""
     word = "id" if what == "manifest" else "name"
     if problem := BOUNDS["external_id"].problem(f"its {word}", external_id):
         raise DeclarationError(shortened(written(external_id)), problem, what=what)
 
 
 def _schedule_problems(schedule: Schedule) -> tuple[str, ...]:
-    """Look at a schedule that was made by hand, and at one that every() made, in the same way."""
+    """Return the problems of a schedule, also of one that was not made by every(), cron() or once()."""
     match schedule:
         case Interval(every):
             given: dict[str, object | None] = {"every": every}
@@ -172,13 +172,13 @@ def _over(own: T | None, inherited: T) -> T:
 
 
 def with_defaults(declarations: Declarations, settings: Settings) -> Declarations:
-    """Fill in what the manifests of an application leave to the settings."""
+    """Fill in the settings for fields that the manifests of an application do not set."""
     manifests = tuple(filled_in(each, settings) for each in declarations.manifests)
     return replace(declarations, manifests=manifests)
 
 
 def filled_in(declaration: ManifestDeclaration, settings: Settings) -> ManifestDeclaration:
-    """Fill in what one manifest leaves to the settings."""
+    """Fill in the settings for fields that a manifest does not set."""
     unsaid, usual = declaration.unsaid, settings.schedule
     if not unsaid:
         return declaration

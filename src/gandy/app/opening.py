@@ -42,19 +42,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostApp(OfThisProcess):
-    """Provided to every train of an open application."""
+    """The application, as provided to its trains."""
 
     owner: str
     registry: Registry
     database: Database
     url: str
     clock: ManualClock | None = None
-    trust: ClockTrust | None = None  #: says which instant it is, by a clock that is believed
+    trust: ClockTrust | None = None  #: returns the current instant of a trusted clock
 
     async def queue_again(self, run: Run, value: object) -> int | None:
-        """Queue the train of a run once more with this input; the id of the entry that now waits.
+        """Queue the train of a run again with this input, and return the id of the queued entry.
 
-        A run of a manifest triggers its manifest, unless somebody switched that off meanwhile: then None.
+        A run of a manifest triggers its manifest; return None if that is disabled or orphaned.
         """
         train = self.registry.get(run.train)
         if run.manifest is None:
@@ -63,7 +63,7 @@ class HostApp(OfThisProcess):
             return await self.database.run(self._trigger(run.manifest, train.input.encode(value)))
         except ManifestNotFoundError:
             return None
-        except TriggerInputConflictError:  # what waits there has another input: it cannot stand for this one
+        except TriggerInputConflictError:  # an entry with another input is queued and cannot be reused
             return await self.database.run(self._enqueue(train, value))
 
     def _enqueue(self, train: AnyTrain, value: object) -> Operation[int]:
@@ -80,7 +80,7 @@ class HostApp(OfThisProcess):
 
 
 def find_place(app: Declaring) -> str | None:
-    """Return MODULE:NAME, found in the modules of the trains; None where no process could import it."""
+    """Return MODULE:NAME, found in the modules of the trains; None if no other process can import it."""
     modules = {definition.source.__module__: None for definition in app.registry}
     for module in modules:
         if module == "__main__":
@@ -98,7 +98,7 @@ _holders = 0
 
 @contextmanager
 def logs_kept_with_runs() -> Iterator[None]:
-    """Listen on the root logger; however many applications are open, each line is kept once."""
+    """Add a handler to the root logger; it is shared by all open applications, so each line is kept once."""
     _hold(1)
     try:
         yield
@@ -107,7 +107,7 @@ def logs_kept_with_runs() -> Iterator[None]:
 
 
 def _hold(change: int) -> None:
-    global _holders  # noqa: PLW0603 - the root logger is one for the whole process, and so is this count
+    global _holders  # noqa: PLW0603 - like the root logger, one for the process
     with _lock:
         _holders += change
         if _holders:
@@ -121,7 +121,7 @@ def _hold(change: int) -> None:
 
 
 def _mask_records() -> None:
-    """Mask secrets in records as they are made: other handlers write them to the process's own log."""
+    """Mask secrets when a log record is made, for the other handlers of the process."""
     make = logging.getLogRecordFactory()
     if not isinstance(make, MaskingFactory):
         logging.setLogRecordFactory(MaskingFactory(running_now, make))
@@ -129,13 +129,13 @@ def _mask_records() -> None:
 
 def _leave_records() -> None:
     make = logging.getLogRecordFactory()
-    if isinstance(make, MaskingFactory):  # else the application has put its own over it
+    if isinstance(make, MaskingFactory):  # else the application has installed its own factory
         logging.setLogRecordFactory(make.make)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class OpenApp:
-    """What is there while an application is open; each event loop that opens it has one of its own."""
+    """The state of an open application; each event loop that opens it has its own."""
 
     name: str
     settings: Settings
@@ -146,10 +146,10 @@ class OpenApp:
     hooks: Hooks
     events: EventBus
     declarations: Declarations
-    place: str | None  #: where another process can import the application, "module:name"
+    place: str | None  #: "module:name", from which another process can import the application
     contracts: tuple[Contract, ...] = ()
     clock: ManualClock | None = None
-    submitter: Submitter | None = None  #: None: workers take runs from the database
+    submitter: Submitter | None = None  #: None: workers claim runs from the database
     trust: ClockTrust
     layouts: LayoutRecord = field(init=False)
     runs: LocalRuns = field(init=False)
@@ -167,7 +167,7 @@ async def opened(
     contracts: tuple[Contract, ...] = (),
     clock: ManualClock | None = None,
 ) -> AsyncIterator[OpenApp]:
-    """Connect, verify, make the provided values; write nothing (an embedded database migrates itself)."""
+    """Connect, verify, make the provided values; write nothing (but migrate an embedded database)."""
     app.registry.check_provided({**app.provided.declared, HostApp: None})
     async with AsyncExitStack() as stack:
         database = open_database(settings.database, clock=clock)

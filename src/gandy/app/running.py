@@ -1,4 +1,4 @@
-"""The services of an application: running them, or one cycle of one."""
+"""Run the services of an application, or one cycle of a service."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UPKEEP_SERVICES: Final[Mapping[str, Callable[[UpkeepParts], UpkeepService]]] = {
 
 
 def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
-    """Say how one of these services is made for an application."""
+    """Return the factory of one upkeep service."""
 
     def make(app: OpenApp, _: Wakeups) -> UpkeepService:
         return UPKEEP_SERVICES[name](upkeep_parts(app))
@@ -56,12 +56,12 @@ def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
 
 
 async def tick_upkeep(app: OpenApp, name: str, *, is_overruled: bool = False) -> dict[str, object]:
-    """Run exactly one cycle of one of these services, and say what it removed."""
+    """Run exactly one cycle of an upkeep service, and return what it deleted."""
     return ticked(await UPKEEP_SERVICES[name](upkeep_parts(app)).tick(is_overruled=is_overruled))
 
 
 def ticked(result: UpkeepResult) -> dict[str, object]:
-    """Say what one cycle removed, as JSON will have it."""
+    """Return the deletions of one cycle, for JSON."""
     return {
         "deleted": result.deleted,
         "rows": dict(result.rows),
@@ -74,7 +74,7 @@ def ticked(result: UpkeepResult) -> dict[str, object]:
 
 
 def upkeep_parts(app: OpenApp) -> UpkeepParts:
-    """Give what these services need of an application."""
+    """Return the dependencies of these services."""
     return UpkeepParts(
         owner=app.name, database=app.database, settings=app.settings, events=app.events, trust=app.trust
     )
@@ -86,7 +86,7 @@ def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:
 
 
 async def tick_lifecycle(app: OpenApp, *, is_overruled: bool = False) -> dict[str, object]:
-    """Run exactly one cycle of it, and say what was removed."""
+    """Run exactly one cycle of the lifecycle, and return what it deleted."""
     tick = await _service(app).tick(is_overruled=is_overruled)
     return {**ticked(tick.own), "contracts": [asdict(report) for report in tick.contracts]}
 
@@ -116,7 +116,7 @@ def make_worker(app: OpenApp, wakeups: Wakeups) -> Worker:
 
 
 def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> DispatcherService:
-    """Make the service that dispatches what no worker asked for."""
+    """Make the service that dispatches entries that no worker claimed."""
     return DispatcherService(
         DispatcherParts(
             owner=app.name,
@@ -131,7 +131,7 @@ def make_dispatcher(app: OpenApp, wakeups: Wakeups) -> DispatcherService:
 
 
 def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerService:
-    """Make the service that seeds what is declared and queues what is due."""
+    """Make the service that seeds the declarations and queues due occurrences."""
     return ManifestManagerService(
         ManifestManagerParts(
             owner=app.name,
@@ -148,7 +148,7 @@ def make_manifest_manager(app: OpenApp, wakeups: Wakeups) -> ManifestManagerServ
 
 
 def make_reaper(app: OpenApp, wakeups: Wakeups) -> ReaperService:
-    """Make what recovers runs where a worker runs without a manifest manager."""
+    """Make the service that recovers runs if a worker runs without a manifest manager."""
     return ReaperService(
         ReaperParts(
             database=app.database,
@@ -174,9 +174,9 @@ SERVICES: Final[Mapping[str, Callable[[OpenApp, Wakeups], Service]]] = {
 async def services_running(
     app: OpenApp, names: Iterable[str] | None = None, *, has_port: bool = False
 ) -> AsyncIterator[Supervisor]:
-    """Run services, all of them where none is named, for as long as the block runs.
+    """Run the named services, or all of them, during the block.
 
-    With a port, a process without the dashboard still answers probes and serves its metrics.
+    With a port, a process without the dashboard still answers probes and serves metrics.
     """
     wanted = _services_of(app) if names is None else tuple(names)
     for name in wanted:
@@ -207,7 +207,7 @@ async def services_running(
 
 
 def _services_of(app: OpenApp) -> tuple[str, ...]:
-    """All of them; a worker would take what a submitter is there for, and the dashboard is an extra."""
+    """Return all services, without a worker if there is a submitter, and without an uninstalled dashboard."""
     left_out = {"worker"} if app.submitter is not None else set()
     if not has_web():
         left_out.add("web")
@@ -215,7 +215,7 @@ def _services_of(app: OpenApp) -> tuple[str, ...]:
 
 
 async def work(app: OpenApp, stop: asyncio.Event, *, until_idle: bool) -> int:
-    """Run a worker, and recover runs for it to take; return how many jobs it saw parked."""
+    """Run a worker and a reaper; return the number of jobs that became dead letters."""
     await refuse_missing(app.database)
     wakeups = Wakeups(app.database, app.name)
     worker = make_worker(app, wakeups)
@@ -237,18 +237,18 @@ def _maker(
 
 
 Ticked: TypeAlias = "dict[str, object]"
-#: Whether a person vouches for the clock comes second.
+#: The second argument: whether the operator confirms the clock.
 Tick: TypeAlias = "Callable[[OpenApp, bool], Awaitable[Ticked]]"
 
 
 async def tick(app: OpenApp, service: str, *, is_clock_right: bool = False) -> Ticked:
-    """Seed as the service would, run exactly one cycle and say what it did."""
+    """Seed like the service, run exactly one cycle and return its result."""
     if service not in TICKS:
         raise UnknownServiceError(service, known=tuple(TICKS))
     return await TICKS[service](app, is_clock_right)
 
 
-async def _tick_manifest_manager(app: OpenApp, is_clock_right: bool) -> Ticked:  # noqa: FBT001 one of TICKS
+async def _tick_manifest_manager(app: OpenApp, is_clock_right: bool) -> Ticked:  # noqa: FBT001 - one of TICKS
     if is_clock_right:
         await app.trust.examine(is_overruled=True)
     manager = make_manifest_manager(app, Wakeups(app.database, app.name))
@@ -266,7 +266,7 @@ async def _tick_manifest_manager(app: OpenApp, is_clock_right: bool) -> Ticked: 
     }
 
 
-async def _tick_dispatcher(app: OpenApp, _: bool) -> Ticked:  # noqa: FBT001 one of TICKS
+async def _tick_dispatcher(app: OpenApp, _: bool) -> Ticked:  # noqa: FBT001 - one of TICKS
     result = await make_dispatcher(app, Wakeups(app.database, app.name)).tick()
     return {**result.counts, "runs": [run.id for run in result.dispatched]}
 

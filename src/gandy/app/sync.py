@@ -1,4 +1,4 @@
-"""The sync face of an application, and the event loop behind it."""
+"""The sync interface of an application, and the event loop behind it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Portal:
-    """Opens an application in a thread of its own and runs coroutines there."""
+    """Opens an application in its own thread and runs coroutines there."""
 
     def __init__(self, app: Declaring, settings: Settings, *, clock: ManualClock | None = None) -> None:
         self._loop = asyncio.new_event_loop()
@@ -60,7 +60,7 @@ class Portal:
             raise
 
     def call(self, work: Coroutine[object, object, T]) -> T:
-        """Run a coroutine in the thread and wait for it; who is interrupted here interrupts it there."""
+        """Run a coroutine in the thread and wait for it; interrupting the caller cancels the coroutine."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -99,21 +99,21 @@ class SyncJob(Generic[Result]):
 
     @property
     def id(self) -> int:
-        """The id that `gandy runs show` takes."""
+        """The id for `gandy runs show`."""
         return self._job.id
 
     @property
     def is_new(self) -> bool:
-        """False where a job with the same key was there already."""
+        """False if a job with the same unique key already existed."""
         return self._job.is_new
 
     def result(self, timeout: float | timedelta | None = None) -> Result:
-        """Wait for the end of this attempt and return its output; raise where it failed or was cancelled."""
+        """Wait for the job's end, through its retries, and return its output; raise if it failed."""
         return self._face.open().call(self._job.result(timeout))
 
 
 class SyncGandy:
-    """An application for sync code: opens on first use, safe in threads and after a fork."""
+    """An application for sync code: opens at first use, safe in threads and after a fork."""
 
     def __init__(self, app: Declaring, configuration: Configuration) -> None:
         self._app = app
@@ -125,7 +125,7 @@ class SyncGandy:
         _faces.add(self)
 
     def open(self) -> Portal:
-        """Open the application in a background thread, unless it is open in this very process."""
+        """Open the application in a background thread, unless it is already open in this process."""
         self.forget_parent()
         with self._opening:
             if self._portal is None:
@@ -135,7 +135,7 @@ class SyncGandy:
             return self._portal
 
     def close(self) -> None:
-        """Close what was opened in this process; the next use opens it again."""
+        """Close the application in this process; the next use opens it again."""
         self.forget_parent()
         with self._opening:
             portal, self._portal = self._portal, None
@@ -144,7 +144,7 @@ class SyncGandy:
             portal.close()
 
     def forget_parent(self) -> None:
-        """Leave the connections of the process that this one was forked from alone: they are its own."""
+        """After a fork, forget the parent's connections without closing them."""
         if self._pid != os.getpid():
             _left_behind.append(self._portal)
             self._portal = None
@@ -245,7 +245,7 @@ class SyncGandy:
     def run(self, train: SyncRunFirst[In, Out], input: In) -> Out: ...
 
     def run(self, train: Any, input: object = NOT_GIVEN) -> Any:
-        """Run a train here and now, with a record; return its output or raise what a junction raised."""
+        """Run a train in this process, with a record; return its output or raise the junction's exception."""
         definition = self._app.registry.resolve(train)
         portal = self.open()
         return portal.call(portal.open_app.runs.run(definition, input_value(definition, input)))
@@ -300,7 +300,7 @@ class SyncGandy:
         **options: Unpack[RuntimeScheduleKeywords],
     ) -> None: ...
 
-    def add_schedule(  # noqa: PLR0917 - it reads in this order
+    def add_schedule(  # noqa: PLR0917 - readable in this order
         self,
         external_id: str,
         train: Any,
@@ -308,7 +308,7 @@ class SyncGandy:
         schedule: TimeSchedule | None = None,
         **options: Unpack[RuntimeScheduleKeywords],
     ) -> None:
-        """Make a manifest at run time, on a schedule or `after=` another one; no deploy prunes it."""
+        """Make a manifest at run time, on a schedule or `after=` another manifest; no deploy prunes it."""
         operation = self._asking.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )
@@ -318,13 +318,13 @@ class SyncGandy:
     def trigger(
         self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
     ) -> SyncJob[Any]:
-        """Queue a manifest now or after a delay, with its own input or another; one that waits serves."""
+        """Queue a manifest now or after a delay; if an entry is already queued, that entry is reused."""
         portal = self.open()
         operation = self._asking.trigger(external_id, delay=delay, value=input)
         return SyncJob(self, portal.call(portal.open_app.database.run(operation)))
 
     def remove_schedule(self, external_id: str) -> None:
-        """Remove a manifest that was made at run time; one that runs ends first."""
+        """Remove a manifest that was made at run time; a current run ends first."""
         portal = self.open()
         portal.call(portal.open_app.database.run(self._asking.remove_schedule(external_id)))
 
@@ -334,7 +334,7 @@ class SyncGandy:
             portal.call(portal.open_app.layouts.record([asked.definition]))
             jobs = portal.call(portal.open_app.database.run(asked.operation()))
         else:
-            from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 loads a driver
+            from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 - loads a driver
 
             dialect = dialect_of(self._configuration.loaded.settings.database.url)
             is_recorded = self._portal is not None and self._portal.open_app.layouts.has(asked.definition)
@@ -347,12 +347,12 @@ class SyncGandy:
 
 
 _faces: weakref.WeakSet[SyncGandy] = weakref.WeakSet()
-#: Kept from the garbage collector: finalising them would end the parent's connections.
+#: Referenced for ever, because finalising them would close the parent's connections.
 _left_behind: list[Portal | None] = []
 
 
 def _renew_faces() -> None:
-    # At once, because another thread of the parent may have held the lock that the child inherits.
+    # At the fork, because another thread of the parent may have held the lock that the child inherits.
     for face in list(_faces):
         face.forget_parent()
 

@@ -1,4 +1,4 @@
-"""The dashboard of an application: to be mounted, or as a service of its own."""
+"""The dashboard of an application, to be mounted or as a service."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Message: TypeAlias = MutableMapping[str, Any]
 
 
 class ASGIApplication(Protocol):
-    """What a server or another application can serve."""
+    """An ASGI application."""
 
     async def __call__(
         self,
@@ -47,7 +47,7 @@ class _Opened(Protocol):
 
 
 def make_asgi(app: _Opened, opened: Callable[[], OpenApp]) -> ASGIApplication:
-    """Make the dashboard; served alone it opens the application, mounted the outer lifespan has to."""
+    """Make the dashboard; served alone it opens the application, mounted the outer lifespan must do so."""
     observe(app.events)
     return _create(
         app.name,
@@ -57,13 +57,13 @@ def make_asgi(app: _Opened, opened: Callable[[], OpenApp]) -> ASGIApplication:
     )
 
 
-def make_web(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 every service is made so
+def make_web(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 - the signature of all service factories
     """Make the service that serves the dashboard."""
     return _serve(app)
 
 
-def make_probes(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 the same
-    """Make the service that answers probes and serves metrics, and nothing else."""
+def make_probes(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 - the same
+    """Make the service that only answers probes and serves metrics."""
     return _serve(app, is_whole=False)
 
 
@@ -77,26 +77,26 @@ def _serve(app: OpenApp, *, is_whole: bool = True) -> Service:
         kept=door.kept,
         is_whole=is_whole,
     )
-    from gandy.web.serving import WebService  # noqa: PLC0415 an extra
+    from gandy.web.serving import WebService  # noqa: PLC0415 - an extra
 
     return WebService(asgi, door, database=app.database if is_whole else None)
 
 
 def has_web() -> bool:
-    """Whether what the dashboard is made of is installed."""
+    """Return whether the dependencies of the dashboard are installed."""
     return all(find_spec(name) is not None for name in ("fastapi", "jinja2", "uvicorn"))
 
 
 def check_door(app: OpenApp) -> Door:
-    """Stop before anything starts where tokens are wrong, or others could come without one."""
-    from gandy.web.access.door import open_door  # noqa: PLC0415 an extra
+    """Raise before any service starts if tokens are invalid, or others could connect without a token."""
+    from gandy.web.access.door import open_door  # noqa: PLC0415 - an extra
 
     return open_door(app.name, app.settings)
 
 
 def parts_of(app: OpenApp) -> WebParts:
-    """Show an open application as the dashboard sees it."""
-    from gandy.web.parts import WebParts  # noqa: PLC0415 an extra
+    """Return the dependencies of the dashboard."""
+    from gandy.web.parts import WebParts  # noqa: PLC0415 - an extra
 
     return WebParts(
         owner=app.name,
@@ -119,7 +119,7 @@ def _create(
     is_whole: bool = True,
 ) -> ASGIApplication:
     try:
-        from gandy.web.application import create_web  # noqa: PLC0415 an extra
+        from gandy.web.application import create_web  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "gandy":
             raise

@@ -1,6 +1,6 @@
-"""Every error that Gandy raises: typed fields, and a message that says what to do.
+"""Every error that Gandy raises, with typed fields and a message that names the remedy.
 
-A new one goes into the module of the room that raises it, is imported here and named in `__all__`.
+Define a new error in the module of the part that raises it, import it here and list it in `__all__`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class UnknownHookError(GandyError):
-    """A hook was asked for on an event that does not exist."""
+    """A hook was registered for an event that does not exist."""
 
     def __init__(self, *, name: str, known: tuple[str, ...]) -> None:
         self.name = name
@@ -21,7 +21,7 @@ class UnknownHookError(GandyError):
 
 
 class DeclarationError(GandyError, ValueError):
-    """Something declared that cannot be kept."""
+    """An invalid declaration."""
 
     exit_code = 2
 
@@ -33,19 +33,19 @@ class DeclarationError(GandyError, ValueError):
 
 
 class DuplicateDeclarationError(DeclarationError):
-    """Two declarations with one name."""
+    """Two declarations with the same name."""
 
     def __init__(self, name: str, *, what: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, f"it is declared already; declared so far: {', '.join(known)}", what=what)
+        super().__init__(name, f"it is already declared; declared so far: {', '.join(known)}", what=what)
         self.known = known
 
 
 class DeclaredTooLateError(GandyError):
-    """Something was declared after the application was opened, when nobody would look at it any more."""
+    """A declaration after the application was opened, when declarations have already been read."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name!r}: the application is open already; declare it before opening, "
+            f"{name!r}: the application is already open; declare it before opening, "
             "or use await app.add_schedule(...), which writes it at once"
         )
         self.name = name
@@ -57,13 +57,13 @@ class MissingInputError(GandyError, TypeError):
     exit_code = 2
 
     def __init__(self, train: str, input_type: str) -> None:
-        super().__init__(f"train {train} takes an input of type {input_type}; none was given")
+        super().__init__(f"train {train} needs an input of type {input_type}; no input was given")
         self.train = train
         self.input_type = input_type
 
 
 class AppNotOpenError(GandyError):
-    """The application was asked for something that needs its database while it is closed."""
+    """A call needs the database of an application that is not open."""
 
     def __init__(self, app: str, asked: str) -> None:
         super().__init__(
@@ -83,7 +83,7 @@ class AppOpenElsewhereError(GandyError):
 
 
 class UnknownServiceError(GandyError):
-    """A service was asked for that does not exist."""
+    """A service that does not exist."""
 
     exit_code = 2
 
@@ -100,26 +100,26 @@ class AppNotGivenError(GandyError):
 
     def __init__(self) -> None:
         super().__init__(
-            "which application? Pass --app MODULE:NAME, set GANDY_APP, or write "
-            'app = "module:name" in gandy.toml; `gandy init` writes a first one'
+            "no application is given: pass --app MODULE:NAME, set GANDY_APP, or write "
+            'app = "module:name" in gandy.toml; `gandy init` creates an example'
         )
 
 
 class OwnerNotGivenError(GandyError):
-    """A command was called without an application, and does not say whose rows it means."""
+    """A command was called without an application or owner."""
 
     exit_code = 2
 
     def __init__(self, owners: tuple[str, ...]) -> None:
         super().__init__(
-            "whose? Pass --owner NAME or --all-owners, or --app MODULE:NAME for an application of yours; "
+            "no owner is given: pass --owner NAME, --all-owners, or --app MODULE:NAME for your application; "
             f"{_known(owners)}"
         )
         self.owners = owners
 
 
 class OwnerNotFoundError(GandyError):
-    """The database holds nothing of this owner."""
+    """The database contains nothing of this owner."""
 
     exit_code = 2
 
@@ -130,13 +130,13 @@ class OwnerNotFoundError(GandyError):
 
 
 class OtherOwnerError(GandyError):
-    """A command that works for its application was told to work for others."""
+    """A command for one application was called with other owners."""
 
     exit_code = 2
 
     def __init__(self, owner: str) -> None:
         super().__init__(
-            f"this command works for the application {owner!r} alone: leave --owner and --all-owners out, "
+            f"this command works only for the application {owner!r}: omit --owner and --all-owners, "
             "or name another application with --app"
         )
         self.owner = owner
@@ -147,7 +147,7 @@ def _known(owners: tuple[str, ...]) -> str:
 
 
 class AppReferenceError(GandyError):
-    """An application reference that leads to no application."""
+    """An application reference that does not point to an application."""
 
     exit_code = 2
 
@@ -158,7 +158,7 @@ class AppReferenceError(GandyError):
 
 
 class AppLoadError(GandyError):
-    """The application's own code raised while it was imported."""
+    """The import of the application's code raised an exception."""
 
     def __init__(self, reference: str, location: str, problem: str) -> None:
         super().__init__(f"application {reference!r} could not be imported: {location}: {problem}")
@@ -168,16 +168,18 @@ class AppLoadError(GandyError):
 
 
 class FileInTheWayError(GandyError):
-    """Files that a command would have overwritten."""
+    """Files that a command would overwrite."""
 
     def __init__(self, paths: tuple[Path, ...]) -> None:
         named = ", ".join(str(path) for path in paths)
-        super().__init__(f"{named} already there; nothing was written. Choose another folder or move it away")
+        super().__init__(
+            f"{named} already exists; nothing was written. Choose another folder or move the file"
+        )
         self.paths = paths
 
 
 class FileAccessError(GandyError):
-    """A file or folder that the system does not let us read or write."""
+    """A file or folder that cannot be read or written."""
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -189,7 +191,7 @@ _LONGEST_SHOWN = 80
 
 
 class DurationFormatError(GandyError, ValueError):
-    """A text that does not read as a duration."""
+    """A text that is not a duration."""
 
     exit_code = 2
 
@@ -201,7 +203,7 @@ class DurationFormatError(GandyError, ValueError):
 
 
 class ValueBoundsError(GandyError, ValueError):
-    """A value outside of what its option may be."""
+    """A value outside the bound of its option."""
 
     exit_code = 2
 
@@ -214,11 +216,11 @@ class ValueBoundsError(GandyError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """One thing that is wrong with the settings, and where it was written."""
+    """One problem of the settings, and its source."""
 
     source: str
     key: str
-    value: str | None  #: masked where it is a secret; None where the value is not the problem
+    value: str | None  #: masked if secret; None if the value is not the problem
     message: str
 
     def __str__(self) -> str:
@@ -227,7 +229,7 @@ class SettingProblem:
 
 
 class SettingsError(GandyError):
-    """The settings hold values that cannot be used; every problem is listed."""
+    """Invalid settings; every problem is listed."""
 
     exit_code = 2
 
@@ -250,13 +252,13 @@ class SettingsFileError(GandyError):
 
 
 class UntrustedFileError(SettingsFileError):
-    """A gandy.toml that another user could have written; nothing of it is used."""
+    """A gandy.toml that another user could have written; it is ignored."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
             path,
             f"not read, because {reason}; give the file and its folder to the user who runs this (chown) and "
-            "let no others write (chmod go-w), or name the database by --database or GANDY_DATABASE_URL",
+            "deny others write access (chmod go-w), or name the database by --database or GANDY_DATABASE_URL",
         )
         self.reason = reason
 

@@ -8,5 +8,5 @@ from typing import ClassVar
 class GandyError(Exception):
     """The base of every error raised by Gandy."""
 
-    #: What the command line ends with: 1 it failed, 2 the call was wrong.
+    #: The exit code of the command line: 1 failure, 2 wrong usage.
     exit_code: ClassVar[int] = 1

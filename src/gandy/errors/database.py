@@ -27,7 +27,7 @@ class DatabaseUrlError(GandyError):
 
 
 class DatabaseFaultError(GandyError):
-    """A fault of the database as a whole: it is waited out, and no single item is to blame for it."""
+    """A temporary or general fault of the database, not caused by a single item: retry later."""
 
 
 class DatabaseUnreachableError(DatabaseFaultError):
@@ -50,12 +50,12 @@ class SchemaBehindError(GandyError):
 
 
 class CodeTooOldError(GandyError):
-    """The database was migrated past what this code understands."""
+    """The database was migrated to a schema that this code does not support."""
 
     def __init__(self, found: int, compatible_from: int, known: int) -> None:
         super().__init__(
-            f"the database is at schema version {found}, which needs code that knows version "
-            f"{compatible_from} or later; this code knows {known}: upgrade gandy on this server"
+            f"the database is at schema version {found}, which needs code for version "
+            f"{compatible_from} or later; this code supports {known}: upgrade gandy on this server"
         )
         self.found = found
         self.compatible_from = compatible_from
@@ -63,7 +63,7 @@ class CodeTooOldError(GandyError):
 
 
 class RowConflictError(GandyError):
-    """The database refused this item: a constraint, a trigger, or a value that it cannot hold."""
+    """The database refused this item, by a constraint or a trigger, or because it cannot store a value."""
 
     def __init__(self, constraint: str, detail: str) -> None:
         super().__init__(f"refused by {constraint}: {detail}")
@@ -72,7 +72,7 @@ class RowConflictError(GandyError):
 
 
 class BorrowedConnectionError(GandyError):
-    """A connection passed by the caller that Gandy cannot write on."""
+    """A connection of the caller that Gandy cannot use."""
 
     exit_code = 2
 
@@ -83,22 +83,22 @@ class BorrowedConnectionError(GandyError):
 
 
 class DatabaseBusyError(DatabaseFaultError):
-    """The database gave up on a lock, a deadlock or a serialisation; the same call may go through later."""
+    """A lock timeout, a deadlock or a serialization failure; the same call may succeed later."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the database could not do this now: {problem}; try again")
+        super().__init__(f"the database is busy: {problem}; try again")
         self.problem = problem
 
 
 class RowBusyError(DatabaseBusyError):
-    """A row was locked for too long, or its transaction lost a deadlock: the same may hit it alone again."""
+    """A row was locked for too long, or its transaction lost a deadlock; its retry may fail again."""
 
 
 class DatabaseReadOnlyError(DatabaseFaultError):
-    """The database takes no writes now, as a standby or a primary during a failover."""
+    """The database is read-only, as a standby or during a failover."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the database is read-only: {problem}; nothing is lost, the write is tried again")
+        super().__init__(f"the database is read-only: {problem}; nothing is lost, the write is retried")
         self.problem = problem
 
 
@@ -106,7 +106,7 @@ class DatabaseFullError(DatabaseFaultError):
     """The database ran out of disk, memory or connections."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the database has no room left: {problem}; free some, the write is tried again")
+        super().__init__(f"the database is full: {problem}; free some resources, the write is retried")
         self.problem = problem
 
 
@@ -120,19 +120,19 @@ class DatabaseRefusedError(DatabaseFaultError):
 
 
 class NoRolesError(GandyError):
-    """A question about roles, where the database has none."""
+    """A command about roles, for a database without roles."""
 
     exit_code = 2
 
     def __init__(self, address: str) -> None:
-        super().__init__(f"{address}: SQLite has no roles; who may write the file may do everything")
+        super().__init__(f"{address}: SQLite has no roles; write access to the file grants everything")
 
 
 class SetRefusedError(DatabaseFaultError):
-    """Every item of a set was refused alone with the same error: no item can be told to be the bad one."""
+    """Every item of a set was refused with the same error, so that no single item is the cause."""
 
     def __init__(self, count: int, problem: str) -> None:
-        super().__init__(f"all {count} items of a set were refused alike, so none is charged: {problem}")
+        super().__init__(f"all {count} items of a set were refused with the same error: {problem}")
         self.count = count
         self.problem = problem
 
@@ -141,24 +141,26 @@ class NaiveInstantError(GandyError, ValueError):
     """An instant without a time zone."""
 
     def __init__(self, instant: datetime) -> None:
-        super().__init__(f"{instant.isoformat()} has no time zone; use an aware one, as of datetime.now(UTC)")
+        super().__init__(
+            f"{instant.isoformat()} has no time zone; use an aware one such as datetime.now(UTC)"
+        )
         self.instant = instant
 
 
 class ClockReversedError(GandyError, ValueError):
-    """A manual clock was told to go back."""
+    """A manual clock was advanced by a negative duration."""
 
     def __init__(self, span: timedelta) -> None:
-        super().__init__(f"a clock does not go back; advance it by zero or more, not by {span}")
+        super().__init__(f"a clock cannot be advanced by {span}; use zero or more")
         self.span = span
 
 
 class ClockDoubtedError(GandyError):
-    """The clock cannot be believed, so that nothing is removed by age."""
+    """The clock cannot be trusted, so that nothing is deleted by age."""
 
     def __init__(self, doubt: str) -> None:
         super().__init__(
-            f"nothing is removed: {doubt}; set the clock right, leave a service running for ten minutes, "
-            "or vouch for the clock with --yes"
+            f"nothing is removed: {doubt}; correct the clock, leave a service running for ten minutes, "
+            "or confirm the clock with --yes"
         )
         self.doubt = doubt

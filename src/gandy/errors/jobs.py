@@ -16,14 +16,14 @@ class JobNotFoundError(GandyError, LookupError):
 
     def __init__(self, job_id: int) -> None:
         super().__init__(
-            f"job {job_id} is not there: the transaction that made it is not committed, "
-            "or it is past its retention"
+            f"there is no job {job_id}: the transaction that made it is not committed, "
+            "or its retention has ended"
         )
         self.job_id = job_id
 
 
 class JobFailedError(GandyError):
-    """The job whose result was asked for has failed."""
+    """The awaited job has failed."""
 
     def __init__(self, job_id: int, train: str, *, exception: str | None, reason: str | None) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class JobFailedError(GandyError):
 
 
 class JobCancelledError(GandyError):
-    """The job whose result was asked for was cancelled."""
+    """The awaited job was cancelled."""
 
     def __init__(self, job_id: int, train: str, *, by: str | None) -> None:
         super().__init__(f"job {job_id} ({train}) was cancelled by {by or 'an operator'}")
@@ -47,10 +47,10 @@ class JobCancelledError(GandyError):
 
 
 class JobTimeoutError(GandyError, TimeoutError):
-    """The job did not end while its result was waited for; it goes on."""
+    """The wait for a result timed out; the job continues."""
 
     def __init__(self, job_id: int, train: str, *, waited: timedelta, state: str) -> None:
-        super().__init__(f"job {job_id} ({train}) is still {state} after {waited}; it goes on")
+        super().__init__(f"job {job_id} ({train}) is still {state} after {waited}; it continues")
         self.job_id = job_id
         self.train = train
         self.waited = waited
@@ -61,12 +61,12 @@ class RunNotFoundError(GandyError, LookupError):
     """No run has this id."""
 
     def __init__(self, run_id: int) -> None:
-        super().__init__(f"there is no run {run_id}; `gandy runs list` shows those that are kept")
+        super().__init__(f"there is no run {run_id}; `gandy runs list` shows the stored runs")
         self.run_id = run_id
 
 
 class EnqueueError(GandyError, ValueError):
-    """A job whose options cannot be kept."""
+    """A job with invalid options."""
 
     exit_code = 2
 
@@ -77,7 +77,7 @@ class EnqueueError(GandyError, ValueError):
 
 
 class CycleStoppedError(GandyError):
-    """A cycle of a service was stopped before it had ended; nothing of it is kept."""
+    """A cycle of a service was stopped before its end and rolled back."""
 
     def __init__(self, train: str) -> None:
         super().__init__(f"{train} was stopped before its cycle had ended; the next cycle does its work")
@@ -85,12 +85,12 @@ class CycleStoppedError(GandyError):
 
 
 class RunNotOverError(GandyError):
-    """A run that goes on cannot be run again."""
+    """A run in progress cannot be run again."""
 
     def __init__(self, run_id: int, state: str) -> None:
         super().__init__(
-            f"run {run_id} is {state}; it can be run again once it is over: "
-            f"wait, or stop it: gandy runs cancel {run_id}"
+            f"run {run_id} is {state}; it can be run again after its end: "
+            f"wait, or cancel it: gandy runs cancel {run_id}"
         )
         self.run_id = run_id
         self.state = state
@@ -106,7 +106,7 @@ class RunOverError(GandyError):
 
 
 class RunNotBegunError(GandyError):
-    """A job that waits in the queue has no run that could be failed."""
+    """A queued job has no run that could be failed."""
 
     def __init__(self, job_id: int) -> None:
         super().__init__(
@@ -127,10 +127,10 @@ class GroupAmbiguousError(GandyError, LookupError):
 
 
 class WorkerNotFoundError(GandyError, LookupError):
-    """No worker has this id, or it runs no more."""
+    """No running worker has this id."""
 
     def __init__(self, worker_id: str) -> None:
-        super().__init__(f"no running worker {worker_id!r}; `gandy workers list` shows those that are there")
+        super().__init__(f"no running worker {worker_id!r}; `gandy workers list` shows all workers")
         self.worker_id = worker_id
 
 
@@ -138,7 +138,7 @@ class ManifestNotFoundError(GandyError, LookupError):
     """No manifest has this external id."""
 
     def __init__(self, external_id: str) -> None:
-        super().__init__(f"no manifest {external_id!r}; `gandy manifests list` shows what there is")
+        super().__init__(f"no manifest {external_id!r}; `gandy manifests list` shows all manifests")
         self.external_id = external_id
 
 
@@ -146,7 +146,7 @@ class GroupNotFoundError(GandyError, LookupError):
     """No group of this application has this name."""
 
     def __init__(self, owner: str, name: str) -> None:
-        super().__init__(f"{owner!r} has no group {name!r}; `gandy groups list` shows what there is")
+        super().__init__(f"{owner!r} has no group {name!r}; `gandy groups list` shows all groups")
         self.owner = owner
         self.name = name
 
@@ -165,7 +165,7 @@ class ManifestAmbiguousError(GandyError, LookupError):
 
 
 class OneOwnerNeededError(GandyError):
-    """Something that works for one application was asked of all of them."""
+    """A command for one application was called for all owners."""
 
     exit_code = 2
 
@@ -179,14 +179,14 @@ class ParentNotFoundError(GandyError):
 
     def __init__(self, external_id: str, parent: str) -> None:
         super().__init__(
-            f"manifest {external_id!r} waits for {parent!r}, which is not there; declare it first"
+            f"manifest {external_id!r} depends on {parent!r}, which does not exist; declare it first"
         )
         self.external_id = external_id
         self.parent = parent
 
 
 class ManifestDeclaredError(GandyError):
-    """A manifest that the application's code declares, so that it cannot be added or removed beside it."""
+    """A manifest that is declared in code cannot be added or removed at run time."""
 
     def __init__(self, external_id: str) -> None:
         super().__init__(
@@ -196,7 +196,7 @@ class ManifestDeclaredError(GandyError):
 
 
 class ManifestInUseError(GandyError):
-    """A manifest that cannot be removed now."""
+    """A manifest that cannot be removed at present."""
 
     def __init__(self, external_id: str, problem: str) -> None:
         super().__init__(f"manifest {external_id!r} cannot be removed: {problem}")
@@ -205,11 +205,11 @@ class ManifestInUseError(GandyError):
 
 
 class TriggerInputConflictError(GandyError):
-    """A trigger with an input of its own while an entry with another input waits."""
+    """A trigger with an input while an entry with another input is queued."""
 
     def __init__(self, external_id: str, entry_id: int) -> None:
         super().__init__(
-            f"manifest {external_id!r} already waits in the queue as entry {entry_id} with another input; "
+            f"manifest {external_id!r} is already queued as entry {entry_id} with another input; "
             f"let it run, or cancel it: gandy queue cancel {entry_id}"
         )
         self.external_id = external_id
@@ -217,7 +217,7 @@ class TriggerInputConflictError(GandyError):
 
 
 class OverrideError(GandyError, ValueError):
-    """A value that cannot be set beside what the code declares."""
+    """A value that cannot override the declared one."""
 
     exit_code = 2
 
@@ -228,13 +228,13 @@ class OverrideError(GandyError, ValueError):
 
 
 class ScheduleError(GandyError, ValueError):
-    """A schedule that cannot be kept; the classes below say which part of it."""
+    """An invalid schedule; the subclasses name the part."""
 
     exit_code = 2
 
 
 class CronExpressionError(ScheduleError):
-    """A cron expression that cannot be read, or that never matches."""
+    """A cron expression that is invalid or never matches."""
 
     def __init__(self, expression: str, problem: str) -> None:
         super().__init__(
@@ -246,11 +246,11 @@ class CronExpressionError(ScheduleError):
 
 
 class TimezoneNotFoundError(ScheduleError):
-    """A time zone that the machine's zone database does not hold."""
+    """A time zone that is not in the machine's zone database."""
 
     def __init__(self, timezone: str) -> None:
         super().__init__(
-            f"time zone {timezone!r} is not known here. Use an IANA name such as 'Europe/Berlin' or 'UTC'; "
+            f"time zone {timezone!r} is unknown here. Use an IANA name such as 'Europe/Berlin' or 'UTC'; "
             "if the name is right, update the tzdata package"
         )
         self.timezone = timezone
@@ -267,7 +267,7 @@ class IntervalError(ScheduleError):
 
 
 class OnceError(ScheduleError):
-    """A one-off schedule that does not say when, or says it twice."""
+    """A one-off schedule without an instant, or with two."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(
@@ -277,7 +277,7 @@ class OnceError(ScheduleError):
 
 
 class ExclusionError(ScheduleError):
-    """An exclusion that cannot be read or would never end."""
+    """An exclusion that is invalid or excludes everything."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"exclusion: {problem}. {remedy}")
@@ -298,11 +298,11 @@ class ExcludedInstantError(ScheduleError):
 
 
 class DependencyCycleError(ScheduleError):
-    """Manifests that wait for each other."""
+    """Manifests that depend on each other."""
 
     def __init__(self, cycle: Sequence[str]) -> None:
         super().__init__(
-            f"these manifests wait for each other: {' -> '.join(cycle)}. Remove one of these dependencies"
+            f"these manifests depend on each other: {' -> '.join(cycle)}. Remove one of these dependencies"
         )
         self.cycle = tuple(cycle)
 
@@ -311,7 +311,5 @@ class DeadLetterNotFoundError(GandyError, LookupError):
     """No dead letter has this id."""
 
     def __init__(self, letter_id: int) -> None:
-        super().__init__(
-            f"there is no dead letter {letter_id}; `gandy dead-letters list` shows what there is"
-        )
+        super().__init__(f"there is no dead letter {letter_id}; `gandy dead-letters list` shows all of them")
         self.letter_id = letter_id

@@ -1,4 +1,4 @@
-"""What can stop the lifecycle of application tables."""
+"""Errors of the lifecycle of application tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractProblem:
-    """One thing that is wrong with a maintenance contract, and where it is written."""
+    """One problem of a maintenance contract, and its place."""
 
     message: str
     source: str = ""
@@ -27,7 +27,7 @@ class ContractProblem:
 
 
 class ContractInvalidError(GandyError, ValueError):
-    """A maintenance contract that cannot be used as it is written; every problem is listed."""
+    """An invalid maintenance contract; every problem is listed."""
 
     exit_code = 2
 
@@ -39,23 +39,23 @@ class ContractInvalidError(GandyError, ValueError):
 
 
 class ContractRefusedError(ContractInvalidError):
-    """A maintenance contract that does not fit the database it is for; every problem is listed."""
+    """A maintenance contract that does not match its database; every problem is listed."""
 
     exit_code = 1
 
 
 class ContractUnknownError(GandyError, LookupError):
-    """A contract of which a database remembers nothing."""
+    """A contract without stored state in a database."""
 
     def __init__(self, scheduler: str, known: Sequence[str]) -> None:
-        known_ones = f"it remembers {', '.join(known)}" if known else "it remembers none"
-        super().__init__(f"this database remembers nothing of a contract {scheduler}; {known_ones}")
+        known_ones = f"it has {', '.join(known)}" if known else "it has none"
+        super().__init__(f"this database has no state of a contract {scheduler}; {known_ones}")
         self.scheduler = scheduler
         self.known = tuple(known)
 
 
 class ContractTargetError(GandyError):
-    """A contract without a database to keep."""
+    """A contract without a database."""
 
     exit_code = 2
 
@@ -74,12 +74,12 @@ class ContractNotFoundError(GandyError, LookupError):
     exit_code = 2
 
     def __init__(self, scheduler: str) -> None:
-        super().__init__(f"no contract {scheduler!r}; `gandy lifecycle check` names those of the application")
+        super().__init__(f"no contract {scheduler!r}; `gandy lifecycle check` lists those of the application")
         self.scheduler = scheduler
 
 
 class StateObstructedError(GandyError):
-    """The lifecycle may not make or write the tables of its own state, so it may not delete either."""
+    """The lifecycle cannot create or write its state tables, so it must not delete."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the lifecycle cannot keep its state: {problem}")
@@ -87,27 +87,27 @@ class StateObstructedError(GandyError):
 
 
 class UnsafeSearchPathError(GandyError):
-    """The names that a sweep uses would be looked up in a schema of others before PostgreSQL's own."""
+    """The names that a sweep uses would be resolved in another schema before pg_catalog."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"the search_path of the application's database is {path}: a role that may create there can have "
-            "this one call its operators. Leave pg_catalog out of it, so that it is searched first "
+            f"the search_path of the application's database is {path}: a role that may create there can make "
+            "this one call its operators. Remove pg_catalog from it, so that it is searched first "
             "(ALTER DATABASE ... SET search_path, ALTER ROLE ... SET search_path, or options= of the URL)"
         )
         self.path = path
 
 
 class TargetFaultError(GandyError):
-    """The application's database stopped a command: a lock, a timeout, a file that is no database."""
+    """A command failed in the application's database: a lock, a timeout, a file that is not a database."""
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"the application's database stopped the command: {problem}")
+        super().__init__(f"the command failed in the application's database: {problem}")
         self.problem = problem
 
 
 class RuleRefusedError(GandyError):
-    """A rule that may not delete here and now; the others go on."""
+    """A rule that must not delete at present; the other rules continue."""
 
     def __init__(self, table: str, rule: str, reason: str) -> None:
         super().__init__(f"table {table}: {rule}: {reason}")
@@ -117,11 +117,11 @@ class RuleRefusedError(GandyError):
 
 
 class RowsStuckError(GandyError):
-    """So many rows of one rule cannot be deleted that the rule was stopped."""
+    """A rule was stopped because too many of its rows cannot be deleted."""
 
     def __init__(self, table: str, rule: str, *, rows: int, first_error: str) -> None:
         super().__init__(
-            f"table {table}: {rule}: stopped after {rows} rows that cannot be deleted; the last one said: "
+            f"table {table}: {rule}: stopped after {rows} rows that cannot be deleted; the last error: "
             f"{first_error}. See: gandy lifecycle quarantine"
         )
         self.table = table
@@ -131,15 +131,15 @@ class RowsStuckError(GandyError):
 
 
 class SweepLeaseLostError(GandyError):
-    """Another process took over the sweep; this one may delete nothing more."""
+    """Another process took over the sweep; this process must not delete any more."""
 
     def __init__(self, scheduler: str) -> None:
-        super().__init__(f"lifecycle {scheduler}: another process holds the lease now; this one stopped")
+        super().__init__(f"lifecycle {scheduler}: another process holds the lease now; this process stopped")
         self.scheduler = scheduler
 
 
 class ContractTickError(GandyError):
-    """A contract of which no rule could be kept this time; the next tick tries again."""
+    """A contract of which no rule could be executed; the next tick tries again."""
 
     def __init__(self, scheduler: str, problem: str) -> None:
         super().__init__(f"lifecycle {scheduler}: nothing could be swept: {problem}")
@@ -148,7 +148,7 @@ class ContractTickError(GandyError):
 
 
 class MissingVariableError(GandyError):
-    """A database is named by an environment variable that is not set where the job runs."""
+    """The environment variable that names a database is not set where the job runs."""
 
     def __init__(self, variable: str, needed_for: str) -> None:
         super().__init__(f"{needed_for}: the variable {variable}, which names the database, is not set here")

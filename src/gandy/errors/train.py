@@ -1,4 +1,4 @@
-"""What can be wrong with a train: its definition, its payloads, what it is provided, its run."""
+"""Errors of trains: definition, payloads, provided values, runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from gandy.errors.base import GandyError
 
 
 class RouteError(GandyError):
-    """The base of what can be wrong with a train's definition."""
+    """The base of errors in a train's definition."""
 
 
 class JunctionSignatureError(RouteError):
-    """A junction cannot be read: its parameters or its result are not usable as types."""
+    """A junction with invalid annotations."""
 
     def __init__(self, *, junction: str, problem: str) -> None:
         self.junction = junction
@@ -19,7 +19,7 @@ class JunctionSignatureError(RouteError):
 
 
 class TrainDefinitionError(RouteError):
-    """A train is not defined as trains are."""
+    """An invalid definition of a train."""
 
     def __init__(self, *, train: str, problem: str) -> None:
         self.train = train
@@ -28,7 +28,7 @@ class TrainDefinitionError(RouteError):
 
 
 class MissingCargoError(RouteError):
-    """A junction asks for a type that nothing before it in the route produces."""
+    """A junction needs a type that no earlier junction of the route returns."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class MissingCargoError(RouteError):
         )
         super().__init__(
             f"train {train}: junction {junction} needs {missing} (parameter {parameter!r}), "
-            f"which is not there; available: {', '.join(available) or 'nothing'}; {advice}"
+            f"which is not available; available: {', '.join(available) or 'nothing'}; {advice}"
         )
 
 
 class MissingOutputError(RouteError):
-    """No junction of a route makes the output that the train declares."""
+    """No junction of a route returns the declared output."""
 
     def __init__(self, *, train: str, missing: str, available: tuple[str, ...], junction: str) -> None:
         self.train = train
@@ -66,7 +66,7 @@ class MissingOutputError(RouteError):
         self.available = available
         self.junction = junction
         super().__init__(
-            f"train {train}: its output {missing} is not there after the last junction, {junction}; "
+            f"train {train}: its output {missing} is not available after the last junction, {junction}; "
             f"available: {', '.join(available) or 'nothing'}; "
             "return it from a junction or declare another output"
         )
@@ -79,11 +79,11 @@ class DuplicateTrainError(GandyError):
         self.name = name
         self.first = first
         self.second = second
-        super().__init__(f"two trains are named {name!r}: {first} and {second}; give one another name")
+        super().__init__(f"two trains are named {name!r}: {first} and {second}; rename one of them")
 
 
 class UnknownTrainError(GandyError):
-    """A name or a callable is no train of this application."""
+    """A name or a callable that is not a train of this application."""
 
     def __init__(self, *, name: str, known: tuple[str, ...], similar: tuple[str, ...] = ()) -> None:
         self.name = name
@@ -108,12 +108,12 @@ class PayloadError(GandyError):
         super().__init__(f"the {part} of train {train} is not valid: {'; '.join(problems)}")
 
     def of_item(self, index: int) -> PayloadError:
-        """Say which of several values this is about, counted from 0."""
+        """Return this error with the index of the value, counted from 0."""
         return PayloadError(train=self.train, part=f"{self.part} at index {index}", problems=self.problems)
 
 
 class PayloadTooLargeError(PayloadError):
-    """An input or an output is larger than what is stored."""
+    """An input or an output exceeds the size limit."""
 
     def __init__(self, *, train: str, part: str, size: int, limit: int) -> None:
         self.size = size
@@ -123,7 +123,7 @@ class PayloadTooLargeError(PayloadError):
 
 
 class ActivationError(GandyError):
-    """A run activates something that cannot be kept."""
+    """A run made an invalid activation."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__("; ".join(problems))
@@ -131,7 +131,7 @@ class ActivationError(GandyError):
 
 
 class MissingProvidedError(GandyError):
-    """Trains ask for values that nobody provided."""
+    """Trains need values that are not provided."""
 
     def __init__(self, *, missing: tuple[str, ...], provided: tuple[str, ...]) -> None:
         self.missing = missing
@@ -159,7 +159,7 @@ class NoCurrentRunError(GandyError):
 
 
 class TrainProcessError(GandyError):
-    """The process that ran a train could not be used, or ended (with an exit code) before the train did."""
+    """The process of a train could not be used, or ended (with an exit code) before the train."""
 
     def __init__(self, *, train: str, problem: str, exit_code: int | None = None) -> None:
         self.train = train
@@ -180,7 +180,7 @@ class TaskCancelledError(GandyError):
 
 
 class RemoteJunctionError(GandyError):
-    """Stands for an exception of a train's own process that cannot be rebuilt here."""
+    """Replaces an exception of a child process that cannot be rebuilt here."""
 
     def __init__(self, *, exception_type: str, reason: str) -> None:
         self.exception_type = exception_type

@@ -1,4 +1,4 @@
-"""What can be wrong with a request to the dashboard or the REST interface."""
+"""Errors of the dashboard and the REST interface."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 
 class WebTokenUnsetError(GandyError):
-    """The dashboard has no token that it could ask for, so that it answers nothing."""
+    """No token is configured, so that the dashboard refuses all requests."""
 
     def __init__(self) -> None:
         super().__init__(
-            "no token is set, so nothing is answered here: set GANDY_WEB_TOKEN on the server to at least 16 "
+            "no token is set, so all requests are refused: set GANDY_WEB_TOKEN on the server to at least 16 "
             "characters, and pass it as a Bearer token or in the login form"
         )
 
 
 class WebClosedError(GandyError):
-    """Another machine asks, or by another name or a proxy, and the token was made for this machine."""
+    """A request from another machine or name, or through a proxy, while the token is for this machine."""
 
     def __init__(self) -> None:
         super().__init__(
-            "the token that was made here is for this machine alone, under its own name and without a proxy; "
-            "set GANDY_WEB_TOKEN on the server to be reached in another way"
+            "the generated token is valid only on this machine, under its own name and without a proxy; "
+            "set GANDY_WEB_TOKEN on the server for other access"
         )
 
 
@@ -44,32 +44,32 @@ class TokensFileError(GandyError):
 
 
 class KeptFileError(GandyError):
-    """A file that only this user may read and write is not so."""
+    """A private file has wrong permissions or content."""
 
     def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path} {problem}; or set GANDY_WEB_TOKEN, and none is kept")
+        super().__init__(f"{path} {problem}; or set GANDY_WEB_TOKEN, then no token is stored")
         self.path = path
         self.problem = problem
 
 
 class CodeSpentError(GandyError):
-    """A one-time code that opens nothing any more, or never did."""
+    """A one-time code that is used, expired or invalid."""
 
     def __init__(self) -> None:
         super().__init__(
-            "this link has been used or is too old; `gandy open` on the server's machine makes another"
+            "this link has been used or has expired; `gandy open` on the server's machine makes another"
         )
 
 
 class NothingRunsError(GandyError):
-    """No process of this host serves the dashboard that was asked for."""
+    """No process of this host serves the requested dashboard."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
 
 
 class HostNeedsTokenError(GandyError):
-    """The dashboard was to listen where others can reach it, and no token is set."""
+    """The dashboard would be reachable by others without a configured token."""
 
     exit_code = 2
 
@@ -82,7 +82,7 @@ class HostNeedsTokenError(GandyError):
 
 
 class PortTakenError(GandyError):
-    """The port of the dashboard cannot be had."""
+    """The port of the dashboard is not available."""
 
     def __init__(self, host: str, port: int, problem: str) -> None:
         super().__init__(f"cannot listen on {host}:{port}: {problem}; choose another with --port")
@@ -92,58 +92,58 @@ class PortTakenError(GandyError):
 
 
 class TokenMissingError(GandyError):
-    """A token is asked for and none was sent."""
+    """A request without the required token."""
 
     def __init__(self) -> None:
         super().__init__("log in, or send the token as `Authorization: Bearer ...`")
 
 
 class TokenWrongError(GandyError):
-    """A token was sent that opens nothing."""
+    """A request with an invalid token."""
 
     def __init__(self) -> None:
         super().__init__("this token is not valid; compare it with GANDY_WEB_TOKEN on the server")
 
 
 class SeveralTokensError(GandyError):
-    """More than one token was sent, and which of them counts is not for us to choose."""
+    """A request with several Authorization headers, which is ambiguous."""
 
     def __init__(self) -> None:
         super().__init__("several Authorization headers were sent; send one")
 
 
 class ReadOnlyTokenError(GandyError):
-    """Somebody who may only look asked for a change."""
+    """A read-only token was used for a change."""
 
     def __init__(self) -> None:
-        super().__init__("this token may look and change nothing; use the one of GANDY_WEB_TOKEN")
+        super().__init__("this token is read-only; use the token of GANDY_WEB_TOKEN")
 
 
 class ForeignOriginError(GandyError):
-    """Another site sent the request through somebody's browser."""
+    """A cross-site request (CSRF)."""
 
     def __init__(self, origin: str) -> None:
-        super().__init__(f"a request from {origin} may change nothing here; use the dashboard's own pages")
+        super().__init__(f"cross-site request from {origin} refused; use the dashboard's own pages")
         self.origin = origin
 
 
 class FormExpiredError(GandyError):
-    """A browser asks for a change without the token of a page of ours."""
+    """A browser's change without a valid CSRF token."""
 
     def __init__(self) -> None:
         super().__init__("this form is no longer valid, nothing was changed; load the page again")
 
 
 class UndeclaredRouteError(GandyError):
-    """A route that does not say whether it reads or changes."""
+    """A route without a declaration whether it reads or changes."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"route {path}: declare it with reads, changes, door or probes, never otherwise")
+        super().__init__(f"route {path}: declare it with reads, changes, door or probes")
         self.path = path
 
 
 class ResolutionNoteMissingError(GandyError, ValueError):
-    """A dead letter was to be acknowledged without a word why."""
+    """A dead letter was acknowledged without a note."""
 
     def __init__(self) -> None:
-        super().__init__("say in a note why no further run is needed")
+        super().__init__("a note is required: why is no further run needed?")

@@ -1,4 +1,4 @@
-"""Settings: typed sections, one loader, and where each value came from."""
+"""Settings: typed sections, a loader, and the source of each value."""
 
 from __future__ import annotations
 

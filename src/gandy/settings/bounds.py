@@ -1,6 +1,6 @@
-"""The table of bounds: what every option may be, at every door by which a value comes in.
+"""The table of bounds: the allowed values of every option, for every interface (Python, CLI, REST, files).
 
-An option that a new door offers is looked up here by its name; a new option gets a line in `BOUNDS`.
+An interface looks an option up here by its name; a new option gets a line in `BOUNDS`.
 """
 
 from __future__ import annotations
@@ -39,51 +39,51 @@ _LONGEST_SHOWN: Final = 80
 class NoTimeout(Enum):
     """The type of `NO_TIMEOUT`."""
 
-    NO_TIMEOUT = "none"  #: its word on the command line, in TOML and in JSON
+    NO_TIMEOUT = "none"  #: as written on the command line, in TOML and in JSON
 
     def __repr__(self) -> str:
         return "NO_TIMEOUT"
 
     def total_seconds(self) -> float:
-        """Give the seconds as a timedelta would: without end, which is how it is stored."""
+        """Return infinity, like the method of a timedelta; it is stored so."""
         return math.inf
 
 
-#: `timeout=NO_TIMEOUT`: the run may take as long as it likes; only its worker's lease can end it.
+#: `timeout=NO_TIMEOUT`: the run has no time limit; only an expired lease of its worker ends it.
 NO_TIMEOUT: Final = NoTimeout.NO_TIMEOUT
 Timeout: TypeAlias = timedelta | NoTimeout
 
 
 class RefusedValueError(ValueError):
-    """A value that its bound does not take; without a reason, the bound's `expected` says enough."""
+    """A value outside its bound; without a reason, the message is the bound's `expected`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What one option may be, and how it is read from the text or the JSON of a door."""
+    """The allowed values of one option, and how it is read from text or JSON."""
 
     expected: str
     holds: Callable[[object], bool]
     schema: Mapping[str, object]  #: for the description of the REST interface
     read: Callable[[str], object] = str  #: from the command line, a form or the environment
     from_json: Callable[[object], object] = lambda value: value
-    fault: Callable[[object], str | None] = lambda _: None  #: what exactly is wrong, where that is not plain
+    fault: Callable[[object], str | None] = lambda _: None  #: the exact problem, if it is not obvious
 
     def problem(self, option: str, value: object) -> str | None:
-        """Say in words why this value is refused; None: it is not."""
+        """Describe why this value is refused; None: it is accepted."""
         return None if self.holds(value) else f"{option} {self.refusal(value)}"
 
     def refusal(self, value: object) -> str:
-        """Say what was expected instead of this value."""
+        """Describe the expected value and this one."""
         return f"must be {self.expected}, not {self.shown(value)}"
 
     def shown(self, value: object) -> str:
-        """Write a refused value, with what is wrong about it."""
+        """Format a refused value, with its problem."""
         fault = self.fault(value)
         return f"{shown(value)}: {fault}" if fault else shown(value)
 
     def take_text(self, text: str) -> object:
-        """Read and check what a person typed."""
+        """Read and check a text of a user."""
         try:
             value = self.read(text)
         except RefusedValueError as error:
@@ -91,7 +91,7 @@ class Bound:
         return self._taken(value, text)
 
     def take_json(self, value: object) -> object:
-        """Read and check what a program sent."""
+        """Read and check a JSON value of a program."""
         return self._taken(self.from_json(value), value)
 
     def _taken(self, value: object, given: object) -> object:
@@ -101,7 +101,7 @@ class Bound:
 
 
 def count(minimum: int, maximum: int = HIGHEST_COUNT) -> Bound:
-    """Take an integer between two bounds, both included; a bool is none."""
+    """Accept an integer between two bounds, both included; a bool is not an integer."""
 
     def holds(value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
@@ -111,7 +111,7 @@ def count(minimum: int, maximum: int = HIGHEST_COUNT) -> Bound:
 
 
 def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound:
-    """Take a duration between two bounds, both included."""
+    """Accept a duration between two bounds, both included."""
     expected = f"a duration from {format_duration(minimum)} to {format_duration(maximum)}"
 
     def holds(value: object) -> bool:
@@ -133,7 +133,7 @@ def span(minimum: timedelta = _ZERO, maximum: timedelta = LONGEST_SPAN) -> Bound
 
 
 def share() -> Bound:
-    """Take a part of a whole, from none of it to all of it."""
+    """Accept a part of a whole, from none of it to all of it."""
 
     def holds(value: object) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
@@ -143,7 +143,7 @@ def share() -> Bound:
 
 
 def or_no_timeout(bound: Bound) -> Bound:
-    """Take what the bound takes, or `none` for no limit at all."""
+    """Accept what the bound takes, or `none` for no limit."""
     word = NO_TIMEOUT.value
     return Bound(
         f"{bound.expected}, or {word}",
@@ -155,7 +155,7 @@ def or_no_timeout(bound: Bound) -> Bound:
 
 
 def or_seconds(bound: Bound) -> Bound:
-    """Take a duration, also as a plain number of seconds."""
+    """Accept a duration, also as a plain number of seconds."""
     return Bound(
         f"{bound.expected}, or its seconds",
         lambda value: bound.holds(_span_or_value(value)),
@@ -166,7 +166,7 @@ def or_seconds(bound: Bound) -> Bound:
 
 
 def name(longest: int = LONGEST_NAME) -> Bound:
-    """Take a name or a key: one line of characters that a person can see."""
+    """Accept a name or a key: one line of visible characters."""
 
     def fault(value: object) -> str | None:
         return names.name_fault(value) if isinstance(value, str) and 0 < len(value) <= longest else None
@@ -179,7 +179,7 @@ def name(longest: int = LONGEST_NAME) -> Bound:
 
 
 def text(shortest: int = 0, longest: int = LONGEST_TEXT) -> Bound:
-    """Take words for people, several lines of them if need be."""
+    """Accept free text, possibly of several lines."""
 
     def holds(value: object) -> bool:
         if not isinstance(value, str) or not is_storable(value):
@@ -191,12 +191,12 @@ def text(shortest: int = 0, longest: int = LONGEST_TEXT) -> Bound:
 
 
 def switch() -> Bound:
-    """Take true or false."""
+    """Accept true or false."""
     return Bound("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}, read=_switch)
 
 
 def choice(*words: str) -> Bound:
-    """Take one of a few words."""
+    """Accept one of a few words."""
     schema = {"type": "string", "enum": list(words)}
     return Bound(
         f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, schema
@@ -204,7 +204,7 @@ def choice(*words: str) -> Bound:
 
 
 def exceptions() -> Bound:
-    """Take classes of exceptions, in a tuple."""
+    """Accept classes of exceptions, in a tuple."""
 
     def holds(value: object) -> bool:
         return isinstance(value, tuple) and all(
@@ -216,7 +216,7 @@ def exceptions() -> Bound:
 
 
 def instant() -> Bound:
-    """Take an aware datetime that every database and every time zone can hold."""
+    """Accept an aware datetime in the range of every database and time zone."""
 
     def holds(value: object) -> bool:
         if not isinstance(value, datetime) or value.tzinfo is None or value.utcoffset() is None:
@@ -229,7 +229,7 @@ def instant() -> Bound:
 
 
 def _instant_or_text(value: object) -> object:
-    """Read an instant as ISO 8601 writes it; what is none stays what it is, and is refused."""
+    """Read an instant in ISO 8601; return any other value unchanged, to be refused later."""
     try:
         return datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
     except ValueError:
@@ -255,7 +255,7 @@ def _switch(value: str) -> object:
 
 
 def _span_or_value(value: object) -> object:
-    """Read a number as seconds; what is none stays what it is, and is refused."""
+    """Read a number as seconds; return any other value unchanged, to be refused later."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     try:
@@ -264,7 +264,7 @@ def _span_or_value(value: object) -> object:
         return value
 
 
-#: Every option that any door offers, by the name that the door gives it.
+#: Every option of any interface, by its name there.
 BOUNDS: Final[Mapping[str, Bound]] = {
     # names and keys
     "name": name(),
@@ -308,7 +308,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "misfire": choice("fire_once_now", "do_nothing", "catch_up"),
     "misfire_policy": choice("fire_once_now", "do_nothing", "catch_up"),
     "unique_until": choice("start", "success"),
-    # what a run says of itself, and what a caller waits for
+    # reports of a run, and arguments of a waiting caller
     "done": count(0, HIGHEST_NUMBER),
     "total": count(0, HIGHEST_NUMBER),
     "retry_after": or_seconds(span()),
@@ -317,7 +317,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
 
 
 def problems_of(options: DataclassInstance) -> tuple[str, ...]:
-    """Say in words what is wrong with a set of options; None passes where it is the default."""
+    """Describe the problems of a set of options; None is accepted if it is the default."""
     return tuple(
         found
         for option, bound, is_optional in _bounded_fields(type(options))
@@ -327,37 +327,37 @@ def problems_of(options: DataclassInstance) -> tuple[str, ...]:
 
 
 def check(option: str, value: object, *, called: str | None = None) -> None:
-    """Raise where a value is not what its option may be; `called` is the name that the caller knows."""
+    """Raise if a value is outside its option's bound; `called` is the caller's name of the option."""
     bound = BOUNDS[option]
     if not bound.holds(value):
         raise ValueBoundsError(called or option, bound.expected, bound.shown(value))
 
 
 def shown(value: object) -> str:
-    """Write a refused value, whatever it is, in a few characters."""
+    """Format a refused value of any type in a few characters."""
     return shortened(format_duration(value) if isinstance(value, timedelta) else written(value))
 
 
 def written(value: object) -> str:
-    """Write any value; one that cannot be written is refused all the same."""
+    """Return the repr of any value, even if its `__repr__` raises."""
     try:
         return repr(value)
-    except Exception:  # noqa: BLE001 whatever its own code raises
+    except Exception:  # noqa: BLE001 - its `__repr__` may raise anything
         return f"a {type(value).__name__}"
 
 
 def shortened(text: str) -> str:
-    """Cut what is too long for a message."""
+    """Cut a text that is too long for a message."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def is_storable(value: str) -> bool:
-    """Return whether both databases can hold a text: NUL and lone surrogates have no place in either."""
+    """Return whether both databases can store a text: neither stores NUL and lone surrogates."""
     return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def as_span(seconds: float) -> timedelta:
-    """Read a stored number of seconds; one that no timedelta can hold is the longest or none at all."""
+    """Read a stored number of seconds; clamp a number that no timedelta can hold."""
     try:
         return timedelta(seconds=seconds)
     except (OverflowError, ValueError):
@@ -365,7 +365,7 @@ def as_span(seconds: float) -> timedelta:
 
 
 def as_timeout(seconds: float | None) -> Timeout | None:
-    """Read a stored timeout; None leaves it to the setting, infinity is no limit."""
+    """Read a stored timeout; None means the setting, infinity no limit."""
     if seconds is None:
         return None
     return NO_TIMEOUT if seconds == math.inf else as_span(seconds)

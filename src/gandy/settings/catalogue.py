@@ -1,4 +1,4 @@
-"""All settings as one catalogue, its checks, and its page of the reference."""
+"""The list of all settings, the checks between them, and the reference page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
-    """One setting: its names, its kind, its default and what it does."""
+    """One setting: its names, its kind, its default and its description."""
 
     section: str
     name: str
@@ -64,15 +64,18 @@ def _describe(section: str, declared: Field[object]) -> SettingField:
 
 
 def find_contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Give the key of each setting that contradicts another, and what is wrong."""
+    """Yield the key of each setting that contradicts another, and the problem."""
     worker, web, database = settings.worker, settings.web, settings.database
     if 2 * worker.heartbeat_every > worker.lease_for:
         lease = format_duration(worker.lease_for)
         yield "worker.heartbeat_every", f"must be at most half of worker.lease_for ({lease})"
     if web.token is not None and web.token == web.readonly_token:
-        yield "web.readonly_token", "must differ from web.token, or everybody may change everything"
+        yield "web.readonly_token", "must differ from web.token, or its holders could change everything"
     if database.notify_url is not None and not supports_notify(database.url):
-        yield "database.notify_url", "has no use: database.url is a file, which notifies nobody; leave it out"
+        yield (
+            "database.notify_url",
+            "has no effect: database.url is a file, which sends no notifications; remove it",
+        )
 
 
 _HEAD = """\
@@ -88,24 +91,24 @@ _HEAD = """\
     4. the default.
 
     The root of a project is the nearest folder that holds `.git`, else the nearest with `pyproject.toml`;
-    where there is neither, only the current folder counts. The search never enters a folder of another owner
+    without either, only the current folder counts. The search never enters a folder of another owner
     or one that other users can write to. A file is refused if another user than you or root owns it, its
     folder or its symbolic link, or if others can write to one of them (a group counts, unless it is root's or
-    your own private one). The message names the file and the reason. A command goes on without a refused file
-    only where `--database`, `GANDY_DATABASE_URL` or Python names the database, else it ends with exit code 2:
-    no other database is used in its place. Nothing is imported from such a folder either, also where `--app`
-    or `GANDY_APP` names the module; `PYTHONPATH` adds a folder on your own word.
+    your own private one). The message names the file and the reason. A command continues without a refused
+    file only if `--database`, `GANDY_DATABASE_URL` or Python names the database, else it ends with exit code
+    2: no other database is used in its place. Nothing is imported from such a folder either, not even if
+    `--app` or `GANDY_APP` names the module; `PYTHONPATH` adds a folder without this check.
 
-    Every value is checked, also one that another overrides, and all problems are reported at once. A name
-    that is no setting is a problem too. `gandy config show` prints each value and where it came from; secrets
-    and passwords are hidden.
+    Every value is checked, also a value that another overrides, and all problems are reported at once. An
+    unknown name is a problem, too. `gandy config show` prints each value and its source; secrets and
+    passwords are hidden.
 
     Durations are written with their units: `250ms`, `90s`, `30m`, `1h30m`, `7d`, `2w`. In the environment a
-    switch is `on`, `off`, `true`, `false`, `1` or `0`, and an empty variable counts as none at all. `none` is
-    the word for no value, in quotes in TOML.
+    switch is `on`, `off`, `true`, `false`, `1` or `0`, and an empty variable counts as unset. `none` means no
+    value, in quotes in TOML.
 
     ```toml
-    app = "billing:app"            # what the command line loads, where neither --app nor GANDY_APP says
+    app = "billing:app"            # loaded by the command line without --app and GANDY_APP
 
     [worker]
     slots = 50
@@ -117,7 +120,7 @@ _HEAD = """\
 
 
 def render_reference() -> str:
-    """Write the page, in Markdown."""
+    """Return the page, in Markdown."""
     sections = [_render_section(section.name) for section in fields(Settings)]
     return "\n".join([dedent(_HEAD), *sections])
 

@@ -1,4 +1,4 @@
-"""The settings file: found, read safely, and free of foreign access."""
+"""Find the settings file, and read it only if no other user can write to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROOT: Final = 0
 
 
 def lets_others_write(file: Path | int, found: os.stat_result) -> bool:
-    """Return whether the list names a user or a group that may write, other than root and the owner."""
+    """Return whether the access control list lets a user or group write, other than root and the owner."""
     entries = list(_entries(file))
     masks = [rights for kind, rights, _ in entries if kind == _MASK]
     mask = masks[0] if masks else _WRITE
@@ -39,17 +39,17 @@ def lets_others_write(file: Path | int, found: os.stat_result) -> bool:
 
 
 def _entries(file: Path | int) -> Iterator[tuple[int, int, int]]:
-    if sys.platform != "linux":  # others keep such lists elsewhere
+    if sys.platform != "linux":  # other systems store access control lists differently
         return
     try:
         written = os.getxattr(file, _ATTRIBUTE)
-    except OSError:  # it has none, or the file system knows none
+    except OSError:  # it has no list, or the file system does not support them
         return
     yield from _ENTRY.iter_unpack(written[_HEADER:])
 
 
 FILE_NAME: Final = "gandy.toml"
-#: What makes a folder the root of a project, the strongest first.
+#: The entries that mark the root of a project, the strongest first.
 _MARKS: Final = (".git", "pyproject.toml")
 _MOST_LINKS: Final = 40
 
@@ -57,9 +57,9 @@ _MOST_LINKS: Final = 40
 def find_settings_file(directory: Path) -> Path | None:
     """Look in the folder, then in those above it that belong to the same project.
 
-    The project's root is the nearest folder with .git, else the nearest with pyproject.toml; where there is
-    neither, only the folder itself counts. A folder of another owner, or one that others can write to, is
-    never looked into from below.
+    The project's root is the nearest folder with .git, else the nearest with pyproject.toml; without either,
+    only the folder itself counts. The search stops below a folder of another owner, or one that others can
+    write to.
     """
     for folder in _project_folders(directory):
         path = folder / FILE_NAME
@@ -69,7 +69,7 @@ def find_settings_file(directory: Path) -> Path | None:
 
 
 def read_settings_file(path: Path) -> dict[str, object]:
-    """Read the whole document; one that others could have written is refused before it is parsed."""
+    """Read the whole document; refuse, before parsing, a file that others could have written."""
     try:
         return tomllib.loads(trusted_bytes(path).decode("utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -82,7 +82,7 @@ def read_settings_file(path: Path) -> dict[str, object]:
 
 
 def distrust(folder: Path) -> str | None:
-    """Say why nothing may be imported from a folder; None: it may."""
+    """Return the reason not to import from a folder; None: it is trusted."""
     try:
         _refuse_foreign(folder / FILE_NAME, folder, folder.stat())
     except UntrustedFileError as error:
@@ -118,29 +118,29 @@ def _is_kept_by(owner: int, folder: Path) -> bool:
 
 
 def trusted_bytes(path: Path, *, is_secret: bool = False, most: int = -1) -> bytes:
-    """Judge the way to the file, then the file once it is open: what is judged is what is read.
+    """Check the path to the file, then the open file, so that the checked file is the one that is read.
 
-    A file of secrets may lie in a sticky folder, as orchestrators mount them: others cannot replace it.
+    A file of secrets may be in a sticky folder, as mounted by orchestrators: others cannot replace it.
     """
     _refuse_foreign_links(path, is_secret=is_secret)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 a path could lead elsewhere by now
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - the path could point to another file by now
         found = os.fstat(descriptor)
         _refuse_foreign(path, path, found)
         if lets_others_write(descriptor, found):
             raise UntrustedFileError(path, "its access control list lets other users write to it")
         if not stat.S_ISREG(found.st_mode):
             raise SettingsFileError(
-                path, f"is {'a folder' if stat.S_ISDIR(found.st_mode) else 'no plain file'}"
+                path, f"is {'a folder' if stat.S_ISDIR(found.st_mode) else 'not a regular file'}"
             )
         return file.read(most)
 
 
 def _refuse_foreign_links(path: Path, *, is_secret: bool) -> None:
-    """Judge each link on the way, and the folder of each and of the file; of secrets, every folder above."""
+    """Check each link of the path, its folder and the file's folder; for secrets, every folder above."""
     hop = whole = path.absolute()
     for _ in range(_MOST_LINKS):
-        hop.parent.stat()  # a circle of links ends here
+        hop.parent.stat()  # raises for a cycle of links
         for folder in reversed(hop.parents):
             if folder.is_symlink():
                 _refuse_foreign_links(folder, is_secret=is_secret)
@@ -179,14 +179,14 @@ def _named(path: Path, judged: Path) -> str:
 
 
 def _can_others_write(found: os.stat_result) -> bool:
-    """Return whether others have the right; a group counts unless it is root's or the owner's alone."""
+    """Return whether others can write; a group counts unless it is root's or the owner's private group."""
     if stat.S_IMODE(found.st_mode) & stat.S_IWOTH:
         return True
     return bool(stat.S_IMODE(found.st_mode) & stat.S_IWGRP) and not _is_private_group(found)
 
 
 def _is_private_group(found: os.stat_result) -> bool:
-    """Tell the group that many systems make for each user alone, with a umask that lets it write."""
+    """Return whether it is a user's private group, which many systems create and let write by the umask."""
     if found.st_gid == _ROOT:
         return True
     try:
@@ -211,14 +211,14 @@ _LAYOUT: Final = frozenset("\n\t")
 
 
 def one_line(text: str) -> str:
-    """Write every character that is not printable as an escape, line ends included."""
+    """Escape every character that is not printable, line ends included."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else _escaped(each) for each in text)
 
 
 def many_lines(text: str) -> str:
-    """Do the same for text of several lines, such as a stack trace, whose line ends and tabs stay."""
+    """Escape a text of several lines, such as a stack trace, except for line ends and tabs."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each in _LAYOUT else _escaped(each) for each in text)

@@ -1,4 +1,4 @@
-"""Kinds of settings: how each is read, written, bounded and explained."""
+"""Kinds of settings: reading, writing, bounds and description."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ LONGEST_TOKEN: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """One kind of value: text of the environment passes `from_text`, then every value passes `accept`."""
+    """One kind of value: `from_text` reads text of the environment, then `accept` checks every value."""
 
     expected: str
     accept: Callable[[object], T]
     from_text: Callable[[str], object] = str.strip
     write: Callable[[T], str] = str
-    mask: Callable[[str], str] | None = None  #: hides what nobody may see of a value, good or bad
-    anchor: Callable[[T, Path], T] | None = None  #: resolves a relative path from the folder of its file
+    mask: Callable[[str], str] | None = None  #: masks secrets, in valid and invalid values
+    anchor: Callable[[T, Path], T] | None = None  #: resolves a relative path against the folder of its file
 
     def refused(self, value: object) -> str:
-        """Give a value that was refused, whatever it is, as people may see it."""
+        """Format a refused value of any type, with secrets masked."""
         if self.mask is None:
             return bounds.shown(value)
         return bounds.shortened(self.mask(value)) if isinstance(value, str) else _MASK
 
     def shown(self, text: str) -> str:
-        """Give the text of a value as people may see it."""
+        """Return the text of a value, with secrets masked."""
         return self.mask(text) if self.mask else text
 
 
 def whole_number(minimum: int = 1, maximum: int = 1_000_000) -> Kind[int]:
-    """Take an integer between two bounds, both included."""
+    """Accept an integer between two bounds, both included."""
     return _whole_number(bounds.count(minimum, maximum))
 
 
 def count_of(option: str) -> Kind[int]:
-    """Take the integer that an option of this name may be at every other door."""
+    """Accept the integers of the option of this name."""
     return _whole_number(bounds.BOUNDS[option])
 
 
@@ -71,12 +71,12 @@ def _whole_number(bound: bounds.Bound) -> Kind[int]:
 
 
 def span(minimum: timedelta = _SHORTEST, maximum: timedelta = bounds.LONGEST_SPAN) -> Kind[timedelta]:
-    """Take a duration between two bounds, both included; a bare number is refused, having no unit."""
+    """Accept a duration between two bounds, both included; a number without a unit is refused."""
     return _span(bounds.span(minimum, maximum))
 
 
 def span_of(option: str) -> Kind[timedelta]:
-    """Take the duration that an option of this name may be at every other door."""
+    """Accept the durations of the option of this name."""
     return _span(bounds.BOUNDS[option])
 
 
@@ -91,24 +91,24 @@ def _span(bound: bounds.Bound) -> Kind[timedelta]:
 
 
 def share() -> Kind[float]:
-    """Take a part of a whole, from 0 to 1."""
+    """Accept a part of a whole, from 0 to 1."""
     bound = bounds.BOUNDS["jitter"]
 
     def accept(value: object) -> float:
         if not isinstance(value, int | float) or not bound.holds(value):
             raise RefusedValueError
-        return abs(float(value))  # a negative zero is none
+        return abs(float(value))  # no negative zero
 
     return Kind(bound.expected, accept, from_text=bound.read, write=lambda value: f"{value:g}")
 
 
 def kept_for() -> Kind[timedelta]:
-    """Take the time for which rows are kept."""
+    """Accept a retention time."""
     return span(maximum=bounds.LONGEST_RETENTION)
 
 
 def or_no_timeout(kind: Kind[timedelta]) -> Kind[Timeout]:
-    """Take what the kind takes, or `none` for no limit at all."""
+    """Accept what the kind takes, or `none` for no limit."""
 
     def accept(value: object) -> Timeout:
         return NO_TIMEOUT if value is NO_TIMEOUT or value == NO_TIMEOUT.value else kind.accept(value)
@@ -120,7 +120,7 @@ def or_no_timeout(kind: Kind[timedelta]) -> Kind[Timeout]:
 
 
 def switch() -> Kind[bool]:
-    """Take on or off."""
+    """Accept on or off."""
 
     def accept(value: object) -> bool:
         if not isinstance(value, bool):
@@ -132,7 +132,7 @@ def switch() -> Kind[bool]:
 
 
 def secret_token() -> Kind[str]:
-    """Take a token: long enough, and nothing in it that is lost or changed on its way."""
+    """Accept a token: long enough, and without characters that transports strip or change."""
 
     def accept(value: object) -> str:
         if not isinstance(value, str) or not is_token(value):
@@ -144,23 +144,23 @@ def secret_token() -> Kind[str]:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text can be a token."""
+    """Return whether a text can be a token."""
     is_long = SHORTEST_TOKEN <= len(text) <= LONGEST_TOKEN
     return is_long and all("!" <= character <= "~" for character in text)
 
 
 def host() -> Kind[str]:
-    """Take the name or the address of a host."""
+    """Accept the name or the address of a host."""
     return Kind("a host name or address", _filled_text)
 
 
 def file_path() -> Kind[str]:
-    """Take a path; a relative one in gandy.toml is seen from the folder of that file."""
+    """Accept a path; a relative path in gandy.toml is relative to the folder of that file."""
     return Kind("a path", _filled_text, anchor=lambda path, directory: str(directory / path))
 
 
 def database_url(*schemes: str) -> Kind[str]:
-    """Take the URL of a database, shown without its password."""
+    """Accept the URL of a database, shown without its password."""
     allowed = schemes or _URL_SCHEMES
 
     def accept(value: object) -> str:
@@ -178,7 +178,7 @@ def database_url(*schemes: str) -> Kind[str]:
 
 
 def choice(*words: W) -> Kind[W]:
-    """Take one of a few words."""
+    """Accept one of a few words."""
 
     def accept(value: object) -> W:
         for word in words:
@@ -190,7 +190,7 @@ def choice(*words: W) -> Kind[W]:
 
 
 def names() -> Kind[tuple[str, ...]]:
-    """Take several names."""
+    """Accept several names."""
 
     def accept(value: object) -> tuple[str, ...]:
         if not isinstance(value, (list, tuple)):
@@ -204,7 +204,7 @@ def names() -> Kind[tuple[str, ...]]:
 
 
 def spans_by_name() -> Kind[Mapping[str, timedelta]]:
-    """Take a time of keeping for each of several names."""
+    """Accept a retention time for each of several names."""
     span = kept_for()
 
     def accept(value: object) -> Mapping[str, timedelta]:
@@ -220,7 +220,7 @@ def spans_by_name() -> Kind[Mapping[str, timedelta]]:
 
 
 def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
-    """Take what the kind takes, or `auto`."""
+    """Accept what the kind takes, or `auto`."""
 
     def accept(value: object) -> T | Literal["auto"]:
         return "auto" if value == "auto" else kind.accept(value)
@@ -232,7 +232,7 @@ def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
 
 
 def or_none(kind: Kind[T]) -> Kind[T | None]:
-    """Take what the kind takes, or `none` (TOML has no null: there it is text)."""
+    """Accept what the kind takes, or `none` (TOML has no null: there it is text)."""
 
     def accept(value: object) -> T | None:
         return None if value is None or value == "none" else kind.accept(value)

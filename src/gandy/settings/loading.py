@@ -1,4 +1,4 @@
-"""Settings from keywords, environment, file and defaults, each with its source."""
+"""Load settings from keywords, environment, file and defaults, each with its source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownSetting:
-    """One setting as people may see it: secrets and passwords are hidden."""
+    """One setting for display: secrets and passwords are hidden."""
 
     key: str
     value: str
@@ -34,11 +34,11 @@ class ShownSetting:
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """The settings, where each came from, and what else gandy.toml says."""
+    """The settings, the source of each, and the other content of gandy.toml."""
 
     settings: Settings
     origins: Mapping[str, SettingSource]  #: by key, such as `worker.slots`
-    directory: Path  #: the folder of gandy.toml, else the one the search began in
+    directory: Path  #: the folder of gandy.toml, else the start of the search
     file: Path | None
     app: str | None  #: the application that gandy.toml names
 
@@ -51,23 +51,23 @@ class LoadedSettings:
 
 
 def show_value(setting: SettingField, settings: Settings) -> str:
-    """Write the value of one setting as people may see it."""
+    """Format the value of one setting, with secrets hidden."""
     value: object = getattr(getattr(settings, setting.section), setting.name)
     return setting.kind.shown(setting.kind.write(value))
 
 
-#: Top-level keys of gandy.toml that are no section: the application, the version of its lifecycle contracts.
+#: Top-level keys of gandy.toml that are not sections: the application, the version of its contracts.
 _TOP_LEVEL_KEYS = ("app", "version")
 _ALL_OTHERS = "*"
-#: What belongs to the command line, and to the tests and benchmarks of Gandy itself.
+#: Variables of the command line, and of the tests and benchmarks of Gandy itself.
 _OTHER_VARIABLES = re.compile(r"GANDY_(APP|TEST_\w+|BENCH_\w+)")
-#: Kubernetes sets these for every service in sight: one named gandy-web gives GANDY_WEB_SERVICE_HOST.
+#: Kubernetes sets these for every visible service: a service gandy-web gives GANDY_WEB_SERVICE_HOST.
 _SERVICE_LINKS = re.compile(r"GANDY_\w*(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_[0-9]+_\w+)")
 
 
 @dataclass(frozen=True, slots=True)
 class SettingSource:
-    """Where a value came from."""
+    """The source of a value."""
 
     kind: Literal["keyword", "environment", "file", "default"]
     place: str = ""  #: the variable, or the path of the file
@@ -77,34 +77,34 @@ class SettingSource:
 
     @property
     def source(self) -> str:
-        """Name the source as a whole, without the variable."""
+        """Return the source as a whole, without the variable."""
         return self.place if self.kind == "file" else self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One value as it was given."""
+    """One unparsed value."""
 
     origin: SettingSource
-    key: str  #: as the one who gave it wrote it
+    key: str  #: as written in its source
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one source gave: values by setting, and what names no setting."""
+    """The content of one source: values by setting, and problems such as unknown names."""
 
     values: Mapping[str, Given]
     problems: tuple[SettingProblem, ...] = ()
 
 
 def given_by_keywords(keywords: Mapping[str, object]) -> Layer:
-    """Gather what Python passed, by section and field."""
+    """Collect the keywords of Python, by section and field."""
     return _given_by_sections(keywords, SettingSource("keyword"))
 
 
 def given_by_file(document: Mapping[str, object], path: Path) -> Layer:
-    """Gather what gandy.toml says; the tables in `lifecycle` are contracts, and others read them."""
+    """Collect the settings of gandy.toml, without the tables in `lifecycle`, which are contracts."""
     sections = {key: value for key, value in document.items() if key not in _TOP_LEVEL_KEYS}
     lifecycle = sections.get("lifecycle")
     if isinstance(lifecycle, Mapping):
@@ -115,7 +115,7 @@ def given_by_file(document: Mapping[str, object], path: Path) -> Layer:
 
 
 def given_by_environment(environ: Mapping[str, str]) -> Layer:
-    """Gather the variables that name a setting; an empty one is as good as none."""
+    """Collect the variables that name a setting; an empty variable counts as unset."""
     known = {setting.variable: setting for setting in list_settings()}
     ours = {name: text for name, text in environ.items() if name.startswith("GANDY_") and text.strip()}
     values = {
@@ -155,7 +155,7 @@ def _given_by_section(section: str, content: Mapping[str, object], origin: Setti
 
 
 def _without_table(content: Mapping[str, object]) -> Mapping[str, object]:
-    """Read a table under `retention` as what it says of single trains, and of all others under a star."""
+    """Split a table under `retention` into the values of single trains, and the value "*" of all others."""
     table = content.get("retention")
     if not isinstance(table, Mapping):
         return content
@@ -176,7 +176,7 @@ def _is_meant_for_us(variable: str) -> bool:
 def _unknown(source: str, key: str, known: tuple[str, ...]) -> SettingProblem:
     close = get_close_matches(key, known, n=1, cutoff=0.7)
     hint = f"did you mean {close[0]}?" if close else "`gandy config show` lists them all"
-    return SettingProblem(source, key, None, f"is no setting; {hint}")
+    return SettingProblem(source, key, None, f"unknown setting; {hint}")
 
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -204,7 +204,7 @@ def load_settings(
 
 
 def current_folder() -> Path:
-    """Find the folder that a call is made in; one that was removed is an error of ours."""
+    """Return the current folder; raise a SettingsFileError if it was removed."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -212,7 +212,7 @@ def current_folder() -> Path:
 
 
 def _find_document(start: Path, *, is_optional: bool) -> tuple[Path | None, dict[str, object]]:
-    """Read gandy.toml; a refused one is passed over where the call names its database in another way."""
+    """Read gandy.toml; ignore a refused file if the caller names the database in another way."""
     file = find_settings_file(start)
     if file is None:
         return None, {}
@@ -231,7 +231,7 @@ def _say_once(file: str, reason: str) -> None:
 
 
 def refuse_bad_values(keywords: Mapping[str, object]) -> None:
-    """Raise for settings of Python that cannot be used, before anything else is read."""
+    """Raise for invalid keywords of Python, before anything else is read."""
     layer = given_by_keywords(keywords)
     problems = list(layer.problems)
     by_key = {setting.key: setting for setting in list_settings()}
@@ -244,7 +244,7 @@ def refuse_bad_values(keywords: Mapping[str, object]) -> None:
 
 
 def _choose(layers: list[Layer], folder: Path) -> tuple[dict[str, object], dict[str, SettingSource]]:
-    """Read every value that was given, also those that another overrides, and keep the first of each."""
+    """Read all values, also overridden ones, and keep the first of each setting."""
     problems = [problem for layer in layers for problem in layer.problems]
     values: dict[str, object] = {}
     origins: dict[str, SettingSource] = {}

@@ -1,15 +1,15 @@
-"""Every setting: its type, its default and what it does, in one frozen section for each component."""
+"""Every setting with its type, default and description, in one frozen section for each component."""
 
 # ruff: noqa: RUF009 the calls declare fields, as dataclasses.field does
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping  # noqa: TC003 read at run time, as an input of our own trains
+from collections.abc import Mapping  # noqa: TC003 - read at run time, as an input of our own trains
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from gandy.settings.bounds import Timeout  # noqa: TC001 read at run time, as an input of our own trains
+from gandy.settings.bounds import Timeout  # noqa: TC001 - read at run time, as an input of our own trains
 from gandy.settings.kinds import (
     Kind,
     choice,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: A loop that pauses for longer than this looks dead to everything that watches it.
+#: Monitoring would consider a loop with a longer pause dead.
 _LONGEST_PAUSE = timedelta(days=1)
 _HIGHEST_PORT = 65_535
 
@@ -46,7 +46,7 @@ def _setting(kind: Kind[T], default: T, about: str) -> T:
 
 
 def _measured(kind: Kind[T], measure: Callable[[], T], about: str, *, default_is: str) -> T:
-    """Declare a setting whose default depends on the machine; `default_is` says on what."""
+    """Declare a setting whose default depends on the machine; `default_is` describes the default."""
     return field(default_factory=measure, metadata={"kind": kind, "about": about, "default_is": default_is})
 
 
@@ -65,16 +65,18 @@ class DatabaseSettings:
     url: str = _setting(
         database_url(),
         "sqlite:///gandy.db",
-        "The database. A relative SQLite path in gandy.toml, and the default, are seen from the folder of "
-        "that file; others from the current folder. In a user name or password write @ as %40, / as %2F, "
+        "The database. A relative SQLite path in gandy.toml, and the default, are relative to the folder of "
+        "that file; others to the current folder. In a user name or password write @ as %40, / as %2F, "
         "? as %3F, # as %23 and % as %25; a password among the parameters comes last.",
     )
     notify_url: str | None = _setting(
         or_none(database_url("postgresql://", "postgres://")),
         None,
-        "A direct connection for LISTEN and NOTIFY, where `url` leads through a transaction pooler.",
+        "A direct connection for LISTEN and NOTIFY, if `url` points to a transaction pooler.",
     )
-    pool_size: int = _setting(whole_number(maximum=1_000), 10, "The most connections that one process opens.")
+    pool_size: int = _setting(
+        whole_number(maximum=1_000), 10, "The size of the connection pool of one process."
+    )
     connect_timeout: timedelta = _setting(
         span(timedelta(milliseconds=100), timedelta(hours=1)),
         timedelta(seconds=5),
@@ -83,42 +85,44 @@ class DatabaseSettings:
     listen_check_every: timedelta = _setting(
         _pause(),
         timedelta(seconds=10),
-        "How often a silent LISTEN connection is asked whether it is still there.",
+        "How often a silent LISTEN connection is checked.",
     )
     prepared_statements: bool = _setting(
-        switch(), True, "Off where a transaction pooler does not know prepared statements."
+        switch(), True, "Off if a transaction pooler does not support prepared statements."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestManagerSettings:
-    """The loop that decides what is due."""
+    """The loop that evaluates schedules."""
 
     poll_every: timedelta = _setting(
         _pause(), timedelta(seconds=5), "The longest pause between two cycles; a due instant wakes it sooner."
     )
     max_entries_per_cycle: int | None = _setting(
-        or_none(whole_number()), 200, "The most entries that one cycle queues; the next follows at once."
+        or_none(whole_number()),
+        200,
+        "The maximum number of entries that one cycle queues; the next follows at once.",
     )
     advisory_lock: bool = _setting(
-        switch(), True, "Off lets every server evaluate at once: more work, the same result. For tests."
+        switch(), True, "Off lets all servers evaluate concurrently: more work, the same result. For tests."
     )
     default_timeout: Timeout = _setting(
         or_no_timeout(span()),
         timedelta(minutes=20),
-        "How long a run may take where neither its job nor its manifest says.",
+        "The timeout of a run if neither its job nor its manifest sets one.",
     )
     stale_pending_after: timedelta = _setting(
-        span(), timedelta(minutes=20), "When a pending run fails that no live worker can take."
+        span(), timedelta(minutes=20), "The age at which a pending run fails if no live worker can take it."
     )
     stale_in_progress_after: timedelta = _setting(
-        span(), timedelta(minutes=60), "When a run fails by age, whatever its worker's lease says."
+        span(), timedelta(minutes=60), "The age at which a run fails, regardless of its worker's lease."
     )
     stale_grace: timedelta = _setting(
-        span(), timedelta(minutes=40), "Added to a run's timeout, where that is longer than the age above."
+        span(), timedelta(minutes=40), "Added to a run's timeout, if that is longer than the age above."
     )
     repair_page: int = _setting(
-        whole_number(maximum=100_000), 1_000, "How many manifests one repair pass looks at."
+        whole_number(maximum=100_000), 1_000, "The number of manifests that one repair pass checks."
     )
 
 
@@ -134,10 +138,12 @@ class DispatcherSettings:
     max_active_jobs: int | Literal["auto"] | None = _setting(
         or_none(or_auto(whole_number())),
         "auto",
-        "The most runs pending or in progress. auto: twice the slots of the live workers, at least 10; "
-        "no limit where a submitter hands the runs to another engine.",
+        "The maximum number of runs pending or in progress. auto: twice the slots of the live workers, at "
+        "least 10; no limit if a submitter passes the runs to another engine.",
     )
-    max_per_group: int = _setting(whole_number(), 100, "The most entries of one group in one cycle.")
+    max_per_group: int = _setting(
+        whole_number(), 100, "The maximum number of entries of one group in one cycle."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,28 +151,30 @@ class WorkerSettings:
     """The process that claims runs and executes them."""
 
     slots: int = _setting(
-        whole_number(maximum=100_000), 100, "The most runs that one worker executes at once."
+        whole_number(maximum=100_000),
+        100,
+        "The maximum number of runs that one worker executes concurrently.",
     )
     threads: int = _setting(
         whole_number(maximum=10_000),
         100,
-        "The most sync junctions that one worker runs at once, each in a thread.",
+        "The maximum number of sync junctions that one worker runs concurrently, each in a thread.",
     )
     processes: int = _measured(
         whole_number(maximum=1_000),
         _count_cpus,
-        "The most processes for trains that ask for one.",
+        "The maximum number of processes for trains with `process=True`.",
         default_is="the number of CPUs",
     )
     prefetch: int = _setting(
         whole_number(minimum=0, maximum=100_000),
         2_000,
-        "The most runs that a worker claims beyond its free slots; fewer where its runs take long.",
+        "The maximum number of runs that a worker claims beyond its free slots; fewer if its runs take long.",
     )
     lease_for: timedelta = _setting(
         span(timedelta(seconds=1), _LONGEST_PAUSE),
         timedelta(seconds=9),
-        "How long a worker is trusted after its last sign of life; then its runs are given to others.",
+        "How long a worker is trusted after its last heartbeat; then its runs are given to others.",
     )
     heartbeat_every: timedelta = _setting(
         _pause(), timedelta(seconds=3), "How often a worker renews its lease; at most half of `lease_for`."
@@ -179,65 +187,67 @@ class WorkerSettings:
     shutdown_grace: timedelta = _setting(
         span(timedelta(0), _LONGEST_PAUSE),
         timedelta(seconds=30),
-        "How long runs may end by themselves at shutdown.",
+        "The grace period in which runs may end by themselves at shutdown.",
     )
     finish_batch: int = _setting(
-        whole_number(maximum=10_000), 1_000, "The most runs that are finished in one write."
+        whole_number(maximum=10_000), 1_000, "The maximum number of runs that are finished in one write."
     )
     max_output_bytes: int = _setting(
         whole_number(maximum=1_000_000_000),
         1_048_576,
-        "The longest output that is kept; a longer one fails the run.",
+        "The maximum size of an output; a larger output fails the run.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class HookSettings:
-    """The application's hooks, which are called beside the runs."""
+    """The application's hooks, which are called concurrently with the runs."""
 
-    timeout: timedelta = _setting(
-        span(), timedelta(seconds=10), "How long one call of a hook may take before it is given up."
-    )
+    timeout: timedelta = _setting(span(), timedelta(seconds=10), "The timeout of one call of a hook.")
 
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """What follows a failure, where neither the job nor its manifest says."""
+    """Retries after a failure, if neither the job nor its manifest sets them."""
 
     max_retries: int = _setting(
-        count_of("max_retries"), 3, "How many attempts fail before a job is parked; at least one is made."
+        count_of("max_retries"),
+        3,
+        "The number of failed attempts after which a job is parked; at least one attempt is made.",
     )
     delay: timedelta = _setting(
         span_of("retry_delay"),
         timedelta(minutes=5),
-        "The pause before the first retry; it doubles with each further failure.",
+        "The delay before the first retry; it doubles with each further failure (exponential back-off).",
     )
     longest_delay: timedelta = _setting(
         span_of("retry_delay"),
         timedelta(hours=1),
-        "Where the doubling ends; a first pause that is longer stays as it is.",
+        "The maximum of the doubled delay; a longer first delay is not shortened.",
     )
     jitter: float = _setting(
-        share(), 0.1, "The share of the pause that is added to it at most; the run's id decides how much."
+        share(), 0.1, "The maximum jitter, as a share of the delay; it is derived from the run's id."
     )
     park_window: timedelta = _setting(
         span_of("park_window"),
         timedelta(minutes=15),
-        "For how long a schedule with a period shorter than the pause must have failed before it is parked.",
+        "How long a schedule with a period shorter than the delay must have failed before it is parked.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSettings:
-    """What holds for a schedule that does not say it itself."""
+    """Defaults of schedules."""
 
     misfire: Literal["fire_once_now", "do_nothing", "catch_up"] = _setting(
         choice("fire_once_now", "do_nothing", "catch_up"),
         "fire_once_now",
-        "What becomes of instants that were missed.",
+        "What to do with missed instants.",
     )
     misfire_threshold: timedelta = _setting(
-        span_of("misfire_threshold"), timedelta(seconds=60), "How late an instant counts as missed."
+        span_of("misfire_threshold"),
+        timedelta(seconds=60),
+        "The lateness from which an instant counts as missed.",
     )
 
 
@@ -245,16 +255,16 @@ class ScheduleSettings:
 class RunLogSettings:
     """The log lines that are kept with a run."""
 
-    max_lines: int = _setting(whole_number(minimum=0), 1_000, "The most lines that are kept of one run.")
-    max_line_chars: int = _setting(whole_number(), 4_000, "Where a longer line is cut.")
+    max_lines: int = _setting(whole_number(minimum=0), 1_000, "The maximum number of lines kept of one run.")
+    max_line_chars: int = _setting(whole_number(), 4_000, "The length at which a line is cut.")
     flush_every: timedelta = _setting(
-        _pause(), timedelta(milliseconds=500), "How long lines are gathered before they are written."
+        _pause(), timedelta(milliseconds=500), "How long lines are collected before they are written."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupSettings:
-    """The deletion of the runs of noisy trains, Gandy's own first of all."""
+    """The deletion of the runs of noisy trains, such as Gandy's own."""
 
     retention: timedelta = _setting(
         kept_for(), timedelta(minutes=30), "How long such a run is kept after its start."
@@ -264,19 +274,19 @@ class CleanupSettings:
         dict,
         "How long the finished runs of single trains are kept, noisy or not, after their end; in gandy.toml "
         'the table `[cleanup.retention]`, where `"*"` stands for `retention`. The `keep_for` of a manifest '
-        "or of a train stands over it.",
+        "or of a train overrides it.",
         default_is="",
     )
     interval: timedelta = _setting(_pause(), timedelta(minutes=1), "The pause between two passes.")
     batch_size: int | None = _setting(
         or_none(whole_number()),
         1_000,
-        "The most runs in one transaction; none: one statement for each table.",
+        "The maximum number of runs in one transaction; none: one statement for each table.",
     )
-    trains: tuple[str, ...] = _setting(names(), (), "Names of further trains whose runs go this way.")
+    trains: tuple[str, ...] = _setting(names(), (), "Names of further trains whose runs are deleted so.")
 
     def kept(self, train: str) -> timedelta:
-        """Say how long the run of a noisy train is kept."""
+        """Return the retention of a run of a noisy train."""
         return self.retention_by_train.get(train, self.retention)
 
 
@@ -291,7 +301,7 @@ class RetentionSettings:
     max_awaiting_letters_per_train: int = _setting(
         whole_number(),
         10_000,
-        "Awaiting dead letters of one train's ad-hoc work; failures beyond write none.",
+        "The maximum number of awaiting dead letters of one train's ad-hoc work; later failures write none.",
     )
     skipped: timedelta = _setting(kept_for(), timedelta(days=7), "Skipped occurrences.")
     dispatched: timedelta = _setting(
@@ -304,8 +314,8 @@ class RetentionSettings:
         kept_for(), timedelta(days=30), "Manifests that ran once and are no longer declared."
     )
     orphaned: timedelta = _setting(kept_for(), timedelta(hours=24), "Manifests that are no longer declared.")
-    workers: timedelta = _setting(kept_for(), timedelta(days=1), "Workers, from their last sign of life.")
-    audit: timedelta = _setting(kept_for(), timedelta(days=90), "The trail of who did what.")
+    workers: timedelta = _setting(kept_for(), timedelta(days=1), "Workers, from their last heartbeat.")
+    audit: timedelta = _setting(kept_for(), timedelta(days=90), "The audit trail.")
     interval: timedelta = _setting(
         _pause(), timedelta(minutes=1), "The pause between two passes over these tables."
     )
@@ -318,7 +328,7 @@ class LifecycleSettings:
     contract: str | None = _setting(
         or_none(file_path()),
         None,
-        "The file that holds the contracts; none: gandy.toml itself, if it holds any.",
+        "The file with the contracts; none: gandy.toml itself, if it contains any.",
     )
 
 
@@ -327,40 +337,40 @@ class WebSettings:
     """The dashboard, the REST interface and the metrics."""
 
     host: str = _setting(
-        host(), "127.0.0.1", "Where to listen. Any host but the local one needs a token that is set."
+        host(),
+        "127.0.0.1",
+        "The address to listen on. Any address but the local host requires a configured token.",
     )
     port: int = _setting(
-        whole_number(minimum=0, maximum=_HIGHEST_PORT), 8423, "The port to listen on; 0 takes a free one."
+        whole_number(minimum=0, maximum=_HIGHEST_PORT), 8423, "The port to listen on; 0 chooses a free port."
     )
     token: str | None = _setting(
         or_none(secret_token()),
         None,
-        "Opens everything, as a Bearer token or in the login form. Without any token a start on the local "
+        "Grants full access, as a Bearer token or in the login form. Without any token a start on the local "
         "host makes one and prints a link that signs in.",
     )
     readonly_token: str | None = _setting(
         or_none(secret_token()),
         None,
-        "Opens what changes nothing. Alone, it makes a dashboard that changes nothing.",
+        "Grants read-only access. Without another token the dashboard is read-only for everyone.",
     )
     tokens_file: str | None = _setting(
         or_none(file_path()),
         None,
         "Tokens for several people: a line each, with a name, `operator` or `read-only`, and the SHA-256 of "
-        "the token. A change is seen at once.",
+        "the token. Changes take effect at once.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LoggingSettings:
-    """What a process writes about itself."""
+    """The log of a process."""
 
     level: Literal["debug", "info", "warning", "error"] = _setting(
-        choice("debug", "info", "warning", "error"), "info", "The least important lines that are written."
+        choice("debug", "info", "warning", "error"), "info", "The lowest level that is logged."
     )
-    format: Literal["text", "json"] = _setting(
-        choice("text", "json"), "text", "Lines for people or for machines."
-    )
+    format: Literal["text", "json"] = _setting(choice("text", "json"), "text", "Plain text or JSON lines.")
 
 
 @dataclass(frozen=True, slots=True)

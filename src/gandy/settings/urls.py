@@ -1,7 +1,7 @@
-"""Database URLs: the one place that takes them apart, and shows them without their passwords.
+"""Database URLs: parse them, and show them without their passwords.
 
-What the driver would read differently from a person, such as a password with a bare @, is refused before any
-driver sees it: a part of the password would else be taken for a host and stand in an error.
+Refuse an ambiguous URL, such as a password with a bare @, before it reaches a driver: the driver would take a
+part of the password for a host and show it in an error.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]+\]|[^:\[\]]*)(?::([0-9]*))?")
 _SECRETS: Final = frozenset(
     {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
 )
-_WRITE: Final = "inside a name or password write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
+_WRITE: Final = "in a name or password write @ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """A URL that was taken apart; every part is decoded."""
+    """A parsed URL; every part is decoded."""
 
     kind: Literal["postgres", "sqlite"]
     shown: str  #: without any password
@@ -52,11 +52,11 @@ class DatabaseUrl:
 
 
 class _UnreadableError(Exception):
-    """Why a URL cannot be read; says nothing of its content."""
+    """The reason why a URL cannot be parsed, without its content."""
 
 
 def read_url(text: str) -> DatabaseUrl:
-    """Take a URL apart; an error shows no more of it than its scheme."""
+    """Parse a URL; an error shows only its scheme."""
     scheme = _SCHEME.match(text)
     shown = f"{scheme.group()}{_MASK}" if scheme else _MASK
     if scheme is None or (kind := scheme[1].lower()) not in {*_POSTGRES, "sqlite"}:
@@ -71,7 +71,7 @@ def read_url(text: str) -> DatabaseUrl:
 
 
 def mask_url(url: str) -> str:
-    """Show a URL without its passwords; of one that cannot be read, only the scheme."""
+    """Return a URL without its passwords; of an invalid URL, only the scheme."""
     try:
         return read_url(url).shown
     except DatabaseUrlError as error:
@@ -79,12 +79,12 @@ def mask_url(url: str) -> str:
 
 
 def supports_notify(url: str) -> bool:
-    """Whether the database can wake others by LISTEN and NOTIFY."""
+    """Return whether the database supports LISTEN and NOTIFY."""
     return not url.startswith(_SQLITE)
 
 
 def anchor_sqlite_url(url: str, directory: Path) -> str:
-    """Make the path of an SQLite file absolute, seen from a folder; leave every other URL alone."""
+    """Resolve the path of an SQLite file against a folder; return any other URL unchanged."""
     path = url.removeprefix(_SQLITE)
     if not url.startswith(_SQLITE) or path == ":memory:" or Path(path).is_absolute():
         return url
@@ -101,7 +101,7 @@ def _read_sqlite(text: str, scheme: re.Match[str]) -> DatabaseUrl:
     if "?" in rest:
         raise _UnreadableError("a SQLite URL takes no parameters; write ? in the name of a file as %3F")
     if "\x00" in path or "://" in path:
-        raise _UnreadableError("this is no path of a file")
+        raise _UnreadableError("this is not the path of a file")
     return DatabaseUrl("sqlite", text, driver=scheme[2], database=path)
 
 
@@ -129,11 +129,11 @@ def _read_postgres(text: str, scheme: re.Match[str]) -> DatabaseUrl:
 
 def _refuse_ambiguous(authority: str, tail: str) -> None:
     if _NOT_VISIBLE.search(authority + tail):
-        raise _UnreadableError("it holds a space or a control character; write a space as %20")
+        raise _UnreadableError("it contains a space or a control character; write a space as %20")
     if authority.count("@") > 1 or "@" in tail:
-        raise _UnreadableError(f"it holds an @ too many; {_WRITE}")
+        raise _UnreadableError(f"it contains an unescaped @; {_WRITE}")
     if _BAD_ESCAPE.search(authority + tail):
-        raise _UnreadableError(f"a % stands without two hexadecimal digits after it; {_WRITE}")
+        raise _UnreadableError(f"a % is not followed by two hexadecimal digits; {_WRITE}")
 
 
 def _read_hosts(text: str) -> Hosts:
@@ -144,14 +144,14 @@ def _read_host(text: str) -> tuple[str, int | None]:
     found = _HOST.fullmatch(text)
     if found is None or (found[2] and not 0 < int(found[2][:6]) <= _HIGHEST_PORT):
         raise _UnreadableError(
-            f"what follows the colon of its host is no port from 1 to {_HIGHEST_PORT}; if it is a password, "
-            f"an @ and a host have to follow it, and {_WRITE}"
+            f"the text after the colon of its host is not a port from 1 to {_HIGHEST_PORT}; if it is a "
+            f"password, an @ and a host must follow it, and {_WRITE}"
         )
     return _decoded(found[1].strip("[]")), int(found[2]) if found[2] else None
 
 
 def _read_parameters(query: str) -> Parameters:
-    """Read what follows the question mark; no parameter may follow a secret, which may hold a bare &."""
+    """Parse the part after the question mark; no parameter may follow a secret, which may contain a &."""
     found: list[tuple[str, str]] = []
     for part in query.split("&") if query else ():
         name, equals, value = part.partition("=")
@@ -170,19 +170,19 @@ def _read_parameters(query: str) -> Parameters:
 
 
 def _unknown(name: str, number: int) -> str:
-    """Say which parameter is none; a name unlike all of them may be part of a password: it is not shown."""
+    """Describe an unknown parameter; do not show a dissimilar name, which may be part of a password."""
     close = get_close_matches(name, _known_parameters(), n=1, cutoff=0.7)
     named = (
         f" {name!r}; did you mean {close[0]}?"
         if close
-        else f": look at number {number} after the question mark"
+        else f": check number {number} after the question mark"
     )
     return f"PostgreSQL has no such parameter{named}"
 
 
 @cache
 def _known_parameters() -> frozenset[str]:
-    from psycopg.pq import Conninfo  # noqa: PLC0415 a URL without parameters needs no driver
+    from psycopg.pq import Conninfo  # noqa: PLC0415 - a URL without parameters needs no driver
 
     return frozenset(each.keyword.decode() for each in Conninfo.get_defaults()) | {"ssl"}
 

@@ -1,4 +1,4 @@
-"""Durations and names: how they are written, and which are allowed."""
+"""Durations and names: their format, and which are allowed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gandy.errors import DurationFormatError
 
 _LONGEST_NUMBER = 20
 _MICROSECOND = timedelta(microseconds=1)
-#: From the longest to the shortest: the order in which they are written.
+#: From the longest to the shortest, which is the order in a text.
 _UNITS = {
     "w": timedelta(weeks=1),
     "d": timedelta(days=1),
@@ -25,7 +25,7 @@ _SHAPE = re.compile("".join(rf"(?:([0-9]+)\s*{unit}\s*)?" for unit in _UNITS))
 
 
 def parse_duration(text: str) -> timedelta:
-    """Read a duration such as `1h30m`; the longest unit comes first, and no unit is guessed."""
+    """Parse a duration such as `1h30m`; the longest unit comes first, and every number needs a unit."""
     stripped = text.strip()
     match = _SHAPE.fullmatch(stripped)
     if not stripped or match is None:
@@ -40,7 +40,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(span: timedelta) -> str:
-    """Write a duration so that `parse_duration` reads the same back (a negative one is for display only)."""
+    """Format a duration for `parse_duration` (a negative duration is for display only)."""
     if span < timedelta():
         return f"-{format_duration(-span)}"
     if not span:
@@ -65,7 +65,7 @@ def _what_is_wrong_with(text: str) -> str:
 
 
 LONGEST: Final = 200
-#: Letters and marks that show nothing, though Unicode counts them among the visible ones.
+#: Letters and marks that are invisible, although Unicode classifies them as visible.
 _INVISIBLE: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -79,7 +79,7 @@ _KINDS: Final = {
 
 
 def name_fault(value: str) -> str | None:
-    """Say what no name may hold; None: it is a good one."""
+    """Describe why a text is no valid name; None: it is valid."""
     if value != value.strip():
         return "it begins or ends with white space"
     for character in value:
@@ -92,7 +92,7 @@ def name_fault(value: str) -> str | None:
 
 
 def presentable(text: str) -> str:
-    """Make a name of what the system calls something, such as its host: what no name may hold is escaped."""
+    """Make a valid name of a text of the system, such as the host name, by escaping invalid characters."""
     seen = unicodedata.normalize("NFC", text.strip())
     escaped = "".join(
         _escaped(character) if name_fault(f"x{character}x") else character for character in seen
@@ -106,5 +106,5 @@ def _escaped(character: str) -> str:
 
 def _kind_of(character: str) -> str:
     if _INVISIBLE.match(character):
-        return "a character that shows nothing"
+        return "an invisible character"
     return _KINDS.get(unicodedata.category(character), "white space other than a space")

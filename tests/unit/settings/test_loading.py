@@ -99,10 +99,10 @@ def test_every_problem_is_in_one_error(folder: Path) -> None:
                 "environment: GANDY_WORKER_LEASE_FOR = '30': has no unit; write 30s or 30m; "
                 "it must be a duration from 1s to 1d"
             ),
-            "environment: GANDY_WORKER_SLOT: is no setting; did you mean GANDY_WORKER_SLOTS?",
+            "environment: GANDY_WORKER_SLOT: unknown setting; did you mean GANDY_WORKER_SLOTS?",
             f"{path}: worker.slots = '5': must be a whole number from 1 to 100000",
-            f"{path}: worker.threds: is no setting; did you mean worker.threads?",
-            f"{path}: wroker: is no setting; did you mean worker?",
+            f"{path}: worker.threds: unknown setting; did you mean worker.threads?",
+            f"{path}: wroker: unknown setting; did you mean worker?",
             f"{path}: web.port = 70000: must be a whole number from 0 to 65535",
         ]
     )
@@ -242,12 +242,12 @@ def test_what_kubernetes_sets_for_a_service_of_our_name_is_no_mistake(folder: Pa
         (
             {"GANDY_WEB_TOKEN": "a" * 16, "GANDY_WEB_READONLY_TOKEN": "a" * 16},
             "web.readonly_token",
-            "must differ from web.token, or everybody may change everything",
+            "must differ from web.token, or its holders could change everything",
         ),
         (
             {"GANDY_DATABASE_NOTIFY_URL": "postgresql://db/main"},
             "database.notify_url",
-            "has no use: database.url is a file, which notifies nobody; leave it out",
+            "has no effect: database.url is a file, which sends no notifications; remove it",
         ),
     ],
 )

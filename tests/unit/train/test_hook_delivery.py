@@ -129,7 +129,7 @@ async def test_hooks_that_hang_are_given_up_and_other_events_do_not_wait_for_the
     await until(lambda: told == [99], "the alarm was raised")
     with caplog.at_level(logging.WARNING, "gandy.hooks"):
         assert await delivery.close(0.01) == 20
-    assert "20 hook events were not told" in caplog.text
+    assert "20 hook events were not delivered" in caplog.text
     delivery.deliver(event(100))
     assert delivery.dropped == 1, "after the close no hook is called"
 

@@ -150,9 +150,9 @@ GENERATORS = [
 
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_a_generator_is_refused_where_it_is_declared(generator: Callable[..., object]) -> None:
-    with pytest.raises(JunctionSignatureError, match=r"generator function.*collect what it yields"):
+    with pytest.raises(JunctionSignatureError, match=r"generator function.*collect the yielded values"):
         define_function(generator)
-    with pytest.raises(JunctionSignatureError, match=r"generator function.*collect what it yields"):
+    with pytest.raises(JunctionSignatureError, match=r"generator function.*collect the yielded values"):
         types.new_class("Each", (Train[int, object],), exec_body=lambda body: body.update(route=(generator,)))
 
 

@@ -232,7 +232,7 @@ def test_no_pipe_is_waited_for(sqlite_url: str, file: Path) -> None:
     file.unlink()
     os.mkfifo(file, 0o600)
 
-    with pytest.raises(TokensFileError, match="no plain file"):
+    with pytest.raises(TokensFileError, match="not a regular file"):
         make_shop(sqlite_url, tokens_file=str(file)).asgi()
 
 
