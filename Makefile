@@ -1,4 +1,4 @@
-# The commands of this repository. Each sets up what it needs; `make help` lists them.
+# The commands of this repository. Each command sets up its requirements; `make help` lists all of them.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 SHELL := /bin/sh
@@ -11,10 +11,10 @@ TYPED := $(wildcard src tests benchmarks)
 # One more than cores: many tests wait for processes that they have started.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 
-# Compiled modules are kept even where the shell says otherwise: tests start processes by the hundred.
+# Keep compiled modules even if the shell disables them: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Rooms whose tests neither start processes by the hundred nor generate matrices: the rest is left to `make test`.
+# Folders whose tests neither start hundreds of processes nor generate matrices; `make test` runs the rest.
 QUICK := $(addprefix tests/,app architecture desk scheduler store support traps unit)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadgroup --quiet
 
@@ -35,11 +35,11 @@ demo: setup ## Run the demo on an embedded database; SECONDS=20 ends it by itsel
 	$(BIN)/gandy demo $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: check
-check: lint ## The fast loop: format, lint, types, import contracts, unit and quick SQLite tests
+check: lint ## The fast checks: format, lint, types, import contracts, unit and quick SQLite tests
 	$(PYTEST) -m "not postgres and not slow" $(QUICK)
 
 .PHONY: test
-test: lint browser pooler ## Everything, PostgreSQL included; ends with what was used
+test: lint browser pooler ## All tests, PostgreSQL included; lists the databases and programs used
 	$(PYTEST)
 
 .PHONY: lint
@@ -55,15 +55,15 @@ format: setup ## Format the code and apply the safe fixes
 	$(BIN)/ruff format --quiet $(CODE)
 
 .PHONY: browser
-browser: ## Have a Chromium for browser tests: installed as root, else unpacked privately
+browser: ## Provide a Chromium for browser tests: installed as root, else unpacked privately
 	@tools/ensure_program.sh chromium
 
 .PHONY: pooler
-pooler: ## Have a PgBouncer for the tests of poolers: installed as root, else unpacked privately
+pooler: ## Provide a PgBouncer for the tests of poolers: installed as root, else unpacked privately
 	@tools/ensure_program.sh pgbouncer
 
 .PHONY: reference
-reference: setup ## Write the pages of the reference anew that the code decides
+reference: setup ## Write the generated pages of the reference again
 	$(BIN)/python -m tools.references
 
 .PHONY: bench
@@ -71,19 +71,19 @@ bench: setup ## Every benchmark, in under an hour; CASE="throughput-1 pruning" f
 	$(BIN)/python -m benchmarks $(if $(CASE),--case "$(CASE)")
 
 .PHONY: bench-quick
-bench-quick: setup ## A short run of every benchmark, to see that they work; CASE= as above
+bench-quick: setup ## A short run of every benchmark, to check that it works; CASE= as above
 	$(BIN)/python -m benchmarks --quick $(if $(CASE),--case "$(CASE)")
 
 .PHONY: bench-report
-bench-report: setup ## Tables and picture of the newest benchmark results into the docs
+bench-report: setup ## Write the tables and the chart of the newest benchmark results into the docs
 	$(BIN)/python -m benchmarks.report --markdown docs/benchmarks.md --plot docs/benchmarks.png
 
 .PHONY: faults
-faults: setup ## What faults cost: killed workers, frozen databases and the like, in about fifteen minutes
+faults: setup ## Measure the cost of faults: killed workers, frozen databases and the like, in about fifteen minutes
 	$(BIN)/python -m benchmarks.faults
 
 .PHONY: faults-quick
-faults-quick: setup ## The short form of the same, in two minutes
+faults-quick: setup ## A short run of `make faults`, in two minutes
 	$(BIN)/python -m benchmarks.faults --quick
 
 .PHONY: zoo
@@ -91,30 +91,30 @@ zoo: setup ## 2,000 jobs, a tenth of them hostile, on both databases; SEED= repl
 	$(BIN)/python -m tests.journeys.zoo $(if $(SEED),--seed $(SEED)) $(if $(ZOO),--zoo $(ZOO)) $(if $(JOBS),--jobs $(JOBS))
 
 .PHONY: mutants
-mutants: setup ## Every guard of the lifecycle broken once, and the test that notices; ONLY= picks some
+mutants: setup ## Break every guard of the lifecycle once, and name the test that detects it; ONLY= selects some
 	$(BIN)/python -m tests.lifecycle.mutants $(if $(ONLY),--only "$(ONLY)")
 
 .PHONY: fuzz
-fuzz: setup ## Random databases and contracts against a judge; CASES=20000 DATABASE=postgres START=, SEED= replays one
+fuzz: setup ## Random databases and contracts, checked by an oracle; CASES=20000 DATABASE=postgres START=, SEED= replays one
 	$(BIN)/python -m tests.lifecycle.fuzz $(if $(CASES),--cases $(CASES)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(START),--start $(START)) $(if $(DATABASE),--database $(DATABASE))
 
 .PHONY: access
-access: setup ## Every configuration, credential and route of the dashboard against a judge, as a table
+access: setup ## Every configuration, credential and route of the dashboard, checked by an oracle, as a table
 	$(BIN)/python -m tests.web.access
 
 .PHONY: fuzz-api
-fuzz-api: setup ## Chains of REST calls that nobody thought of, beside another application; SECONDS=300
+fuzz-api: setup ## Random chains of REST calls, next to another application; SECONDS=300
 	$(BIN)/python -m tests.doors.fuzz_api $(if $(SECONDS),--seconds $(SECONDS))
 
 .PHONY: constraints
-constraints: setup ## Resolve constraints.txt anew from pyproject.toml
-	$(BIN)/python -m pip install --quiet uv  # the one tool that no hash holds: it writes them
+constraints: setup ## Resolve constraints.txt again from pyproject.toml
+	$(BIN)/python -m pip install --quiet uv  # the only tool without a pinned hash: it writes the hashes
 	$(BIN)/uv pip compile --quiet --upgrade --universal --no-header --no-annotate --generate-hashes --python-version 3.11 \
 		--all-extras --group dev --group postgres pyproject.toml --output-file constraints.txt
 
 .PHONY: sbom
-sbom: setup ## Write dist/gandy.cdx.json: what the wheel needs and what it contains of others (CycloneDX)
+sbom: setup ## Write dist/gandy.cdx.json: dependencies and bundled files of other projects (CycloneDX)
 	$(BIN)/python -m tools.sbom dist/gandy.cdx.json
 
 .PHONY: clean
