@@ -41,7 +41,7 @@ def _as_span(value: object) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldRows:
-    """Which rows are old, and how many of them one run deletes.
+    """The input of DeleteOldRows: which rows are old, and how many of them a run deletes.
 
     The database is the application's own, or the one that the environment variable `database_env` names:
     inputs are stored, so they must not contain a URL with a password.

@@ -92,7 +92,7 @@ class LifecycleKeywords(TypedDict, total=False):
 
 
 class CleanupKeywords(TypedDict, total=False):
-    """Which runs are deleted soon after their start, and how."""
+    """The keywords of `cleanup`: which runs are deleted early, and how."""
 
     retention: timedelta | Mapping[AnyTrain | str, timedelta]
     interval: timedelta

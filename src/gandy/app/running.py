@@ -56,7 +56,7 @@ def make_upkeep(name: str) -> Callable[[OpenApp, Wakeups], UpkeepService]:
 
 
 async def tick_upkeep(app: OpenApp, name: str, *, is_overruled: bool = False) -> dict[str, object]:
-    """Run exactly one cycle of an upkeep service, and return what it deleted."""
+    """Run exactly one cycle of an upkeep service, and return the number of deleted rows."""
     return ticked(await UPKEEP_SERVICES[name](upkeep_parts(app)).tick(is_overruled=is_overruled))
 
 
@@ -86,7 +86,7 @@ def make_lifecycle(app: OpenApp, _: Wakeups) -> LifecycleService:
 
 
 async def tick_lifecycle(app: OpenApp, *, is_overruled: bool = False) -> dict[str, object]:
-    """Run exactly one cycle of the lifecycle, and return what it deleted."""
+    """Run exactly one cycle of the lifecycle, and return the number of deleted rows."""
     tick = await _service(app).tick(is_overruled=is_overruled)
     return {**ticked(tick.own), "contracts": [asdict(report) for report in tick.contracts]}
 

@@ -86,7 +86,7 @@ AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[O
 
 
 class SyncJob(Generic[Result]):
-    """A queued job whose result is waited for in this thread."""
+    """A queued job; `result` blocks this thread."""
 
     __slots__ = ("_face", "_job")
 

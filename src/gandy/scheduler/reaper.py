@@ -115,7 +115,7 @@ class ReaperService:
         self._clock_seen_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run cycles until told to stop."""
+        """Run cycles until `stop` is set."""
         poll_every = self._parts.settings.manifest_manager.poll_every
         try:
             await Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake).run(stop)

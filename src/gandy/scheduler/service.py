@@ -75,7 +75,7 @@ class ManifestManagerService:
         self._clock_seen_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run cycles until told to stop."""
+        """Run cycles until `stop` is set."""
         poll_every = self._parts.settings.manifest_manager.poll_every
         poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
         try:

@@ -143,7 +143,7 @@ def share() -> Bound:
 
 
 def or_no_timeout(bound: Bound) -> Bound:
-    """Accept what the bound takes, or `none` for no limit."""
+    """Accept the values of the bound, or `none` for no limit."""
     word = NO_TIMEOUT.value
     return Bound(
         f"{bound.expected}, or {word}",

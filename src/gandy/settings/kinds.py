@@ -108,7 +108,7 @@ def kept_for() -> Kind[timedelta]:
 
 
 def or_no_timeout(kind: Kind[timedelta]) -> Kind[Timeout]:
-    """Accept what the kind takes, or `none` for no limit."""
+    """Accept the values of the kind, or `none` for no limit."""
 
     def accept(value: object) -> Timeout:
         return NO_TIMEOUT if value is NO_TIMEOUT or value == NO_TIMEOUT.value else kind.accept(value)
@@ -220,7 +220,7 @@ def spans_by_name() -> Kind[Mapping[str, timedelta]]:
 
 
 def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
-    """Accept what the kind takes, or `auto`."""
+    """Accept the values of the kind, or `auto`."""
 
     def accept(value: object) -> T | Literal["auto"]:
         return "auto" if value == "auto" else kind.accept(value)
@@ -232,7 +232,7 @@ def or_auto(kind: Kind[T]) -> Kind[T | Literal["auto"]]:
 
 
 def or_none(kind: Kind[T]) -> Kind[T | None]:
-    """Accept what the kind takes, or `none` (TOML has no null: there it is text)."""
+    """Accept the values of the kind, or `none` (TOML has no null: there it is text)."""
 
     def accept(value: object) -> T | None:
         return None if value is None or value == "none" else kind.accept(value)

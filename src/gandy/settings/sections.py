@@ -283,7 +283,9 @@ class CleanupSettings:
         1_000,
         "The maximum number of runs in one transaction; none: one statement for each table.",
     )
-    trains: tuple[str, ...] = _setting(names(), (), "Names of further trains whose runs are deleted so.")
+    trains: tuple[str, ...] = _setting(
+        names(), (), "Names of further trains whose runs are deleted in this way."
+    )
 
     def kept(self, train: str) -> timedelta:
         """Return the retention of a run of a noisy train."""

@@ -245,7 +245,7 @@ def _train_arguments(kind: type, known: dict[object, object]) -> tuple[object, .
     return None
 
 
-# Where only the input matters: schedule, then, schedule_many.
+# For calls without a result: schedule, then, schedule_many.
 FunctionOf: TypeAlias = Callable[Concatenate[In, ...], object]
 RunFirstTrainOf: TypeAlias = Callable[Concatenate[Run, In, ...], object]
 TrainWithoutInput: TypeAlias = (
@@ -255,7 +255,7 @@ TrainWithoutInput: TypeAlias = (
     | Callable[Concatenate[None, ...], object]
 )
 
-# Where the output matters too: enqueue, run. Overloads name the async form first, or it would never match.
+# For calls with a result: enqueue, run. Overloads name the async form first, or it would never match.
 AsyncFunction: TypeAlias = Callable[Concatenate[In, ...], Awaitable[Out]]
 SyncFunction: TypeAlias = Callable[Concatenate[In, ...], Out]
 AsyncRunFirst: TypeAlias = Callable[Concatenate[Run, In, ...], Awaitable[Out]]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS: Final = 600.0
 #: The maximum size of the secrets of ended runs; above it the oldest are forgotten before their grace ends.
 MOST_LATE_CHARACTERS: Final = 8_000_000
-_OVERHEAD: Final = 100  # what a short text costs besides its characters
+_OVERHEAD: Final = 100  # of a text, in addition to its characters
 
 
 class HiddenTexts:

@@ -128,7 +128,7 @@ class Worker:
         return self._finisher.parked + sum(pool.claimer.refused for pool in self._pools)
 
     async def run(self, stop: asyncio.Event, *, until_idle: bool = False) -> None:
-        """Work until told to stop, or until nothing is left to do."""
+        """Work until `stop` is set, or, with `until_idle`, until nothing is left to do."""
         self._idleness.is_wanted = until_idle
         await self._persistently(self._register)
         self._parts.wakeups.call("cancel", self._attendant.look)
