@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.ceilings.deletion import Deletion
 from benchmarks.protocol import serve
 from gandy.cli.services import loop_factory
-from gandy.events import EventBus
+from gandy.context import Context
+from gandy.model.manifest import Declarations
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import migrate, open_database
-from gandy.upkeep.service import UpkeepParts, table_maintenance
+from gandy.upkeep.service import table_maintenance
 
 
 class GandyByRow(Deletion):
@@ -30,8 +31,9 @@ class GandyByRow(Deletion):
         settings = Settings(database=DatabaseSettings(url=url))
         self._database = open_database(settings.database)
         self._runner.run(self._database.open())
-        parts = UpkeepParts(owner="bench", database=self._database, settings=settings, events=EventBus())
-        self._service = table_maintenance(parts)
+        declared = Declarations(owner="bench")
+        context = Context(owner="bench", database=self._database, settings=settings, declarations=declared)
+        self._service = table_maintenance(context)
 
     def fill(self, runs: int) -> None:
         """Fill, and let the record of the cycle have an id of its own."""

@@ -16,10 +16,11 @@ from benchmarks.gandy_contestant import GandyContestant, Invoice
 from benchmarks.protocol import serve
 from benchmarks.soak import Soak
 from benchmarks.statements import load_statements
-from gandy.events import EventBus
+from gandy.context import Context
+from gandy.model.manifest import Declarations
 from gandy.settings import DatabaseSettings, Settings
 from gandy.store.drivers.opening import open_database
-from gandy.upkeep.service import UpkeepParts, table_maintenance
+from gandy.upkeep.service import table_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -77,8 +78,9 @@ class GandyWhileCleaning(GandyContestant):
         database = open_database(settings.database)
         await database.open()
         try:
-            parts = UpkeepParts(owner="bench", database=database, settings=settings, events=EventBus())
-            await table_maintenance(parts).tick()
+            declared = Declarations(owner="bench")
+            context = Context(owner="bench", database=database, settings=settings, declarations=declared)
+            await table_maintenance(context).tick()
         finally:
             await database.close()
 

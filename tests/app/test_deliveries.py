@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -186,7 +187,7 @@ async def test_a_delivered_run_whose_claim_was_never_answered_is_delivered_again
         job = await app.enqueue(double, 21)
         await until(lambda: elsewhere.delivered, "the run is delivered")
         open_app: Whatever = app._require("a test")
-        open_app.database = LosesAnswers(app.database)
+        open_app.runs._context = replace(open_app.context, database=LosesAnswers(app.database))
         with pytest.raises(DatabaseUnreachableError):
             await app.run_delivered(job.id)
         await until(lambda: len(elsewhere.delivered) == 2, "it is delivered again", within=9 * LEASE_SECONDS)

@@ -79,7 +79,7 @@ async def test_the_code_of_a_run_that_was_failed_by_hand_is_stopped(migrated_url
     async with app:
         running = asyncio.ensure_future(ways[door]())
         await eventually(_is(lambda: bool(hanging.begun)), "the code runs")
-        database = app._require("a test").database
+        database = app._require("a test").context.database
         (run_id,) = hanging.begun
         await CancelDesk(database, Operator("kim", "python"), Settings(), owners=ALL_OWNERS).fail(run_id)
         await eventually(_is(lambda: hanging.ended == [run_id]), "the code was stopped")

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,7 +74,7 @@ DOORS = pytest.mark.parametrize("door", [by_worker, by_delivery, by_caller], ids
 def let_pass(app: Gandy) -> None:
     """What happens between the question and the run: time passes, and the hostile types are armed."""
     Armed.by = Armed.planned
-    clock = app._require("a test").clock
+    clock = app._require("a test").context.clock
     if clock is not None:
         clock.advance(timedelta(seconds=WAITED))
 
@@ -263,7 +264,7 @@ async def test_the_end_of_a_run_outlasts_faults_of_the_database(migrated_url: st
     async with make_app(migrated_url) as app:
         open_app: Any = app._require("a test")
         errors: list[Exception] = [DatabaseBusyError("a test says so")] * 2
-        open_app.database = Faulty(app.database, errors)
+        open_app.runs._context = replace(open_app.context, database=Faulty(app.database, errors))
         assert await app.run(double, 21) == 42
         assert not errors
         assert (await only_run(app)).state == "completed"
@@ -272,7 +273,9 @@ async def test_the_end_of_a_run_outlasts_faults_of_the_database(migrated_url: st
 async def test_an_end_that_is_refused_is_written_without_what_was_refused(migrated_url: str) -> None:
     async with make_app(migrated_url) as app:
         open_app: Any = app._require("a test")
-        open_app.database = Faulty(app.database, [RowConflictError("a check", "a value")])
+        open_app.runs._context = replace(
+            open_app.context, database=Faulty(app.database, [RowConflictError("a check", "a value")])
+        )
         with pytest.raises(JobFailedError, match="could not be stored"):
             await app.run(double, 21)
         assert (await only_run(app)).state == "failed"

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gandy import Delivery, Gandy
-from gandy.app.running import make_dispatcher
 from gandy.clock import ManualClock
 from gandy.loops.wakeups import Wakeups
-
-if TYPE_CHECKING:
-    from gandy.work.dispatcher import DispatcherService
+from gandy.work.dispatcher import DispatcherService
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -63,8 +59,7 @@ def app(migrated_url: str, clock: ManualClock, elsewhere: Elsewhere) -> Gandy:
 
 def dispatcher(app: Gandy) -> DispatcherService:
     """The application's dispatcher."""
-    open_app = app._require("a test")
-    return make_dispatcher(open_app, Wakeups(app.database, app.name))
+    return DispatcherService(app._require("a test").context, Wakeups(app.database, app.name))
 
 
 async def test_a_delivered_run_is_taken_up_once_however_often_it_is_delivered(

@@ -67,7 +67,7 @@ def test_a_bulk_change_needs_yes_where_nobody_can_be_asked() -> None:
 def test_a_bulk_change_asks_at_a_terminal(
     answer: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gandy.cli.options._somebody_is_there", lambda: True)
+    monkeypatch.setattr("gandy.cli.options._has_terminal", lambda: True)
 
     result = call(stdin=answer)
 

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.errors import SetRefusedError
-from gandy.events import EventBus
 from gandy.loops.wakeups import Wakeups
-from gandy.model.manifest import Declarations
-from gandy.scheduler.service import ManifestManagerParts, ManifestManagerService
-from gandy.settings import Settings
+from gandy.scheduler.service import ManifestManagerService
 from tests.support.poison import heal, poison
 from tests.support.world import OWNER, manifest
 
@@ -130,13 +127,4 @@ async def test_a_verdict_that_is_refused_is_told_and_the_manifests_move_on(
 
 def service(world: World) -> ManifestManagerService:
     """A service as each process makes one: what has to be remembered is in the database."""
-    return ManifestManagerService(
-        ManifestManagerParts(
-            owner=OWNER,
-            database=world.database,
-            settings=Settings(),
-            declarations=Declarations(owner=OWNER),
-            events=EventBus(),
-            wakeups=Wakeups(world.database, OWNER),
-        )
-    )
+    return ManifestManagerService(world.context(), Wakeups(world.database, OWNER))

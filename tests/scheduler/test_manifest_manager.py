@@ -10,7 +10,7 @@ from gandy.loops.wakeups import Wakeups
 from gandy.model.manifest import Declarations
 from gandy.model.schedule import Cron, Dependent, Manual
 from gandy.scheduler.reaper import LeaseWatch
-from gandy.scheduler.service import ManifestManagerParts, ManifestManagerService
+from gandy.scheduler.service import ManifestManagerService
 from gandy.settings import Settings
 from gandy.store.drivers.opening import migrate
 from gandy.store.queueing import trigger
@@ -39,16 +39,9 @@ class Watched:
         self.stopped: list[str] = []
         self.wakeups = Wakeups(world.database, OWNER)
         self.wakeups.call("cancel", self.stopped.append)
-        self.service = ManifestManagerService(
-            ManifestManagerParts(
-                owner=OWNER,
-                database=world.database,
-                settings=settings or quick(),
-                declarations=Declarations(owner=OWNER, manifests=declared),
-                events=events,
-                wakeups=self.wakeups,
-            )
-        )
+        declarations = Declarations(owner=OWNER, manifests=declared)
+        context = world.context(settings=settings or quick(), declarations=declarations, events=events)
+        self.service = ManifestManagerService(context, self.wakeups)
 
     def cycles(self) -> list[CycleEnded]:
         return [event for event in self.told if isinstance(event, CycleEnded)]

@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 from psycopg.types.string import TextLoader
 
 from gandy.clock import ManualClock
+from gandy.context import Context
 from gandy.loops.cycles import Record, run_in_transaction
 from gandy.model.manifest import Declarations, ManifestDeclaration
 from gandy.model.owners import OneOwner
@@ -20,7 +21,13 @@ from gandy.model.run import EndedBy, Failure, RetentionSpans, RunEnd, TrainState
 from gandy.model.schedule import Interval
 from gandy.scheduler.cycle import CycleRequest
 from gandy.scheduler.manager import ManifestManagerTrain
-from gandy.settings import DatabaseSettings, ManifestManagerSettings, RetentionSettings, RetrySettings
+from gandy.settings import (
+    DatabaseSettings,
+    ManifestManagerSettings,
+    RetentionSettings,
+    RetrySettings,
+    Settings,
+)
 from gandy.store.dispatching import DispatchRequest, dispatch, open_due
 from gandy.store.drivers.opening import open_database
 from gandy.store.finishing import FinishRules, finish_runs
@@ -66,6 +73,11 @@ class World:
     database: Database
     settings: ManifestManagerSettings = field(default=FIRST_SETTINGS)
     monotonic: Callable[[], float] = field(default=float)  # stands still, however slow the machine is
+
+    def context(self, **parts: Any) -> Context:  # noqa: ANN401 any field of it
+        """The application as its services see it."""
+        given = {"settings": Settings(), "declarations": Declarations(owner=OWNER), **parts}
+        return Context(owner=OWNER, database=self.database, **given)
 
     async def seed(
         self,

@@ -19,10 +19,9 @@ from gandy.lifecycle.database.target import open_target
 from gandy.lifecycle.state.lease import take_lease
 from gandy.lifecycle.state.setup import ensure_tables
 from gandy.settings import CleanupSettings, RetentionSettings, Settings
-from gandy.upkeep.service import LifecycleParts, LifecycleService, UpkeepParts
+from gandy.upkeep.service import LifecycleService
 from tests.lifecycle.ground import NOW, Ground, ago, steps_of
 from tests.support.waiting import eventually
-from tests.support.world import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -59,8 +58,8 @@ def contract(ground: Ground, name: str = "statestore", **options: Any) -> Contra
 
 
 def make(world: World, *contracts: Contract, events: EventBus | None = None) -> LifecycleService:
-    upkeep = UpkeepParts(owner=OWNER, database=world.database, settings=SETTINGS, events=events or EventBus())
-    return LifecycleService(LifecycleParts(upkeep=upkeep, contracts=contracts, clock=ManualClock(NOW)))
+    parts = {"settings": SETTINGS, "events": events or EventBus(), "clock": ManualClock(NOW)}
+    return LifecycleService(world.context(contracts=contracts, **parts))
 
 
 @asynccontextmanager

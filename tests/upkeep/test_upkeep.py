@@ -13,14 +13,14 @@ from prometheus_client import REGISTRY
 
 from gandy.events import CycleEnded, EventBus
 from gandy.settings import CleanupSettings, RetentionSettings, Settings
-from gandy.upkeep.service import UpkeepParts, dead_letter_cleanup, metadata_cleanup, table_maintenance
+from gandy.upkeep.service import dead_letter_cleanup, metadata_cleanup, table_maintenance
 from tests.support.history import Past
 from tests.support.waiting import eventually
-from tests.support.world import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from gandy.context import Context
     from gandy.upkeep.service import UpkeepService
     from tests.support.world import World
 
@@ -28,8 +28,8 @@ SOON = timedelta(milliseconds=20)
 SETTINGS = Settings(cleanup=CleanupSettings(interval=SOON), retention=RetentionSettings(interval=SOON))
 
 
-def parts(world: World, settings: Settings = SETTINGS, events: EventBus | None = None) -> UpkeepParts:
-    return UpkeepParts(owner=OWNER, database=world.database, settings=settings, events=events or EventBus())
+def context(world: World, settings: Settings = SETTINGS, events: EventBus | None = None) -> Context:
+    return world.context(settings=settings, events=events or EventBus())
 
 
 @asynccontextmanager
@@ -51,7 +51,7 @@ async def emptied(past: Past, table: str, where: str = "1 = 1") -> None:
 async def test_cleanup_runs_at_once_on_start_and_again_after_its_interval(world: World) -> None:
     past = Past(world)
     past.run()
-    async with running(metadata_cleanup(parts(world))):
+    async with running(metadata_cleanup(context(world))):
         await emptied(past, "metadata", "output IS NULL")
         past.run()
         await emptied(past, "metadata", "output IS NULL")
@@ -62,7 +62,7 @@ async def test_cleanup_runs_at_once_on_start_and_again_after_its_interval(world:
     [(metadata_cleanup, "cleanup"), (dead_letter_cleanup, "retention"), (table_maintenance, "retention")],
 )
 async def test_the_pause_between_two_cycles_is_the_setting(
-    world: World, make: Callable[[UpkeepParts], UpkeepService], section: str
+    world: World, make: Callable[[Context], UpkeepService], section: str
 ) -> None:
     settings = Settings(cleanup=CleanupSettings(), retention=RetentionSettings())
     cycles: list[CycleEnded] = []
@@ -72,11 +72,11 @@ async def test_the_pause_between_two_cycles_is_the_setting(
     async def has_run(times: int) -> bool:
         return len(cycles) >= times
 
-    async with running(make(parts(world, settings, events))):
+    async with running(make(context(world, settings, events))):
         await eventually(lambda: has_run(1), "the first cycle")
         assert len(cycles) == 1
     soon = replace(getattr(settings, section), interval=SOON)
-    async with running(make(parts(world, replace(settings, **{section: soon}), events))):
+    async with running(make(context(world, replace(settings, **{section: soon}), events))):
         await eventually(lambda: has_run(4), "three more cycles")
 
 
@@ -84,7 +84,7 @@ async def test_a_tick_is_one_cycle_and_always_recorded(world: World) -> None:
     past = Past(world)
     for make in (metadata_cleanup, dead_letter_cleanup, table_maintenance):
         for _ in range(2):
-            assert (await make(parts(world)).tick()).deleted == 0
+            assert (await make(context(world)).tick()).deleted == 0
 
     names = [row["name"] for row in world.rows("SELECT name FROM metadata ORDER BY id")]
     assert names == [
@@ -108,7 +108,7 @@ async def test_what_was_pruned_is_counted_and_told_under_the_scheduler_gandy(
     before = {table: counted(table) for table in ("metadata", "log")}
 
     with caplog.at_level("INFO", logger="gandy.lifecycle"):
-        await metadata_cleanup(parts(world, events=events)).tick()
+        await metadata_cleanup(context(world, events=events)).tick()
 
     assert {table: counted(table) - before[table] for table in before} == {"metadata": 1, "log": 2}
     assert [cycle.verdict for cycle in cycles] == ["worked"]
@@ -120,7 +120,7 @@ async def test_what_was_pruned_is_counted_and_told_under_the_scheduler_gandy(
 async def test_a_cycle_that_fails_is_recorded_as_failed_and_told(world: World) -> None:
     events, cycles = EventBus(), list[CycleEnded]()
     events.subscribe(CycleEnded, cycles.append)
-    service = dead_letter_cleanup(parts(world, events=events))
+    service = dead_letter_cleanup(context(world, events=events))
     world.rows("ALTER TABLE dead_letter RENAME TO misplaced")
 
     with pytest.raises(Exception, match="dead_letter"):
@@ -137,7 +137,7 @@ async def test_a_stop_ends_the_service_also_while_much_is_left(world: World) -> 
     past.runs(3_000, name="ManifestManagerTrain", started=timedelta(hours=1))
     settings = replace(SETTINGS, cleanup=replace(SETTINGS.cleanup, batch_size=1))
     stop = asyncio.Event()
-    task = asyncio.create_task(metadata_cleanup(parts(world, settings)).run(stop))
+    task = asyncio.create_task(metadata_cleanup(context(world, settings)).run(stop))
 
     async def has_begun() -> bool:
         return past.count("metadata", "name = 'ManifestManagerTrain'") < 3_000

@@ -1,4 +1,4 @@
-"""`python -m tools.references`: writes the pages anew; tests compare them."""
+"""`python -m tools.references`: regenerates the pages; tests compare them."""
 
 from __future__ import annotations
 

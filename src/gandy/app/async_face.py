@@ -56,7 +56,7 @@ class AsyncFace(Declaring):
     @property
     def database(self) -> Database:
         """The open database."""
-        return self._require("its database").database
+        return self._require("its database").context.database
 
     @overload
     async def enqueue(
@@ -219,25 +219,25 @@ class AsyncFace(Declaring):
         operation = self._asking.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )
-        await self._require("app.add_schedule()").database.run(operation)
+        await self._require("app.add_schedule()").context.database.run(operation)
 
     async def trigger(
         self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
     ) -> Job[Any]:
         """Queue a manifest now or after a delay; if an entry is already queued, that entry is reused."""
         operation = self._asking.trigger(external_id, delay=delay, value=input)
-        return await self._require("app.trigger()").database.run(operation)
+        return await self._require("app.trigger()").context.database.run(operation)
 
     async def remove_schedule(self, external_id: str) -> None:
         """Remove a manifest that was made at run time; a current run ends first."""
         operation = self._asking.remove_schedule(external_id)
-        await self._require("app.remove_schedule()").database.run(operation)
+        await self._require("app.remove_schedule()").context.database.run(operation)
 
     async def _write(self, asked: Asked, connection: object) -> list[Job[Any]]:
         if connection is None:
             open_app = self._require("app.enqueue()")
             await open_app.layouts.record([asked.definition])
-            database = open_app.database
+            database = open_app.context.database
             return await (database.run_apart if asked.is_one_statement else database.run)(asked.operation())
         from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 - loads a driver
 
@@ -249,7 +249,7 @@ class AsyncFace(Declaring):
         return await borrowed.run_async(asked.operation(is_recorded=is_recorded))
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
-        return await self._require("job.result()").database.read(operation)
+        return await self._require("job.result()").context.database.read(operation)
 
     def _require(self, asked: str) -> OpenApp:
         if self._open is None:

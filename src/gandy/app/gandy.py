@@ -144,7 +144,7 @@ class Gandy(AsyncFace):
         """Return the dashboard with its REST interface: `web.mount("/jobs", app.asgi())`, or to be served."""
         from gandy.app.web import make_asgi  # noqa: PLC0415 - see above
 
-        return make_asgi(self, lambda: self._require("the dashboard"))
+        return make_asgi(self, lambda: self._require("the dashboard").context)
 
     @asynccontextmanager
     async def running(
@@ -156,7 +156,10 @@ class Gandy(AsyncFace):
         """
         from gandy.app.running import services_running  # noqa: PLC0415 - see above
 
-        async with self, services_running(self._require("app.running()"), services, has_port=has_port):
+        async with (
+            self,
+            services_running(self._require("app.running()").context, services, has_port=has_port),
+        ):
             yield self
 
     async def work(self, stop: asyncio.Event, *, until_idle: bool = False) -> int:
@@ -166,7 +169,7 @@ class Gandy(AsyncFace):
         """
         from gandy.app.running import work  # noqa: PLC0415 - see above
 
-        return await work(self._require("app.work()"), stop, until_idle=until_idle)
+        return await work(self._require("app.work()").context, stop, until_idle=until_idle)
 
     async def seed(self) -> SeedResult:
         """Write the declarations, as the manifest-manager service does at its start."""
@@ -174,7 +177,7 @@ class Gandy(AsyncFace):
 
         open_app = self._require("app.seed()")
         await open_app.layouts.record(self.registry)
-        return await seed_halved(open_app.database, open_app.declarations)
+        return await seed_halved(open_app.context.database, open_app.context.declarations)
 
     async def tick(self, service: str, *, is_clock_right: bool = False) -> Ticked:
         """Run exactly one cycle of a service, and return its result.
@@ -184,7 +187,7 @@ class Gandy(AsyncFace):
         """
         from gandy.app.running import tick  # noqa: PLC0415 - see above
 
-        return await tick(self._require("app.tick()"), service, is_clock_right=is_clock_right)
+        return await tick(self._require("app.tick()").context, service, is_clock_right=is_clock_right)
 
     async def run_delivered(self, run_id: int) -> bool:
         """Execute a run that a submitter delivered here; return False if it was already started."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gandy.app.local_runs import LocalRuns
 from gandy.app.manifests import with_defaults
+from gandy.context import ClockTrust, Context
 from gandy.desk.queue import EnqueueOptions, enqueue_request
 from gandy.errors import ManifestNotFoundError, TriggerInputConflictError
 from gandy.store.drivers.opening import open_database
@@ -19,23 +19,18 @@ from gandy.train.base import Engine
 from gandy.train.log import MaskingFactory, RunLogHandler
 from gandy.train.registry import OfThisProcess
 from gandy.train.run import leave_reports, mask_reports, running_now
-from gandy.upkeep.clock_trust import ClockTrust
 from gandy.work.layouts import LayoutRecord
+from gandy.work.local_runs import LocalRuns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from gandy.app.declaring import Declaring
     from gandy.clock import ManualClock
-    from gandy.events import EventBus
     from gandy.lifecycle import Contract
-    from gandy.model.manifest import Declarations
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Operation
-    from gandy.submit import Submitter
-    from gandy.train.execution import ProvidedValues
-    from gandy.train.hooks import Hooks
     from gandy.train.registry import AnyTrain, Registry
     from gandy.train.run import Run
 
@@ -133,30 +128,13 @@ def _leave_records() -> None:
         logging.setLogRecordFactory(make.make)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
 class OpenApp:
-    """The state of an open application; each event loop that opens it has its own."""
+    """An open application: its context, and the runs that it executes itself."""
 
-    name: str
-    settings: Settings
-    database: Database
-    values: ProvidedValues
-    engine: Engine
-    registry: Registry
-    hooks: Hooks
-    events: EventBus
-    declarations: Declarations
-    place: str | None  #: "module:name", from which another process can import the application
-    contracts: tuple[Contract, ...] = ()
-    clock: ManualClock | None = None
-    submitter: Submitter | None = None  #: None: workers claim runs from the database
-    trust: ClockTrust
-    layouts: LayoutRecord = field(init=False)
-    runs: LocalRuns = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.layouts = LayoutRecord(self.database, self.name)
-        self.runs = LocalRuns(self)
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.layouts = LayoutRecord(context.database, context.owner)
+        self.runs = LocalRuns(context, self.layouts)
 
 
 @asynccontextmanager
@@ -188,21 +166,22 @@ async def opened(
         engine = Engine(host=place, max_threads=worker.threads, max_processes=worker.processes)
         stack.push_async_callback(engine.close)
         stack.enter_context(logs_kept_with_runs())
-        open_app = OpenApp(
-            name=app.name,
-            settings=settings,
+        context = Context(
+            owner=app.name,
             database=database,
-            values=values,
-            engine=engine,
+            settings=settings,
             registry=app.registry,
+            provided=values,
             hooks=app.hooks,
             events=app.events,
+            engine=engine,
             declarations=with_defaults(app.declarations, settings),
-            place=place,
             contracts=contracts,
-            clock=clock,
             submitter=app.submitter,
+            place=place,
+            clock=clock,
             trust=trust,
         )
+        open_app = OpenApp(context)
         stack.push_async_callback(open_app.runs.close)
         yield open_app

@@ -313,7 +313,7 @@ class SyncGandy:
             external_id, train, arguments=(input, schedule), keywords=options
         )
         portal = self.open()
-        portal.call(portal.open_app.database.run(operation))
+        portal.call(portal.open_app.context.database.run(operation))
 
     def trigger(
         self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
@@ -321,18 +321,18 @@ class SyncGandy:
         """Queue a manifest now or after a delay; if an entry is already queued, that entry is reused."""
         portal = self.open()
         operation = self._asking.trigger(external_id, delay=delay, value=input)
-        return SyncJob(self, portal.call(portal.open_app.database.run(operation)))
+        return SyncJob(self, portal.call(portal.open_app.context.database.run(operation)))
 
     def remove_schedule(self, external_id: str) -> None:
         """Remove a manifest that was made at run time; a current run ends first."""
         portal = self.open()
-        portal.call(portal.open_app.database.run(self._asking.remove_schedule(external_id)))
+        portal.call(portal.open_app.context.database.run(self._asking.remove_schedule(external_id)))
 
     def _write(self, asked: Asked, connection: object) -> list[SyncJob[Any]]:
         if connection is None:
             portal = self.open()
             portal.call(portal.open_app.layouts.record([asked.definition]))
-            jobs = portal.call(portal.open_app.database.run(asked.operation()))
+            jobs = portal.call(portal.open_app.context.database.run(asked.operation()))
         else:
             from gandy.store.drivers.borrowed import BorrowedConnection  # noqa: PLC0415 - loads a driver
 
@@ -343,7 +343,7 @@ class SyncGandy:
         return [SyncJob(self, job) for job in jobs]
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
-        return await self.open().open_app.database.read(operation)
+        return await self.open().open_app.context.database.read(operation)
 
 
 _faces: weakref.WeakSet[SyncGandy] = weakref.WeakSet()

@@ -12,13 +12,11 @@ from gandy.telemetry.observing import observe
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from gandy.app.opening import OpenApp
+    from gandy.context import Context
     from gandy.events import EventBus
     from gandy.loops.supervisor import Service
-    from gandy.loops.wakeups import Wakeups
     from gandy.settings import Settings, WebSettings
     from gandy.web.access.door import Door
-    from gandy.web.parts import PartsSource, WebParts
 
 Message: TypeAlias = MutableMapping[str, Any]
 
@@ -46,40 +44,40 @@ class _Opened(Protocol):
     def lifespan(self, asgi_app: object = None) -> AbstractAsyncContextManager[None]: ...
 
 
-def make_asgi(app: _Opened, opened: Callable[[], OpenApp]) -> ASGIApplication:
+def make_asgi(app: _Opened, opened: Callable[[], Context]) -> ASGIApplication:
     """Make the dashboard; served alone it opens the application, mounted the outer lifespan must do so."""
     observe(app.events)
     return _create(
         app.name,
-        lambda: parts_of(opened()),
+        opened,
         settings=lambda: app.settings.web,
         lifespan=app.lifespan,
     )
 
 
-def make_web(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 - the signature of all service factories
+def make_web(context: Context) -> Service:
     """Make the service that serves the dashboard."""
-    return _serve(app)
+    return _serve(context)
 
 
-def make_probes(app: OpenApp, wakeups: Wakeups) -> Service:  # noqa: ARG001 - the same
+def make_probes(context: Context) -> Service:
     """Make the service that only answers probes and serves metrics."""
-    return _serve(app, is_whole=False)
+    return _serve(context, is_whole=False)
 
 
-def _serve(app: OpenApp, *, is_whole: bool = True) -> Service:
-    observe(app.events)
-    door = check_door(app)
+def _serve(context: Context, *, is_whole: bool = True) -> Service:
+    observe(context.events)
+    door = check_door(context)
     asgi = _create(
-        app.name,
-        lambda: parts_of(app),
-        settings=lambda: app.settings.web,
+        context.owner,
+        lambda: context,
+        settings=lambda: context.settings.web,
         kept=door.kept,
         is_whole=is_whole,
     )
     from gandy.web.serving import WebService  # noqa: PLC0415 - an extra
 
-    return WebService(asgi, door, database=app.database if is_whole else None)
+    return WebService(asgi, door, database=context.database if is_whole else None)
 
 
 def has_web() -> bool:
@@ -87,31 +85,16 @@ def has_web() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "jinja2", "uvicorn"))
 
 
-def check_door(app: OpenApp) -> Door:
+def check_door(context: Context) -> Door:
     """Raise before any service starts if tokens are invalid, or others could connect without a token."""
     from gandy.web.access.door import open_door  # noqa: PLC0415 - an extra
 
-    return open_door(app.name, app.settings)
-
-
-def parts_of(app: OpenApp) -> WebParts:
-    """Return the dependencies of the dashboard."""
-    from gandy.web.parts import WebParts  # noqa: PLC0415 - an extra
-
-    return WebParts(
-        owner=app.name,
-        database=app.database,
-        registry=app.registry,
-        settings=app.settings,
-        telemetry=observe(app.events),
-        events=app.events,
-        contracts=app.contracts,
-    )
+    return open_door(context.owner, context.settings)
 
 
 def _create(
     name: str,
-    parts: PartsSource,
+    context: Callable[[], Context],
     *,
     settings: Callable[[], WebSettings],
     kept: str | None = None,
@@ -124,4 +107,4 @@ def _create(
         if (error.name or "").split(".")[0] == "gandy":
             raise
         raise MissingExtraError("the dashboard", "web") from error
-    return create_web(name, parts, settings=settings, kept=kept, lifespan=lifespan, is_whole=is_whole)
+    return create_web(name, context, settings=settings, kept=kept, lifespan=lifespan, is_whole=is_whole)

@@ -55,12 +55,12 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask before a bulk change; without a terminal `--yes` is required."""
     if yes:
         return
-    if not _somebody_is_there():
+    if not _has_terminal():
         raise click.UsageError(f"{question} No terminal to confirm on; pass --yes.")
     click.confirm(one_line(question), abort=True, err=True)
 
 
-def _somebody_is_there() -> bool:
+def _has_terminal() -> bool:
     return sys.stdin.isatty()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -19,11 +18,10 @@ from gandy.store.reaping import ask_database
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from gandy.context import Context
     from gandy.events import EventBus, RecoveryCause
     from gandy.loops.wakeups import Wakeups
-    from gandy.settings import Settings
     from gandy.store.drivers.database import Database
-    from gandy.upkeep.clock_trust import ClockTrust
 
 
 #: The number of probes in one heartbeat interval; each must be answered before the next one.
@@ -94,50 +92,40 @@ class LeaseWatch:
 SERVICE: Final = "reaper"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaperParts:
-    """Dependencies of the reaper."""
-
-    database: Database
-    settings: Settings
-    events: EventBus
-    wakeups: Wakeups
-    trust: ClockTrust | None = None  #: None: the clock is always trusted
-
-
 class ReaperService:
     """Recovers runs without evaluating schedules; any number of servers may do so concurrently."""
 
-    def __init__(self, parts: ReaperParts) -> None:
-        self._parts = parts
+    def __init__(self, context: Context, wakeups: Wakeups) -> None:
+        self._context = context
+        self._wakeups = wakeups
         self._wake = asyncio.Event()
-        self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
+        self._watch = LeaseWatch(context.database, context.settings.worker.heartbeat_every)
         self._clock_seen_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run cycles until `stop` is set."""
-        poll_every = self._parts.settings.manifest_manager.poll_every
+        poll_every = self._context.settings.manifest_manager.poll_every
         try:
             await Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake).run(stop)
         finally:
             await self._watch.close()
 
     async def _cycle(self) -> timedelta | None:
-        parts = self._parts
+        context = self._context
         await self._see_clock()
         request = CycleRequest(
-            settings=parts.settings.manifest_manager,
-            retention=parts.settings.retention,
-            retry=parts.settings.retry,
-            cleanup=parts.settings.cleanup,
+            settings=context.settings.manifest_manager,
+            retention=context.settings.retention,
+            retry=context.settings.retry,
+            cleanup=context.settings.cleanup,
             trusts_leases=self._watch.is_trusted,
         )
-        result = await recover_runs(parts.database, request)
+        result = await recover_runs(context.database, request)
         if result is None:
             return None
-        tell_recovery(parts.events, parts.wakeups, timed_out=result.timed_out, recovered=result.recovered)
+        tell_recovery(context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered)
         if result.recovered:
-            parts.wakeups.wake("work")
+            self._wakeups.wake("work")
         self._watch.follow(
             self._wake.set, silent_workers=result.silent_workers, next_lease_end=result.next_lease_end
         )
@@ -146,9 +134,9 @@ class ReaperService:
     async def _see_clock(self) -> None:
         """Record the latest trusted time, for deployments without a manifest manager."""
         is_due = self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS
-        if self._parts.trust is not None and is_due:
+        if self._context.trust is not None and is_due:
             self._clock_seen_at = monotonic()
-            await self._parts.trust.examine()
+            await self._context.trust.examine()
 
 
 def tell_recovery(

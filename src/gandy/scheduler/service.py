@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal
@@ -19,21 +18,16 @@ from gandy.scheduler.repair import REPAIR_EVERY_SECONDS, repair_clock, repair_hi
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.owners import CHARGED_AFTER, count_refusal, remember
 from gandy.store.seeding import seed_halved
-from gandy.train.hooks import HookDelivery, HookEvent, Hooks
+from gandy.train.hooks import HookDelivery, HookEvent
 from gandy.work.layouts import LayoutRecord
 
 if TYPE_CHECKING:
     import asyncio
 
-    from gandy.events import EventBus
+    from gandy.context import Context
     from gandy.loops.wakeups import Wakeups
-    from gandy.model.manifest import Declarations
     from gandy.scheduler.cycle import CycleResult
-    from gandy.settings import Settings
-    from gandy.store.drivers.database import Database
     from gandy.store.seeding import SeedResult
-    from gandy.train.registry import Registry
-    from gandy.upkeep.clock_trust import ClockTrust
 
 
 _log = logging.getLogger("gandy.manifest_manager")
@@ -45,29 +39,15 @@ _NOW: Final = timedelta(0)
 _REFUSALS: Final = "manifest_manager.refusals"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestManagerParts:
-    """Dependencies of the manifest manager."""
-
-    owner: str
-    database: Database
-    settings: Settings
-    declarations: Declarations
-    events: EventBus
-    wakeups: Wakeups
-    hooks: Hooks | None = None
-    registry: Registry | None = None  #: the trains whose layouts are recorded at seeding
-    trust: ClockTrust | None = None  #: None: the clock is always trusted
-
-
 class ManifestManagerService:
     """Seeds at its start, then evaluates schedules; any number of servers may do so concurrently."""
 
-    def __init__(self, parts: ManifestManagerParts) -> None:
-        self._parts = parts
-        self._wake = parts.wakeups.event("manager")
-        self._watch = LeaseWatch(parts.database, parts.settings.worker.heartbeat_every)
-        self._hooks = HookDelivery(parts.hooks or Hooks(), timeout=parts.settings.hooks.timeout)
+    def __init__(self, context: Context, wakeups: Wakeups) -> None:
+        self._context = context
+        self._wakeups = wakeups
+        self._wake = wakeups.event("manager")
+        self._watch = LeaseWatch(context.database, context.settings.worker.heartbeat_every)
+        self._hooks = HookDelivery(context.hooks, timeout=context.settings.hooks.timeout)
         self._is_seeded = False
         self._seedings = 0
         self._was_refused = False
@@ -76,18 +56,18 @@ class ManifestManagerService:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run cycles until `stop` is set."""
-        poll_every = self._parts.settings.manifest_manager.poll_every
+        poll_every = self._context.settings.manifest_manager.poll_every
         poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
         try:
             await poller.run(stop)
         finally:
             await self._watch.close()
-            await self._hooks.close(self._parts.settings.worker.shutdown_grace.total_seconds())
+            await self._hooks.close(self._context.settings.worker.shutdown_grace.total_seconds())
 
     async def seed(self) -> SeedResult:
         """Write the declarations of the application into manifests."""
-        await LayoutRecord(self._parts.database, self._parts.owner).record(self._parts.registry or ())
-        result = await seed_halved(self._parts.database, self._parts.declarations)
+        await LayoutRecord(self._context.database, self._context.owner).record(self._context.registry)
+        result = await seed_halved(self._context.database, self._context.declarations)
         for refused in result.refused:
             _log.error("%s was not seeded: %s", refused.name, refused.problem)
         self._is_seeded = True
@@ -99,7 +79,7 @@ class ManifestManagerService:
         result = await self._run(is_asked_for=True)
         if result is not None and result.silent_workers and await self._watch.confirm():
             result = await self._run(is_asked_for=True)
-        await self._hooks.settle(self._parts.settings.worker.shutdown_grace.total_seconds())
+        await self._hooks.settle(self._context.settings.worker.shutdown_grace.total_seconds())
         return result
 
     async def _cycle(self) -> timedelta | None:
@@ -134,33 +114,33 @@ class ManifestManagerService:
             result = await self._run_cycle(is_asked_for=is_asked_for)
         except SetRefusedError:
             self._was_refused = True
-            if await self._parts.database.run(count_refusal(_REFUSALS)) < CHARGED_AFTER:
+            if await self._context.database.run(count_refusal(_REFUSALS)) < CHARGED_AFTER:
                 raise
             result = await self._run_cycle(is_asked_for=is_asked_for, charges_all=True)
         if self._was_refused and result is not None:
-            await self._parts.database.run(remember(_REFUSALS, None))
+            await self._context.database.run(remember(_REFUSALS, None))
             self._was_refused = False
         return result
 
     async def _run_cycle(self, *, is_asked_for: bool, charges_all: bool = False) -> CycleResult | None:
-        parts, begun = self._parts, monotonic()
-        settings = parts.settings.manifest_manager
+        context, begun = self._context, monotonic()
+        settings = context.settings.manifest_manager
         request = CycleRequest(
             settings=settings,
-            retention=parts.settings.retention,
-            retry=parts.settings.retry,
-            cleanup=parts.settings.cleanup,
+            retention=context.settings.retention,
+            retry=context.settings.retry,
+            cleanup=context.settings.cleanup,
             trusts_leases=self._watch.is_trusted,
             charges_all=charges_all,
         )
         record = Record(
-            owner=parts.owner,
-            keep_for=parts.settings.cleanup.kept(ManifestManagerTrain.definition.name),
+            owner=context.owner,
+            keep_for=context.settings.cleanup.kept(ManifestManagerTrain.definition.name),
             is_asked_for=is_asked_for,
         )
         try:
             result = await run_in_transaction(
-                parts.database,
+                context.database,
                 ManifestManagerTrain,
                 request,
                 record=record,
@@ -192,13 +172,13 @@ class ManifestManagerService:
 
     def _tell_result(self, result: CycleResult, begun: float) -> None:
         """Announce committed results, and cancel timed-out runs of this process at once."""
-        parts = self._parts
-        tell_recovery(parts.events, parts.wakeups, timed_out=result.timed_out, recovered=result.recovered)
+        context = self._context
+        tell_recovery(context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered)
         if result.queued:
-            parts.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
-            parts.wakeups.wake("work")
+            context.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
+            self._wakeups.wake("work")
         for letter in result.parked:
-            parts.events.emit(
+            context.events.emit(
                 DeadLettered(
                     run_id=letter.run_id, train=letter.train, manifest=letter.manifest, reason=letter.reason
                 )
@@ -213,7 +193,7 @@ class ManifestManagerService:
         result: CycleResult | None = None,
         error: str | None = None,
     ) -> None:
-        self._parts.events.emit(
+        self._context.events.emit(
             CycleEnded(
                 service=SERVICE,
                 verdict=verdict,
@@ -225,24 +205,24 @@ class ManifestManagerService:
 
     async def _put_clock_right(self, *, is_asked_for: bool) -> None:
         """Repair cursors that a wrong clock set; do nothing while the clock is far behind."""
-        parts, self._clock_seen_at = self._parts, monotonic()
-        found = None if parts.trust is None else await parts.trust.examine()
+        context, self._clock_seen_at = self._context, monotonic()
+        found = None if context.trust is None else await context.trust.examine()
         if found is not None and found.is_behind:
             return
-        page = parts.settings.manifest_manager.repair_page
-        result = await repair_clock(parts.database, page=page, is_asked_for=is_asked_for)
+        page = context.settings.manifest_manager.repair_page
+        result = await repair_clock(context.database, page=page, is_asked_for=is_asked_for)
         if result.cursors:
-            parts.events.emit(HintRepaired(count=result.cursors))
+            context.events.emit(HintRepaired(count=result.cursors))
 
     async def _repair(self) -> None:
         if monotonic() - self._repaired_at < REPAIR_EVERY_SECONDS:
             return
         self._repaired_at = monotonic()
-        settings = self._parts.settings
+        settings = self._context.settings
         page = settings.manifest_manager.repair_page
-        result = await repair_hints(self._parts.database, page=page, retry=settings.retry)
+        result = await repair_hints(self._context.database, page=page, retry=settings.retry)
         if result.repaired:
-            self._parts.events.emit(HintRepaired(count=result.repaired))
+            self._context.events.emit(HintRepaired(count=result.repaired))
 
     def _pause(self, result: CycleResult) -> timedelta | None:
         if result.wants_another:

@@ -142,16 +142,16 @@ def _text(value: object) -> str:
 CHARGED_AFTER: Final = 3
 _LONGEST_GAP: Final = timedelta(minutes=10)
 #: The owner of state that all applications of a database share.
-EVERYBODY = ""
+ALL_APPLICATIONS = ""
 
 
-def recall(key: str, *, owner: str = EVERYBODY) -> Operation[Any]:
+def recall(key: str, *, owner: str = ALL_APPLICATIONS) -> Operation[Any]:
     """Read the value stored under a key, or None."""
     rows = yield statement("recall", owner=owner, key=key)
     return json.loads(rows[0].value) if rows else None
 
 
-def remember(key: str, value: object, *, owner: str = EVERYBODY) -> Operation[None]:
+def remember(key: str, value: object, *, owner: str = ALL_APPLICATIONS) -> Operation[None]:
     """Store a value; None deletes it."""
     if value is None:
         yield statement("forget", owner=owner, key=key)
@@ -159,13 +159,13 @@ def remember(key: str, value: object, *, owner: str = EVERYBODY) -> Operation[No
         yield statement("remember", owner=owner, key=key, value=json.dumps(value))
 
 
-def take_turn(key: str, *, every_seconds: float, owner: str = EVERYBODY) -> Operation[bool]:
+def take_turn(key: str, *, every_seconds: float, owner: str = ALL_APPLICATIONS) -> Operation[bool]:
     """Return True to one caller per interval, across all servers."""
     rows = yield statement("take_turn", owner=owner, key=key, every_seconds=every_seconds)
     return bool(rows)
 
 
-def count_refusal(key: str, *, owner: str = EVERYBODY) -> Operation[int]:
+def count_refusal(key: str, *, owner: str = ALL_APPLICATIONS) -> Operation[int]:
     """Count the refusal of a whole set, and return the number of such refusals in a row."""
     found = yield from recall(key, owner=owner)
     now: datetime = (yield statement("read_clock"))[0].now

@@ -21,27 +21,12 @@ from gandy.upkeep.pruning import PruningShift, declare_metrics, run_upkeep
 from gandy.upkeep.trains import DeadLetterCleanupTrain, MetadataCleanupTrain, TableMaintenanceTrain
 
 if TYPE_CHECKING:
-    from gandy.clock import Clock
-    from gandy.events import EventBus
+    from gandy.context import Context
     from gandy.lifecycle import Contract
     from gandy.lifecycle.supervisor.report import ContractReport
-    from gandy.settings import Settings
-    from gandy.store.drivers.database import Database
     from gandy.train.base import Train
-    from gandy.upkeep.clock_trust import ClockTrust
     from gandy.upkeep.contracts import SweptContract
     from gandy.upkeep.pruning import UpkeepResult
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpkeepParts:
-    """The dependencies of a service that prunes."""
-
-    owner: str
-    database: Database
-    settings: Settings
-    events: EventBus
-    trust: ClockTrust | None = None  #: None: the clock is always trusted
 
 
 class UpkeepService:
@@ -49,13 +34,13 @@ class UpkeepService:
 
     def __init__(
         self,
-        parts: UpkeepParts,
+        context: Context,
         name: str,
         train: type[Train[UpkeepRequest, UpkeepResult]],
         *,
         every: timedelta,
     ) -> None:
-        self._parts = parts
+        self._context = context
         self._name = name
         self._train = train
         self._every = every
@@ -72,23 +57,23 @@ class UpkeepService:
 
         ClockDoubtedError: the clock cannot be trusted, and the request does not overrule this.
         """
-        trust = self._parts.trust
+        trust = self._context.trust
         found = None if trust is None else await trust.examine(is_overruled=is_overruled)
         if found is not None:
             raise ClockDoubtedError(str(found))
         return await self._run(is_asked_for=True)
 
     async def _run(self, *, is_asked_for: bool) -> UpkeepResult:
-        parts, begun = self._parts, monotonic()
+        context, begun = self._context, monotonic()
         request = UpkeepRequest(
-            owner=parts.owner, retention=parts.settings.retention, cleanup=parts.settings.cleanup
+            owner=context.owner, retention=context.settings.retention, cleanup=context.settings.cleanup
         )
         record = Record(
-            owner=parts.owner,
-            keep_for=parts.settings.cleanup.kept(self._train.definition.name),
+            owner=context.owner,
+            keep_for=context.settings.cleanup.kept(self._train.definition.name),
             is_asked_for=is_asked_for,
         )
-        shift = PruningShift(parts.database, self._stop.is_set)
+        shift = PruningShift(context.database, self._stop.is_set)
         try:
             result = await run_upkeep(shift, self._train, request, record=record)
         except Exception as error:
@@ -98,7 +83,7 @@ class UpkeepService:
         return result
 
     async def _cycle(self) -> timedelta | None:
-        trust, begun = self._parts.trust, monotonic()
+        trust, begun = self._context.trust, monotonic()
         if trust is not None and await trust.examine() is not None:
             self._tell("skipped", begun)
             return min(self._every, STEADY_FOR)
@@ -113,7 +98,7 @@ class UpkeepService:
         result: UpkeepResult | None = None,
         error: str | None = None,
     ) -> None:
-        self._parts.events.emit(
+        self._context.events.emit(
             CycleEnded(
                 service=self._name,
                 verdict=verdict,
@@ -127,36 +112,29 @@ class UpkeepService:
 DEAD_LETTER_CLEANUP: Final = "dead-letter-cleanup"
 
 
-def dead_letter_cleanup(parts: UpkeepParts) -> UpkeepService:
+def dead_letter_cleanup(context: Context) -> UpkeepService:
     """Return the service, which runs every `retention.interval`."""
     return UpkeepService(
-        parts, DEAD_LETTER_CLEANUP, DeadLetterCleanupTrain, every=parts.settings.retention.interval
+        context, DEAD_LETTER_CLEANUP, DeadLetterCleanupTrain, every=context.settings.retention.interval
     )
 
 
 METADATA_CLEANUP: Final = "metadata-cleanup"
 
 
-def metadata_cleanup(parts: UpkeepParts) -> UpkeepService:
+def metadata_cleanup(context: Context) -> UpkeepService:
     """Return the service, which runs every `cleanup.interval`."""
-    return UpkeepService(parts, METADATA_CLEANUP, MetadataCleanupTrain, every=parts.settings.cleanup.interval)
+    return UpkeepService(
+        context, METADATA_CLEANUP, MetadataCleanupTrain, every=context.settings.cleanup.interval
+    )
 
 
 LIFECYCLE: Final = "lifecycle"
 
 
-def table_maintenance(parts: UpkeepParts) -> UpkeepService:
+def table_maintenance(context: Context) -> UpkeepService:
     """Return the service, which runs every `retention.interval`."""
-    return UpkeepService(parts, LIFECYCLE, TableMaintenanceTrain, every=parts.settings.retention.interval)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecycleParts:
-    """The dependencies of the service; every contract names its database."""
-
-    upkeep: UpkeepParts
-    contracts: tuple[Contract, ...] = ()
-    clock: Clock | None = None
+    return UpkeepService(context, LIFECYCLE, TableMaintenanceTrain, every=context.settings.retention.interval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,14 +148,14 @@ class LifecycleTick:
 class LifecycleService:
     """Runs TableMaintenance concurrently with the contracts, which run one after the other."""
 
-    def __init__(self, parts: LifecycleParts) -> None:
-        self._parts = parts
-        self._own = table_maintenance(parts.upkeep)
-        self._keeper = ContractKeeper(parts)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._own = table_maintenance(context)
+        self._keeper = ContractKeeper(context)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, which ends a sweep between two batches."""
-        process_metrics().declare(self._parts.contracts)
+        process_metrics().declare(self._context.contracts)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own.run(stop))
             group.create_task(self._keeper.run(stop))
@@ -186,7 +164,8 @@ class LifecycleService:
         """Run exactly one cycle of Gandy's own tables, and each contract once."""
         own = await self._own.tick(is_overruled=is_overruled)
         reports = [
-            await self._keeper.tick(contract, is_overruled=is_overruled) for contract in self._parts.contracts
+            await self._keeper.tick(contract, is_overruled=is_overruled)
+            for contract in self._context.contracts
         ]
         return LifecycleTick(own=own, contracts=tuple(reports))
 
@@ -194,8 +173,8 @@ class LifecycleService:
 class ContractKeeper:
     """Runs contracts, each at its own interval; any number of servers may do so at once."""
 
-    def __init__(self, parts: LifecycleParts) -> None:
-        self._parts = parts
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._is_told = Event()  # checked in the sweeping threads
         self._turn = asyncio.Lock()
 
@@ -203,7 +182,7 @@ class ContractKeeper:
         """Run every contract immediately, and then at its interval."""
         try:
             async with asyncio.TaskGroup() as group:
-                for contract in self._parts.contracts:
+                for contract in self._context.contracts:
                     group.create_task(self._poll(contract, stop))
                 await stop.wait()
                 self._is_told.set()
@@ -214,13 +193,13 @@ class ContractKeeper:
         self, contract: Contract, *, is_asked_for: bool = True, is_overruled: bool = False
     ) -> ContractReport:
         """Run one contract once."""
-        upkeep = self._parts.upkeep
+        upkeep = self._context
         shift = ContractShift(
             contract=contract,
             is_stopping=self._is_told.is_set,
             rest=self._rest,
-            clock=self._parts.clock,
-            beside=self._parts.contracts,
+            clock=self._context.clock,
+            beside=self._context.contracts,
             believed=None if upkeep.trust is None else upkeep.trust.believed,
             is_clock_right=is_overruled,
         )
@@ -237,8 +216,8 @@ class ContractKeeper:
 
     async def _poll(self, contract: Contract, stop: asyncio.Event) -> None:
         async def cycle() -> timedelta | None:
-            if self._parts.upkeep.trust is not None:
-                await self._parts.upkeep.trust.examine()
+            if self._context.trust is not None:
+                await self._context.trust.examine()
             report = await self.tick(contract, is_asked_for=False)
             return None if report.doubt is None else STEADY_FOR
 
@@ -251,7 +230,7 @@ class ContractKeeper:
     def _tell(self, swept: SweptContract, took: timedelta) -> None:
         """Emit the end of the cycle; results of the rules are in the contract's own events."""
         event = CycleEnded(service=LIFECYCLE, verdict=_verdict(swept), took=took, counts=swept.counts)
-        self._parts.upkeep.events.emit(event)
+        self._context.events.emit(event)
 
 
 def _verdict(swept: SweptContract) -> Literal["worked", "idle", "skipped"]:

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
+from gandy.context import Context
 from gandy.desk.lifecycle import HeldRules
 from gandy.web import (
     dead_letters,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from gandy.settings import WebSettings
     from gandy.web.access.routes import Routes
-    from gandy.web.parts import PartsSource, WebParts
+    from gandy.web.dependencies import ContextSource
 
 
 #: The REST interface, resource by resource.
@@ -66,18 +67,18 @@ PAGES: Final[Sequence[Routes]] = (
 
 def create_web(
     name: str,
-    parts: PartsSource,
+    context: ContextSource,
     *,
     settings: Callable[[], WebSettings],
     kept: str | None = None,
     lifespan: Callable[..., Any] | None = None,
     is_whole: bool = True,
 ) -> FastAPI:
-    """Create the dashboard and the REST interface; `parts` and `settings` are called for each request.
+    """Create the dashboard and the REST interface; `context` and `settings` are called for each request.
 
     `kept` is the generated token, if none is set. Without `is_whole` it serves only probes and metrics.
     """
-    gate = Gate(settings, parts, kept=kept)
+    gate = Gate(settings, context, kept=kept)
     rendering = Rendering(name)
     app = FastAPI(
         title="Gandy",
@@ -90,22 +91,22 @@ def create_web(
         middleware=[
             Middleware(Late, gate=gate),
             Middleware(Hardening),
-            Middleware(Turns, limits=lambda: _turns(parts())),
+            Middleware(Turns, limits=lambda: _turns(context())),
         ],
         lifespan=lifespan,
         redirect_slashes=False,
     )
     app.state.gate = gate
-    app.state.parts = parts
+    app.state.context = context
     app.state.rendering = rendering
     app.state.held_rules = HeldRules()
     problems.install(app, rendering)
     return app
 
 
-def _turns(parts: WebParts) -> TurnLimits:
+def _turns(context: Context) -> TurnLimits:
     """Reserve half of the connection pool for the services of the same process."""
-    return TurnLimits(at_once=max(1, parts.settings.database.pool_size // 2))
+    return TurnLimits(at_once=max(1, context.settings.database.pool_size // 2))
 
 
 def routes() -> list[BaseRoute]:

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from gandy.desk.audit import AnsweredBefore, IdempotentDatabase, Listed
 from gandy.settings.bounds import BOUNDS, RefusedValueError
-from gandy.web.parts import Parts
+from gandy.web.dependencies import CurrentContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -206,9 +206,9 @@ class JobAnswer(BaseModel):
 class Repeatable:
     """Creates at most one job per idempotency key."""
 
-    def __init__(self, parts: Parts, path: str, key: str | None) -> None:
-        self._database = parts.database
-        self._owner = parts.owner
+    def __init__(self, context: CurrentContext, path: str, key: str | None) -> None:
+        self._database = context.database
+        self._owner = context.owner
         self._key = None if key is None else f"{path} {key}"
 
     async def job(self, make: Callable[[ReadingRunner], Awaitable[JobAnswer]]) -> JobAnswer:
@@ -221,8 +221,10 @@ class Repeatable:
             return JobAnswer(id=answered.job_id, is_new=False)
 
 
-async def _repeatable(request: Request, parts: Parts, idempotency_key: IdempotencyKey = None) -> Repeatable:
-    return Repeatable(parts, request.url.path, idempotency_key)
+async def _repeatable(
+    request: Request, context: CurrentContext, idempotency_key: IdempotencyKey = None
+) -> Repeatable:
+    return Repeatable(context, request.url.path, idempotency_key)
 
 
 OncePerKey: TypeAlias = Annotated[Repeatable, Depends(_repeatable)]

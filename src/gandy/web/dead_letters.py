@@ -8,6 +8,7 @@ from fastapi import Form, Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from gandy.context import Context
 from gandy.desk.dead_letters import DeadLetterDesk, LetterDetail, LetterSummary
 from gandy.errors import DeadLetterNotFoundError, ResolutionNoteMissingError
 from gandy.store.letters import AcknowledgeResult, Requeued, RequeueResult
@@ -26,7 +27,7 @@ from gandy.web.bodies import (
     page_of,
     shape_of,
 )
-from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, Surroundings, form_for, read_form
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class ResolutionAnswer(BaseModel):
 
 @router.reads("", response_model=page_of(LetterSummary))
 async def list_letters(
-    parts: Parts, operator: CurrentOperator, query: Annotated[LetterQuery, Query()]
+    context: CurrentContext, operator: CurrentOperator, query: Annotated[LetterQuery, Query()]
 ) -> object:
     """List letters, the newest first."""
     wanted = LetterFilter(
@@ -91,19 +92,21 @@ async def list_letters(
         before=query.before,
         limit=query.limit,
     )
-    return found_page(await desk_of(parts, operator).list(wanted))
+    return found_page(await desk_of(context, operator).list(wanted))
 
 
 @router.reads("/{letter_id}", response_model=shape_of(LetterDetail))
-async def show_letter(parts: Parts, operator: CurrentOperator, letter_id: LetterId) -> object:
+async def show_letter(context: CurrentContext, operator: CurrentOperator, letter_id: LetterId) -> object:
     """Show one letter."""
-    return await desk_of(parts, operator).show(letter_id)
+    return await desk_of(context, operator).show(letter_id)
 
 
 @router.changes("/requeue")
-async def requeue_several(parts: Parts, operator: CurrentOperator, body: SeveralBody) -> ResolutionAnswer:
+async def requeue_several(
+    context: CurrentContext, operator: CurrentOperator, body: SeveralBody
+) -> ResolutionAnswer:
     """Queue the jobs of letters again; letters that are already resolved are not changed."""
-    desk = desk_of(parts, operator)
+    desk = desk_of(context, operator)
     if body.all:
         return requeue_answer(await desk.requeue_all(body.wanted()))
     result = await desk.requeue(body.ids or [])
@@ -113,10 +116,10 @@ async def requeue_several(parts: Parts, operator: CurrentOperator, body: Several
 
 @router.changes("/acknowledge")
 async def acknowledge_several(
-    parts: Parts, operator: CurrentOperator, body: SeveralAcknowledgeBody
+    context: CurrentContext, operator: CurrentOperator, body: SeveralAcknowledgeBody
 ) -> ResolutionAnswer:
     """Close letters without another run."""
-    desk = desk_of(parts, operator)
+    desk = desk_of(context, operator)
     if body.all:
         return acknowledge_answer(await desk.acknowledge_all(body.wanted(), body.note))
     result = await desk.acknowledge(body.ids or [], body.note)
@@ -126,27 +129,27 @@ async def acknowledge_several(
 
 @router.changes("/{letter_id}/requeue")
 async def requeue(
-    parts: Parts, operator: CurrentOperator, letter_id: LetterId, body: InputBody | None = None
+    context: CurrentContext, operator: CurrentOperator, letter_id: LetterId, body: InputBody | None = None
 ) -> ResolutionAnswer:
     """Queue the job of a letter again, with the original or another input."""
-    result = await desk_of(parts, operator).requeue([letter_id], input_json=input_text(body))
+    result = await desk_of(context, operator).requeue([letter_id], input_json=input_text(body))
     refuse_unknown(result, [letter_id])
     return requeue_answer(result)
 
 
 @router.changes("/{letter_id}/acknowledge")
 async def acknowledge(
-    parts: Parts, operator: CurrentOperator, letter_id: LetterId, body: AcknowledgeBody
+    context: CurrentContext, operator: CurrentOperator, letter_id: LetterId, body: AcknowledgeBody
 ) -> ResolutionAnswer:
     """Close a letter without another run."""
-    result = await desk_of(parts, operator).acknowledge([letter_id], body.note)
+    result = await desk_of(context, operator).acknowledge([letter_id], body.note)
     refuse_unknown(result, [letter_id])
     return acknowledge_answer(result)
 
 
-def desk_of(parts: WebParts, operator: CurrentOperator) -> DeadLetterDesk:
+def desk_of(context: Context, operator: CurrentOperator) -> DeadLetterDesk:
     """Return the desk for dead letters."""
-    return DeadLetterDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)
+    return DeadLetterDesk(context.database, operator, owners=context.owners, registry=context.registry)
 
 
 def refuse_unknown(result: RequeueResult | AcknowledgeResult, ids: Sequence[int]) -> None:
@@ -196,7 +199,7 @@ class LetterPageQuery(PageQuery):
 
 @pages.reads("")
 async def list_letters_page(
-    parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[LetterPageQuery, Query()]
+    context: CurrentContext, operator: CurrentOperator, here: Here, query: Annotated[LetterPageQuery, Query()]
 ) -> Response:
     """List letters, the newest first; by default the unresolved ones."""
     wanted = LetterFilter(
@@ -205,7 +208,7 @@ async def list_letters_page(
         before=query.before,
         limit=PAGE_SIZE,
     )
-    found = await desk_of(parts, operator).list(wanted)
+    found = await desk_of(context, operator).list(wanted)
     path = here.link("/dead-letters")
     return here.page(
         "dead_letters.html",
@@ -213,7 +216,7 @@ async def list_letters_page(
         query=query,
         status=wanted.status,
         statuses=_STATUSES,
-        trains=parts.registry.names,
+        trains=context.registry.names,
         is_filtered=query.is_filtered,
         newest=query.address(path) if query.before else None,
         older=query.address(path, before=found.next) if found.next else None,
@@ -222,18 +225,18 @@ async def list_letters_page(
 
 @pages.reads("/{letter_id}")
 async def show_letter_page(
-    parts: Parts, operator: CurrentOperator, here: Here, letter_id: LetterId
+    context: CurrentContext, operator: CurrentOperator, here: Here, letter_id: LetterId
 ) -> Response:
     """Show one letter."""
-    letter = await desk_of(parts, operator).show(letter_id)
-    is_known = letter.train in parts.registry
-    form = form_for(parts.registry.get(letter.train), letter.input) if is_known else None
+    letter = await desk_of(context, operator).show(letter_id)
+    is_known = letter.train in context.registry
+    form = form_for(context.registry.get(letter.train), letter.input) if is_known else None
     return here.page("dead_letter.html", letter=letter, form=form)
 
 
 @pages.changes("/preview")
 async def preview(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     verb: Verb,
@@ -243,14 +246,14 @@ async def preview(
 ) -> Response:
     """Show how many letters an action would resolve, and ask for confirmation."""
     wanted = LetterFilter(train=train or None)
-    desk = desk_of(parts, operator)
+    desk = desk_of(context, operator)
     found = await (desk.count_known(ids) if scope == "selected" else desk.count_awaiting(wanted))
     return here.page("dead_letters_confirm.html", verb=verb, scope=scope, ids=ids, train=train, found=found)
 
 
 @pages.changes("/resolve")
 async def resolve(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     verb: Verb,
@@ -260,7 +263,7 @@ async def resolve(
     note: Note = "",
 ) -> Response:
     """Requeue or acknowledge the confirmed letters."""
-    desk = desk_of(parts, operator)
+    desk = desk_of(context, operator)
     wanted = LetterFilter(train=train or None)
     if verb == "requeue":
         result = await (desk.requeue(ids) if scope == "selected" else desk.requeue_all(wanted))
@@ -271,7 +274,7 @@ async def resolve(
 
 @pages.changes("/{letter_id}/requeue")
 async def requeue_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     request: Request,
@@ -280,21 +283,21 @@ async def requeue_page(
     is_edited: Annotated[Literal["", "true"], Form()] = "",
 ) -> Response:
     """Queue the job of a letter again, with the original or an edited input."""
-    letter = await desk_of(parts, operator).show(letter_id)
+    letter = await desk_of(context, operator).show(letter_id)
     text = input_json
     if text is None and is_edited:
-        text = read_form(parts.registry.get(letter.train), await request.form())
-    result = await desk_of(parts, operator).requeue([letter_id], input_json=text)
+        text = read_form(context.registry.get(letter.train), await request.form())
+    result = await desk_of(context, operator).requeue([letter_id], input_json=text)
     said = f"Requeued as {result.requeued[0].entry_id}." if result.requeued else "It is already resolved."
     return here.done(f"/dead-letters/{letter_id}", said)
 
 
 @pages.changes("/{letter_id}/acknowledge")
 async def acknowledge_page(
-    parts: Parts, operator: CurrentOperator, here: Here, letter_id: LetterId, note: Note = ""
+    context: CurrentContext, operator: CurrentOperator, here: Here, letter_id: LetterId, note: Note = ""
 ) -> Response:
     """Close a letter without another run."""
-    return await _acknowledge(here, desk_of(parts, operator), [letter_id], note.strip())
+    return await _acknowledge(here, desk_of(context, operator), [letter_id], note.strip())
 
 
 async def _acknowledge(

@@ -15,8 +15,8 @@ from gandy.desk.groups import GroupChanges, GroupDesk, GroupSummary
 from gandy.desk.schedules import draw_dependencies
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import LARGEST_PAGE, Body, CancelAnswer, Taken, page, page_of, shape_of
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.manifests import desk_of
-from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.surroundings import PAGE_SIZE, Here, Surroundings
 
 if TYPE_CHECKING:
@@ -62,43 +62,45 @@ class TriggeredAnswer(BaseModel):
 
 @router.reads("", response_model=page_of(GroupSummary))
 async def list_groups(
-    parts: Parts, operator: CurrentOperator, query: Annotated[GroupQuery, Query()]
+    context: CurrentContext, operator: CurrentOperator, query: Annotated[GroupQuery, Query()]
 ) -> object:
     """List groups by name."""
-    desk = GroupDesk(parts.database, operator, owners=parts.owners)
+    desk = GroupDesk(context.database, operator, owners=context.owners)
     found = await desk.list(prefix=query.prefix, after=query.after, limit=query.limit)
     return page(found, query.limit, key="name")
 
 
 @router.reads("/{name:path}", response_model=shape_of(GroupSummary))
-async def show_group(parts: Parts, operator: CurrentOperator, name: Name) -> object:
+async def show_group(context: CurrentContext, operator: CurrentOperator, name: Name) -> object:
     """Show one group."""
-    return await GroupDesk(parts.database, operator, owners=parts.owners).show(name)
+    return await GroupDesk(context.database, operator, owners=context.owners).show(name)
 
 
 @router.changes("/{name:path}/set", response_model=shape_of(GroupSummary))
-async def set_group(parts: Parts, operator: CurrentOperator, name: Name, body: GroupBody) -> object:
+async def set_group(
+    context: CurrentContext, operator: CurrentOperator, name: Name, body: GroupBody
+) -> object:
     """Override declared values until the overrides are cleared."""
-    return await GroupDesk(parts.database, operator, owners=parts.owners).set(name, body.changes())
+    return await GroupDesk(context.database, operator, owners=context.owners).set(name, body.changes())
 
 
 @router.changes("/{name:path}/reset", response_model=shape_of(GroupSummary))
-async def reset_group(parts: Parts, operator: CurrentOperator, name: Name) -> object:
+async def reset_group(context: CurrentContext, operator: CurrentOperator, name: Name) -> object:
     """Clear every override."""
-    return await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
+    return await GroupDesk(context.database, operator, owners=context.owners).reset(name)
 
 
 @router.changes("/{name:path}/trigger")
-async def trigger_group(parts: Parts, operator: CurrentOperator, name: Name) -> TriggeredAnswer:
+async def trigger_group(context: CurrentContext, operator: CurrentOperator, name: Name) -> TriggeredAnswer:
     """Queue every manifest of the group now; an entry that is already queued is reused."""
-    triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
+    triggered = await GroupDesk(context.database, operator, owners=context.owners).trigger(name)
     return TriggeredAnswer(jobs=[each.id for each in triggered])
 
 
 @router.changes("/{name:path}/cancel")
-async def cancel_group(parts: Parts, operator: CurrentOperator, name: Name) -> CancelAnswer:
+async def cancel_group(context: CurrentContext, operator: CurrentOperator, name: Name) -> CancelAnswer:
     """Cancel all queued and running jobs of the group."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     return CancelAnswer.of(await desk.group(name))
 
 
@@ -122,31 +124,33 @@ class GroupForm(BaseModel):
 
 
 @pages.reads("")
-async def list_groups_page(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+async def list_groups_page(context: CurrentContext, operator: CurrentOperator, here: Here) -> Response:
     """List groups by name."""
-    groups = await GroupDesk(parts.database, operator, owners=parts.owners).list(limit=_SHOWN)
-    graph = await draw_dependencies(parts.database, parts.owner)
+    groups = await GroupDesk(context.database, operator, owners=context.owners).list(limit=_SHOWN)
+    graph = await draw_dependencies(context.database, context.owner)
     return here.page("groups.html", groups=groups, graph=graph, drawing=_drawing(graph, here))
 
 
 @pages.reads("/{name:path}")
-async def show_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+async def show_group_page(
+    context: CurrentContext, operator: CurrentOperator, here: Here, name: Name
+) -> Response:
     """Show one group."""
-    group = await GroupDesk(parts.database, operator, owners=parts.owners).show(name)
-    graph = await draw_dependencies(parts.database, parts.owner, group=name)
+    group = await GroupDesk(context.database, operator, owners=context.owners).show(name)
+    graph = await draw_dependencies(context.database, context.owner, group=name)
     return here.page(
         "group.html",
         group=group,
         graph=graph,
         drawing=_drawing(graph, here),
-        manifests=await desk_of(parts, operator).members(name, limit=PAGE_SIZE),
+        manifests=await desk_of(context, operator).members(name, limit=PAGE_SIZE),
         base=here.link(f"/groups/{quote(name)}"),
     )
 
 
 @pages.changes("/{name:path}/set")
 async def set_group_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     name: Name,
@@ -154,13 +158,13 @@ async def set_group_page(
 ) -> Response:
     """Override the declared cap and priority."""
     changes = GroupChanges(max_active_jobs=form.max_active_jobs, priority=form.priority)
-    await GroupDesk(parts.database, operator, owners=parts.owners).set(name, changes)
+    await GroupDesk(context.database, operator, owners=context.owners).set(name, changes)
     return here.done(_page(name), f"{name} is changed; the change survives a deploy.")
 
 
 @pages.changes("/{name:path}/disable")
 async def disable_group(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     name: Name,
@@ -168,35 +172,45 @@ async def disable_group(
 ) -> Response:
     """Disable the group."""
     changes = GroupChanges(is_enabled=False, reason=reason.strip() or None)
-    await GroupDesk(parts.database, operator, owners=parts.owners).set(name, changes)
+    await GroupDesk(context.database, operator, owners=context.owners).set(name, changes)
     return here.done(_page(name), f"{name} is off: it starts no new runs. Current runs continue.")
 
 
 @pages.changes("/{name:path}/enable")
-async def enable_group(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+async def enable_group(
+    context: CurrentContext, operator: CurrentOperator, here: Here, name: Name
+) -> Response:
     """Enable the group."""
-    await GroupDesk(parts.database, operator, owners=parts.owners).set(name, GroupChanges(is_enabled=True))
+    await GroupDesk(context.database, operator, owners=context.owners).set(
+        name, GroupChanges(is_enabled=True)
+    )
     return here.done(_page(name), f"{name} is on.")
 
 
 @pages.changes("/{name:path}/reset")
-async def reset_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+async def reset_group_page(
+    context: CurrentContext, operator: CurrentOperator, here: Here, name: Name
+) -> Response:
     """Clear every override."""
-    await GroupDesk(parts.database, operator, owners=parts.owners).reset(name)
+    await GroupDesk(context.database, operator, owners=context.owners).reset(name)
     return here.done(_page(name), f"{name} has its declared values again.")
 
 
 @pages.changes("/{name:path}/trigger")
-async def trigger_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+async def trigger_group_page(
+    context: CurrentContext, operator: CurrentOperator, here: Here, name: Name
+) -> Response:
     """Queue every manifest of the group now."""
-    triggered = await GroupDesk(parts.database, operator, owners=parts.owners).trigger(name)
+    triggered = await GroupDesk(context.database, operator, owners=context.owners).trigger(name)
     return here.done(_page(name), f"{len(triggered)} manifests of {name} queued.")
 
 
 @pages.changes("/{name:path}/cancel")
-async def cancel_group_page(parts: Parts, operator: CurrentOperator, here: Here, name: Name) -> Response:
+async def cancel_group_page(
+    context: CurrentContext, operator: CurrentOperator, here: Here, name: Name
+) -> Response:
     """Cancel all queued and running jobs of the group."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.group(name)
     return here.done(_page(name), f"{len(result.cancelled)} cancelled, {len(result.asked)} asked to stop.")
 

@@ -6,24 +6,24 @@ from starlette.responses import Response
 
 from gandy.desk.home import Home
 from gandy.web.access.routes import Routes
-from gandy.web.parts import Parts
+from gandy.web.dependencies import CurrentContext
 from gandy.web.surroundings import Here
 
 pages = Routes()
 
 
 @pages.reads("/")
-async def home(parts: Parts, here: Here) -> Response:
+async def home(context: CurrentContext, here: Here) -> Response:
     """Show the overview."""
-    now = await Home(parts.database, parts.owner).overview()
-    held = await here.held_rules.concerns(parts.contracts)
+    now = await Home(context.database, context.owner).overview()
+    held = await here.held_rules.concerns(context.contracts)
     return here.page("home.html", now=now, concerns=(*held, *now.concerns))
 
 
 @pages.reads("/charts/throughput")
-async def throughput(parts: Parts) -> dict[str, object]:
+async def throughput(context: CurrentContext) -> dict[str, object]:
     """Return the points of the chart."""
-    found = await Home(parts.database, parts.owner).throughput()
+    found = await Home(context.database, context.owner).throughput()
     note = (
         f"since {found.since:%H:%M} UTC: more runs ended than are counted here"
         if found.is_cut

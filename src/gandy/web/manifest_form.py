@@ -17,8 +17,8 @@ from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import Timeout
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import Taken
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.manifests import ExternalId, desk_of
-from gandy.web.parts import CurrentOperator, Parts
 from gandy.web.surroundings import Here
 
 pages = Routes("/manifests")
@@ -85,11 +85,13 @@ class ChangesForm(BaseModel):
 
 
 @pages.reads("/{external_id:path}/set")
-async def show_form(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+async def show_form(
+    context: CurrentContext, operator: CurrentOperator, here: Here, external_id: ExternalId
+) -> Response:
     """Show the form."""
     return here.page(
         "manifest_set.html",
-        manifest=await desk_of(parts, operator).show(external_id),
+        manifest=await desk_of(context, operator).show(external_id),
         policies=list(MisfirePolicy),
         base=here.link(f"/manifests/{quote(external_id)}"),
     )
@@ -97,14 +99,14 @@ async def show_form(parts: Parts, operator: CurrentOperator, here: Here, externa
 
 @pages.changes("/{external_id:path}/set")
 async def set_values(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     external_id: ExternalId,
     form: Annotated[ChangesForm, Form()],
 ) -> Response:
     """Override declared values with the typed ones."""
-    await desk_of(parts, operator).set(external_id, form.changes())
+    await desk_of(context, operator).set(external_id, form.changes())
     return here.done(
         f"/manifests/{quote(external_id)}", f"{external_id} is changed; the change survives a deploy."
     )

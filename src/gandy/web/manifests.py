@@ -11,6 +11,7 @@ from fastapi import Form, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from gandy.context import Context
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.explain import Explanation, explain_manifest
 from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
@@ -43,7 +44,7 @@ from gandy.web.bodies import (
     page_of,
     shape_of,
 )
-from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
 
 
@@ -157,37 +158,41 @@ class DeleteAnswer(BaseModel):
 
 @router.reads("", response_model=page_of(ManifestSummary))
 async def list_manifests(
-    parts: Parts, operator: CurrentOperator, query: Annotated[ManifestQuery, Query()]
+    context: CurrentContext, operator: CurrentOperator, query: Annotated[ManifestQuery, Query()]
 ) -> object:
     """List manifests by external id."""
-    return found_page(await desk_of(parts, operator).list(query.wanted()))
+    return found_page(await desk_of(context, operator).list(query.wanted()))
 
 
 @router.reads("/{external_id:path}/explain", response_model=shape_of(Explanation))
-async def explain(parts: Parts, external_id: ExternalId) -> object:
+async def explain(context: CurrentContext, external_id: ExternalId) -> object:
     """Explain why a manifest did or did not run, and what to do."""
-    return await explain_manifest(parts.database, external_id, parts.owners)
+    return await explain_manifest(context.database, external_id, context.owners)
 
 
 @router.reads("/{external_id:path}/preview", response_model=page_of(PreviewedInstant))
 async def preview(
-    parts: Parts,
+    context: CurrentContext,
     external_id: ExternalId,
     count: Annotated[int, Query(ge=1, le=MOST_PREVIEWED)] = 10,
 ) -> object:
     """List the next instants; exclusions and daylight saving changes are marked."""
-    return page(await preview_manifest(parts.database, external_id, count, owners=parts.owners), HIGHEST_ID)
+    return page(
+        await preview_manifest(context.database, external_id, count, owners=context.owners), HIGHEST_ID
+    )
 
 
 @router.reads("/{external_id:path}", response_model=shape_of(ManifestDetail))
-async def show_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+async def show_manifest(
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
+) -> object:
     """Show one manifest."""
-    return await desk_of(parts, operator).show(external_id)
+    return await desk_of(context, operator).show(external_id)
 
 
 @router.changes("/{external_id:path}/trigger")
 async def trigger(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     once: OncePerKey,
     external_id: ExternalId,
@@ -197,7 +202,7 @@ async def trigger(
     delay = timedelta(0) if body is None else body.delay
 
     async def make(database: ReadingRunner) -> JobAnswer:
-        desk = ManifestDesk(database, operator, owners=parts.owners, registry=parts.registry)
+        desk = ManifestDesk(database, operator, owners=context.owners, registry=context.registry)
         triggered = await desk.trigger(external_id, delay=delay, input_json=input_text(body))
         return JobAnswer(id=triggered.id, is_new=triggered.is_new)
 
@@ -206,48 +211,59 @@ async def trigger(
 
 @router.changes("/{external_id:path}/set", response_model=shape_of(ManifestDetail))
 async def set_manifest(
-    parts: Parts, operator: CurrentOperator, external_id: ExternalId, body: ChangesBody
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId, body: ChangesBody
 ) -> object:
     """Override declared values until the overrides are cleared."""
-    return await desk_of(parts, operator).set(external_id, body.changes())
+    return await desk_of(context, operator).set(external_id, body.changes())
 
 
 @router.changes("/{external_id:path}/reset", response_model=shape_of(ManifestDetail))
-async def reset_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+async def reset_manifest(
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
+) -> object:
     """Clear every override."""
-    return await desk_of(parts, operator).reset(external_id)
+    return await desk_of(context, operator).reset(external_id)
 
 
 @router.changes("/{external_id:path}/enable", response_model=shape_of(ManifestDetail))
-async def enable_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> object:
+async def enable_manifest(
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
+) -> object:
     """Enable a manifest."""
-    return await desk_of(parts, operator).enable(external_id)
+    return await desk_of(context, operator).enable(external_id)
 
 
 @router.changes("/{external_id:path}/disable", response_model=shape_of(ManifestDetail))
 async def disable_manifest(
-    parts: Parts, operator: CurrentOperator, external_id: ExternalId, body: DisableBody | None = None
+    context: CurrentContext,
+    operator: CurrentOperator,
+    external_id: ExternalId,
+    body: DisableBody | None = None,
 ) -> object:
     """Disable a manifest; a deploy does not enable it again."""
-    return await desk_of(parts, operator).disable(external_id, None if body is None else body.reason)
+    return await desk_of(context, operator).disable(external_id, None if body is None else body.reason)
 
 
 @router.changes("/{external_id:path}/cancel")
-async def cancel_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> CancelAnswer:
+async def cancel_manifest(
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
+) -> CancelAnswer:
     """Cancel a manifest's run and its queued entry; later occurrences are not affected."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     return CancelAnswer.of(await desk.manifest(external_id))
 
 
 @router.changes("/{external_id:path}/delete")
-async def delete_manifest(parts: Parts, operator: CurrentOperator, external_id: ExternalId) -> DeleteAnswer:
+async def delete_manifest(
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
+) -> DeleteAnswer:
     """Delete a manifest that was created at run time or is no longer declared."""
-    return DeleteAnswer(is_gone=await desk_of(parts, operator).delete(external_id))
+    return DeleteAnswer(is_gone=await desk_of(context, operator).delete(external_id))
 
 
-def desk_of(parts: WebParts, operator: Operator) -> ManifestDesk:
+def desk_of(context: Context, operator: Operator) -> ManifestDesk:
     """Return the desk for manifests."""
-    return ManifestDesk(parts.database, operator, owners=parts.owners, registry=parts.registry)
+    return ManifestDesk(context.database, operator, owners=context.owners, registry=context.registry)
 
 
 pages = Routes("/manifests")
@@ -269,7 +285,10 @@ class ManifestPageQuery(PageQuery):
 
 @pages.reads("")
 async def list_manifests_page(
-    parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[ManifestPageQuery, Query()]
+    context: CurrentContext,
+    operator: CurrentOperator,
+    here: Here,
+    query: Annotated[ManifestPageQuery, Query()],
 ) -> Response:
     """List manifests by id."""
     wanted = ManifestFilter(
@@ -280,13 +299,13 @@ async def list_manifests_page(
         after=query.after or "",
         limit=PAGE_SIZE,
     )
-    found = await desk_of(parts, operator).list(wanted)
+    found = await desk_of(context, operator).list(wanted)
     path = here.link("/manifests")
     return here.page(
         "manifests.html",
         manifests=found,
         query=query,
-        trains=parts.registry.names,
+        trains=context.registry.names,
         is_filtered=query.is_filtered,
         first=query.address(path) if query.after else None,
         more=query.address(path, after=found.next) if found.next else None,
@@ -295,66 +314,72 @@ async def list_manifests_page(
 
 @pages.reads("/{external_id:path}")
 async def show_manifest_page(
-    parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId
+    context: CurrentContext, operator: CurrentOperator, here: Here, external_id: ExternalId
 ) -> Response:
     """Show one manifest."""
-    manifest = await desk_of(parts, operator).show(external_id)
+    manifest = await desk_of(context, operator).show(external_id)
     wanted = RunFilter(manifest=external_id, limit=_RUNS)
     return here.page(
         "manifest.html",
         manifest=manifest,
-        why=await explain_manifest(parts.database, external_id, parts.owners),
-        upcoming=await _upcoming(parts, external_id),
-        runs=await RunInsights(parts.database, parts.owners, parts.registry).list(wanted),
+        why=await explain_manifest(context.database, external_id, context.owners),
+        upcoming=await _upcoming(context, external_id),
+        runs=await RunInsights(context.database, context.owners, context.registry).list(wanted),
         base=here.link(f"/manifests/{quote(external_id)}"),
     )
 
 
 @pages.changes("/{external_id:path}/trigger")
 async def trigger_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     external_id: ExternalId,
     minutes: Annotated[float, Form(ge=0, le=_LONGEST_DELAY, allow_inf_nan=False)] = 0,
 ) -> Response:
     """Queue it now or later."""
-    triggered = await desk_of(parts, operator).trigger(external_id, delay=timedelta(minutes=minutes))
+    triggered = await desk_of(context, operator).trigger(external_id, delay=timedelta(minutes=minutes))
     said = "is queued" if triggered.is_new else "was already queued"
     return here.done(_page(external_id), f"{external_id} {said} as {triggered.id}.")
 
 
 @pages.changes("/{external_id:path}/disable")
 async def disable(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     external_id: ExternalId,
     reason: Annotated[str, Taken("reason", is_typed=True), Form()] = "",
 ) -> Response:
     """Disable it, with a reason."""
-    await desk_of(parts, operator).disable(external_id, reason.strip() or None)
+    await desk_of(context, operator).disable(external_id, reason.strip() or None)
     return here.done(_page(external_id), f"{external_id} is paused. A deploy does not enable it again.")
 
 
 @pages.changes("/{external_id:path}/enable")
-async def enable(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+async def enable(
+    context: CurrentContext, operator: CurrentOperator, here: Here, external_id: ExternalId
+) -> Response:
     """Enable it."""
-    await desk_of(parts, operator).enable(external_id)
+    await desk_of(context, operator).enable(external_id)
     return here.done(_page(external_id), f"{external_id} is enabled.")
 
 
 @pages.changes("/{external_id:path}/reset")
-async def reset(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+async def reset(
+    context: CurrentContext, operator: CurrentOperator, here: Here, external_id: ExternalId
+) -> Response:
     """Clear every override."""
-    await desk_of(parts, operator).reset(external_id)
+    await desk_of(context, operator).reset(external_id)
     return here.done(_page(external_id), f"{external_id} has its declared values again.")
 
 
 @pages.changes("/{external_id:path}/cancel")
-async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_id: ExternalId) -> Response:
+async def cancel(
+    context: CurrentContext, operator: CurrentOperator, here: Here, external_id: ExternalId
+) -> Response:
     """Cancel its run and its queued entry."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.manifest(external_id)
     touched = len(result.cancelled) + len(result.asked)
     return here.done(
@@ -362,10 +387,10 @@ async def cancel(parts: Parts, operator: CurrentOperator, here: Here, external_i
     )
 
 
-async def _upcoming(parts: WebParts, external_id: str) -> tuple[PreviewedInstant, ...]:
+async def _upcoming(context: Context, external_id: str) -> tuple[PreviewedInstant, ...]:
     """List the next instants; none for an invalid schedule, whose error the page shows elsewhere."""
     try:
-        return await preview_manifest(parts.database, external_id, _PREVIEWED, owners=parts.owners)
+        return await preview_manifest(context.database, external_id, _PREVIEWED, owners=context.owners)
     except OverrideError:
         return ()
 

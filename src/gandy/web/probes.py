@@ -10,8 +10,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from gandy.desk.home import Home
 from gandy.errors import GandyError
 from gandy.telemetry.metrics import Measured
+from gandy.telemetry.observing import observe
 from gandy.web.access.routes import Routes
-from gandy.web.parts import Parts
+from gandy.web.dependencies import CurrentContext
 
 if TYPE_CHECKING:
     from gandy.desk.home import Overview
@@ -27,21 +28,21 @@ async def healthz() -> Response:
 
 
 @router.probes("/readyz")
-async def readyz(parts: Parts) -> Response:
+async def readyz(context: CurrentContext) -> Response:
     """Report whether the database answers and the service loops run; causes are in the log."""
-    problems = list(parts.telemetry.loops.problems())
+    problems = list(observe(context.events).loops.problems())
     try:
-        await Home(parts.database, parts.owner).ping()
+        await Home(context.database, context.owner).ping()
     except GandyError:
         problems.append("the database does not answer")
     return JSONResponse({"ready": not problems, "problems": problems}, status_code=503 if problems else 200)
 
 
 @router.reads("/metrics")
-async def metrics(parts: Parts) -> Response:
+async def metrics(context: CurrentContext) -> Response:
     """Return all metrics in the text format of Prometheus."""
-    found = parts.telemetry.metrics
-    found.measure(_measured(await Home(parts.database, parts.owner).overview()))
+    found = observe(context.events).metrics
+    found.measure(_measured(await Home(context.database, context.owner).overview()))
     return Response(found.exposition(), media_type=found.content_type)
 
 

@@ -43,8 +43,8 @@ from gandy.errors import (
     WebClosedError,
     WebTokenUnsetError,
 )
+from gandy.web.dependencies import is_api, path_of
 from gandy.web.hardening import HEADERS
-from gandy.web.parts import is_api, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,7 +29,7 @@ from gandy.web.bodies import (
     input_text,
     page_of,
 )
-from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
 
 router = Routes("/api/v1/queue", tag="queue")
@@ -83,7 +83,7 @@ class EnqueueBody(InputBody):
 
 @router.reads("", response_model=page_of(EntrySummary))
 async def list_entries(
-    parts: Parts, operator: CurrentOperator, query: Annotated[EntryQuery, Query()]
+    context: CurrentContext, operator: CurrentOperator, query: Annotated[EntryQuery, Query()]
 ) -> object:
     """List entries, the newest first."""
     wanted = EntryFilter(
@@ -94,16 +94,18 @@ async def list_entries(
         before=query.before,
         limit=query.limit,
     )
-    return found_page(await QueueDesk(parts.database, operator, owners=parts.owners).list(wanted))
+    return found_page(await QueueDesk(context.database, operator, owners=context.owners).list(wanted))
 
 
 @router.changes("/enqueue")
-async def enqueue(parts: Parts, operator: CurrentOperator, once: OncePerKey, body: EnqueueBody) -> JobAnswer:
+async def enqueue(
+    context: CurrentContext, operator: CurrentOperator, once: OncePerKey, body: EnqueueBody
+) -> JobAnswer:
     """Queue one job of a train of this application."""
 
     async def make(database: ReadingRunner) -> JobAnswer:
-        job = await QueueDesk(database, operator, owners=parts.owners).enqueue(
-            body.train, input_text(body), body.options(), registry=parts.registry
+        job = await QueueDesk(database, operator, owners=context.owners).enqueue(
+            body.train, input_text(body), body.options(), registry=context.registry
         )
         return JobAnswer(id=job.id, is_new=job.is_new)
 
@@ -112,10 +114,10 @@ async def enqueue(parts: Parts, operator: CurrentOperator, once: OncePerKey, bod
 
 @router.changes("/{entry_id}/cancel")
 async def cancel_entry(
-    parts: Parts, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+    context: CurrentContext, operator: CurrentOperator, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 ) -> CancelAnswer:
     """Cancel an entry, or its run if it has started."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)
@@ -146,7 +148,7 @@ class QueuePageQuery(PageQuery):
 
 @pages.reads("")
 async def list_entries_page(
-    parts: Parts, operator: CurrentOperator, here: Here, query: Annotated[QueuePageQuery, Query()]
+    context: CurrentContext, operator: CurrentOperator, here: Here, query: Annotated[QueuePageQuery, Query()]
 ) -> Response:
     """List entries, the newest first; by default the undispatched ones."""
     wanted = EntryFilter(
@@ -157,7 +159,7 @@ async def list_entries_page(
         before=query.before,
         limit=PAGE_SIZE,
     )
-    found = await QueueDesk(parts.database, operator, owners=parts.owners).list(wanted)
+    found = await QueueDesk(context.database, operator, owners=context.owners).list(wanted)
     path = here.link("/queue")
     return here.page(
         "queue.html",
@@ -166,7 +168,7 @@ async def list_entries_page(
         status=wanted.status,
         statuses=_STATUSES,
         gates=_GATES,
-        trains=parts.registry.names,
+        trains=context.registry.names,
         is_filtered=query.is_filtered,
         newest=query.address(path) if query.before else None,
         older=query.address(path, before=found.next) if found.next else None,
@@ -175,10 +177,13 @@ async def list_entries_page(
 
 @pages.changes("/{entry_id}/cancel")
 async def cancel_entry_page(
-    parts: Parts, operator: CurrentOperator, here: Here, entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)]
+    context: CurrentContext,
+    operator: CurrentOperator,
+    here: Here,
+    entry_id: Annotated[int, Path(ge=1, le=HIGHEST_ID)],
 ) -> Response:
     """Cancel an entry."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.jobs([entry_id])
     if result.unknown:
         raise JobNotFoundError(entry_id)
@@ -187,15 +192,17 @@ async def cancel_entry_page(
 
 
 @pages.reads("/new/{train}")
-async def show_form(parts: Parts, here: Here, train: Annotated[str, Path(max_length=200)]) -> Response:
+async def show_form(
+    context: CurrentContext, here: Here, train: Annotated[str, Path(max_length=200)]
+) -> Response:
     """Show the form for the input of a job."""
-    definition = parts.registry.get(train)
+    definition = context.registry.get(train)
     return here.page("enqueue.html", train=definition, form=form_for(definition, {}))
 
 
 @pages.changes("/new/{train}")
 async def enqueue_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     request: Request,
@@ -203,9 +210,9 @@ async def enqueue_page(
     input_json: Annotated[str | None, Form()] = None,
 ) -> Response:
     """Queue one job."""
-    definition = parts.registry.get(train)
+    definition = context.registry.get(train)
     text = read_form(definition, await request.form()) if input_json is None else input_json.strip() or None
-    job = await QueueDesk(parts.database, operator, owners=parts.owners).enqueue(
-        train, text, EnqueueOptions(), registry=parts.registry
+    job = await QueueDesk(context.database, operator, owners=context.owners).enqueue(
+        train, text, EnqueueOptions(), registry=context.registry
     )
     return here.done("/queue", f"{train} is queued as {job.id}.")

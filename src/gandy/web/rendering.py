@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from gandy.desk.home import OWN_TRAINS
 from gandy.settings.bounds import NoTimeout, Timeout, as_span
 from gandy.web.access.keys import SESSION_FOR, cookie_of
-from gandy.web.parts import path_of
+from gandy.web.dependencies import path_of
 
 if TYPE_CHECKING:
     from fastapi import Request

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from fastapi import Form, Path, Query, Request
 from starlette.responses import Response
 
+from gandy.context import Context
 from gandy.desk.cancelling import CancelDesk
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
@@ -34,7 +35,7 @@ from gandy.web.bodies import (
     page_of,
     shape_of,
 )
-from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.rendering import span
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, form_for, read_form
 
@@ -58,7 +59,7 @@ class FailBody(Body):
 
 
 @router.reads("", response_model=page_of(RunSummary))
-async def list_runs(parts: Parts, query: Annotated[RunQuery, Query()]) -> object:
+async def list_runs(context: CurrentContext, query: Annotated[RunQuery, Query()]) -> object:
     """List runs, the newest first."""
     wanted = RunFilter(
         train=query.train,
@@ -67,27 +68,27 @@ async def list_runs(parts: Parts, query: Annotated[RunQuery, Query()]) -> object
         before=query.before,
         limit=query.limit,
     )
-    return found_page(await insights_of(parts).list(wanted))
+    return found_page(await insights_of(context).list(wanted))
 
 
 @router.reads("/{run_id}", response_model=shape_of(RunDetail))
-async def show_run(parts: Parts, run_id: RunId) -> object:
+async def show_run(context: CurrentContext, run_id: RunId) -> object:
     """Show one run: input, output, junction timings, failure."""
-    return await insights_of(parts).show(run_id)
+    return await insights_of(context).show(run_id)
 
 
 @router.reads("/{run_id}/logs", response_model=page_of(LogEntry))
 async def show_logs(
-    parts: Parts, run_id: RunId, limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
+    context: CurrentContext, run_id: RunId, limit: Annotated[int, Query(ge=1, le=10_000)] = 1_000
 ) -> object:
     """Show the log lines of a run, in order."""
-    return page(await insights_of(parts).logs(run_id, limit=limit), HIGHEST_ID)
+    return page(await insights_of(context).logs(run_id, limit=limit), HIGHEST_ID)
 
 
 @router.changes("/{run_id}/cancel")
-async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
+async def cancel_run(context: CurrentContext, operator: CurrentOperator, run_id: RunId) -> CancelAnswer:
     """Cancel a run, started or not; a second request changes nothing."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
@@ -96,32 +97,36 @@ async def cancel_run(parts: Parts, operator: CurrentOperator, run_id: RunId) -> 
 
 @router.changes("/{run_id}/fail", response_model=shape_of(FailedRun))
 async def fail_run(
-    parts: Parts, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
+    context: CurrentContext, operator: CurrentOperator, run_id: RunId, body: FailBody | None = None
 ) -> object:
     """Fail a run manually; this does not count as a failed attempt, and the job's retry rules apply."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     return await desk.fail(run_id, None if body is None else body.reason)
 
 
 @router.changes("/{run_id}/rerun")
 async def rerun(
-    parts: Parts, operator: CurrentOperator, once: OncePerKey, run_id: RunId, body: InputBody | None = None
+    context: CurrentContext,
+    operator: CurrentOperator,
+    once: OncePerKey,
+    run_id: RunId,
+    body: InputBody | None = None,
 ) -> JobAnswer:
     """Queue a finished run again, with its own or another input."""
     text = input_text(body)
 
     async def make(database: ReadingRunner) -> JobAnswer:
-        again = await QueueDesk(database, operator, owners=parts.owners).rerun(
-            run_id, input_json=text, registry=parts.registry
+        again = await QueueDesk(database, operator, owners=context.owners).rerun(
+            run_id, input_json=text, registry=context.registry
         )
         return JobAnswer(id=again.id, is_new=True)
 
     return await once.job(make)
 
 
-def insights_of(parts: WebParts) -> RunInsights:
+def insights_of(context: Context) -> RunInsights:
     """Return the reader of runs."""
-    return RunInsights(parts.database, parts.owners, parts.registry)
+    return RunInsights(context.database, context.owners, context.registry)
 
 
 _THINNEST: Final = 0.6  # percent: keeps very short junctions visible
@@ -209,7 +214,9 @@ class RunPageQuery(PageQuery):
 
 
 @pages.reads("")
-async def list_runs_page(parts: Parts, here: Here, query: Annotated[RunPageQuery, Query()]) -> Response:
+async def list_runs_page(
+    context: CurrentContext, here: Here, query: Annotated[RunPageQuery, Query()]
+) -> Response:
     """List runs, the newest first."""
     wanted = RunFilter(
         train=query.train,
@@ -218,14 +225,14 @@ async def list_runs_page(parts: Parts, here: Here, query: Annotated[RunPageQuery
         before=query.before,
         limit=PAGE_SIZE,
     )
-    runs = await insights_of(parts).list(wanted)
+    runs = await insights_of(context).list(wanted)
     path = here.link("/runs")
     return here.page(
         "runs.html",
         runs=runs,
         query=query,
         states=list(TrainState),
-        trains=parts.registry.names,
+        trains=context.registry.names,
         is_filtered=query.is_filtered,
         newest=query.address(path) if query.before else None,
         older=query.address(path, before=runs.next) if runs.next else None,
@@ -233,12 +240,12 @@ async def list_runs_page(parts: Parts, here: Here, query: Annotated[RunPageQuery
 
 
 @pages.reads("/{run_id}")
-async def show_run_page(parts: Parts, here: Here, run_id: PageRunId) -> Response:
+async def show_run_page(context: CurrentContext, here: Here, run_id: PageRunId) -> Response:
     """Show one run."""
-    insights = insights_of(parts)
+    insights = insights_of(context)
     run = await insights.show(run_id)
     logs = await insights.logs(run_id, limit=_LOG_LINES)
-    is_known = run.train in parts.registry
+    is_known = run.train in context.registry
     return here.page(
         "run.html",
         run=run,
@@ -248,14 +255,16 @@ async def show_run_page(parts: Parts, here: Here, run_id: PageRunId) -> Response
         waterfall=waterfall_of(run),
         record=record_of(run),
         can_rerun=is_known and run.end_time is not None,
-        form=form_for(parts.registry.get(run.train), run.input) if is_known else None,
+        form=form_for(context.registry.get(run.train), run.input) if is_known else None,
     )
 
 
 @pages.changes("/{run_id}/cancel")
-async def cancel_run_page(parts: Parts, operator: CurrentOperator, here: Here, run_id: PageRunId) -> Response:
+async def cancel_run_page(
+    context: CurrentContext, operator: CurrentOperator, here: Here, run_id: PageRunId
+) -> Response:
     """Cancel a run, started or not."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     result = await desk.jobs([run_id])
     if result.unknown:
         raise RunNotFoundError(run_id)
@@ -265,14 +274,14 @@ async def cancel_run_page(parts: Parts, operator: CurrentOperator, here: Here, r
 
 @pages.changes("/{run_id}/fail")
 async def fail_run_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     run_id: PageRunId,
     reason: Annotated[Text | None, Form()] = None,
 ) -> Response:
     """Fail a run manually, whichever process executes it."""
-    desk = CancelDesk(parts.database, operator, parts.settings, owners=parts.owners)
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
     failed = await desk.fail(run_id, reason or None)
     follows = "" if failed.next_attempt is None else f" Its next attempt is {failed.next_attempt}."
     return here.done(f"/runs/{run_id}", f"Run {run_id} is {failed.state}.{follows}")
@@ -280,7 +289,7 @@ async def fail_run_page(
 
 @pages.changes("/{run_id}/rerun")
 async def rerun_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     request: Request,
@@ -288,11 +297,11 @@ async def rerun_page(
     input_json: Annotated[str | None, Form()] = None,
 ) -> Response:
     """Queue it again with the input of the form."""
-    run = await insights_of(parts).show(run_id)
+    run = await insights_of(context).show(run_id)
     text = (
-        read_form(parts.registry.get(run.train), await request.form()) if input_json is None else input_json
+        read_form(context.registry.get(run.train), await request.form()) if input_json is None else input_json
     )
-    again = await QueueDesk(parts.database, operator, owners=parts.owners).rerun(
-        run_id, input_json=text, registry=parts.registry
+    again = await QueueDesk(context.database, operator, owners=context.owners).rerun(
+        run_id, input_json=text, registry=context.registry
     )
     return here.done("/queue", f"Run {run_id} is queued again as {again.id}.")

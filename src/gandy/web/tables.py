@@ -8,6 +8,7 @@ from fastapi import Form, Path
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from gandy.context import Context
 from gandy.desk.lifecycle import (
     ContractTable,
     LifecycleDesk,
@@ -21,7 +22,7 @@ from gandy.desk.tables import OwnTables, survey_tables
 from gandy.model.owners import Operator
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import HIGHEST_ID, Body, Word, page, page_of, shape_of
-from gandy.web.parts import CurrentOperator, Parts, WebParts
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import Here
 
 router = Routes("/api/v1/lifecycle", tag="lifecycle")
@@ -39,46 +40,46 @@ class SweepBody(Body):
 
 
 @router.reads("/own", response_model=shape_of(OwnTables))
-async def show_own(parts: Parts) -> object:
+async def show_own(context: CurrentContext) -> object:
     """Show Gandy's own tables: bounds, sizes, lag."""
-    return await survey_tables(parts.database, parts.owner, parts.settings)
+    return await survey_tables(context.database, context.owner, context.settings)
 
 
 @router.reads("/tables", response_model=page_of(ContractTable))
-async def list_tables(parts: Parts) -> object:
+async def list_tables(context: CurrentContext) -> object:
     """List the application's tables that contracts bound."""
-    return page(list_contract_tables(parts.contracts), HIGHEST_ID)
+    return page(list_contract_tables(context.contracts), HIGHEST_ID)
 
 
 @router.reads("/progress", response_model=page_of(RuleProgress))
-async def progress(parts: Parts, operator: CurrentOperator) -> object:
+async def progress(context: CurrentContext, operator: CurrentOperator) -> object:
     """Return the progress of each rule, and the rows that need confirmation."""
-    return page(await desk_of(parts, operator).progress(), HIGHEST_ID)
+    return page(await desk_of(context, operator).progress(), HIGHEST_ID)
 
 
 @router.reads("/plan", response_model=page_of(RulePlan))
-async def plan(parts: Parts, operator: CurrentOperator) -> object:
+async def plan(context: CurrentContext, operator: CurrentOperator) -> object:
     """Return what a sweep would delete now; writes nothing."""
-    return page(await desk_of(parts, operator).plan(), HIGHEST_ID)
+    return page(await desk_of(context, operator).plan(), HIGHEST_ID)
 
 
 @router.reads("/quarantine", response_model=page_of(SetAside))
-async def quarantine(parts: Parts, operator: CurrentOperator) -> object:
+async def quarantine(context: CurrentContext, operator: CurrentOperator) -> object:
     """List the rows that could not be deleted."""
-    return page(await desk_of(parts, operator).quarantine(), HIGHEST_ID)
+    return page(await desk_of(context, operator).quarantine(), HIGHEST_ID)
 
 
 @router.changes("/sweep", response_model=page_of(Swept))
-async def sweep(parts: Parts, operator: CurrentOperator, body: SweepBody) -> object:
+async def sweep(context: CurrentContext, operator: CurrentOperator, body: SweepBody) -> object:
     """Sweep one contract now; a repeated request finds nothing left to delete."""
-    desk = desk_of(parts, operator)
+    desk = desk_of(context, operator)
     swept = await desk.sweep(body.scheduler, table=body.table, rule=body.rule, is_confirmed=body.is_confirmed)
     return page(swept, HIGHEST_ID)
 
 
-def desk_of(parts: WebParts, operator: Operator) -> LifecycleDesk:
+def desk_of(context: Context, operator: Operator) -> LifecycleDesk:
     """Return the desk for contracts."""
-    return LifecycleDesk(parts.contracts, parts.database, operator, owner=parts.owner)
+    return LifecycleDesk(context.contracts, context.database, operator, owner=context.owner)
 
 
 pages = Routes("/tables")
@@ -87,20 +88,20 @@ Scheduler = Annotated[str, Path(max_length=200)]
 
 
 @pages.reads("")
-async def show_tables(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+async def show_tables(context: CurrentContext, operator: CurrentOperator, here: Here) -> Response:
     """Show every table with its bounds."""
     return here.page(
         "tables.html",
-        own=await survey_tables(parts.database, parts.owner, parts.settings),
-        others=list_contract_tables(parts.contracts),
-        progress=await desk_of(parts, operator).progress(),
+        own=await survey_tables(context.database, context.owner, context.settings),
+        others=list_contract_tables(context.contracts),
+        progress=await desk_of(context, operator).progress(),
     )
 
 
 @pages.reads("/plan")
-async def show_plan(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+async def show_plan(context: CurrentContext, operator: CurrentOperator, here: Here) -> Response:
     """Show what a sweep of the application's tables would delete now."""
-    desk = desk_of(parts, operator)
+    desk = desk_of(context, operator)
     return here.page("plan.html", rules=await desk.plan(), set_aside=await desk.quarantine())
 
 
@@ -116,14 +117,14 @@ class Confirmed(BaseModel):
 
 @pages.changes("/{scheduler}/sweep")
 async def sweep_page(
-    parts: Parts,
+    context: CurrentContext,
     operator: CurrentOperator,
     here: Here,
     scheduler: Scheduler,
     confirmed: Annotated[Confirmed, Form()],
 ) -> Response:
     """Sweep one contract now."""
-    swept = await desk_of(parts, operator).sweep(
+    swept = await desk_of(context, operator).sweep(
         scheduler, table=confirmed.table, rule=confirmed.rule, is_confirmed=confirmed.is_confirmed
     )
     said = f"{scheduler}: {sum(each.deleted for each in swept)} rows deleted."

@@ -11,7 +11,7 @@ from gandy.desk.audit import read_trail
 from gandy.desk.groups import TrainSummary, WorkerDesk, WorkerSummary, list_trains
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import HIGHEST_ID, page, page_of
-from gandy.web.parts import CurrentOperator, Parts
+from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
 
 router = Routes("/api/v1/workers", tag="workers")
@@ -19,28 +19,28 @@ router = Routes("/api/v1/workers", tag="workers")
 
 @router.reads("", response_model=page_of(WorkerSummary))
 async def list_workers(
-    parts: Parts, operator: CurrentOperator, is_alive: Annotated[bool | None, Query()] = None
+    context: CurrentContext, operator: CurrentOperator, is_alive: Annotated[bool | None, Query()] = None
 ) -> object:
     """List workers, the most recent heartbeat first."""
-    desk = WorkerDesk(parts.database, operator, owners=parts.owners)
+    desk = WorkerDesk(context.database, operator, owners=context.owners)
     return page(await desk.list(is_alive=is_alive), HIGHEST_ID)
 
 
 @router.changes("/{worker_id}/drain", status_code=204)
 async def drain_worker(
-    parts: Parts, operator: CurrentOperator, worker_id: Annotated[str, Path(max_length=100)]
+    context: CurrentContext, operator: CurrentOperator, worker_id: Annotated[str, Path(max_length=100)]
 ) -> None:
     """Let a worker finish its runs and claim no more."""
-    await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)
+    await WorkerDesk(context.database, operator, owners=context.owners).drain(worker_id)
 
 
 train_router = Routes("/api/v1/trains", tag="trains")
 
 
 @train_router.reads("", response_model=page_of(TrainSummary))
-async def list_of_trains(parts: Parts) -> object:
+async def list_of_trains(context: CurrentContext) -> object:
     """List the trains by name."""
-    return page(list_trains(parts.registry, parts.settings.retry), HIGHEST_ID)
+    return page(list_trains(context.registry, context.settings.retry), HIGHEST_ID)
 
 
 pages = Routes()
@@ -49,31 +49,34 @@ _SHOWN = 200
 
 
 @pages.reads("/workers")
-async def show_workers(parts: Parts, operator: CurrentOperator, here: Here) -> Response:
+async def show_workers(context: CurrentContext, operator: CurrentOperator, here: Here) -> Response:
     """List workers, the most recent heartbeat first."""
-    desk = WorkerDesk(parts.database, operator, owners=parts.owners)
+    desk = WorkerDesk(context.database, operator, owners=context.owners)
     return here.page("workers.html", workers=await desk.list(limit=_SHOWN))
 
 
 @pages.changes("/workers/{worker_id}/drain")
 async def drain(
-    parts: Parts, operator: CurrentOperator, here: Here, worker_id: Annotated[str, Path(max_length=100)]
+    context: CurrentContext,
+    operator: CurrentOperator,
+    here: Here,
+    worker_id: Annotated[str, Path(max_length=100)],
 ) -> Response:
     """Let a worker finish its runs and claim no more."""
-    await WorkerDesk(parts.database, operator, owners=parts.owners).drain(worker_id)
+    await WorkerDesk(context.database, operator, owners=context.owners).drain(worker_id)
     return here.done("/workers", f"{worker_id[:8]} finishes its runs and claims no more.")
 
 
 @pages.reads("/trains")
-async def show_trains(parts: Parts, here: Here) -> Response:
+async def show_trains(context: CurrentContext, here: Here) -> Response:
     """List the trains of this application."""
-    return here.page("trains.html", trains=list_trains(parts.registry, parts.settings.retry))
+    return here.page("trains.html", trains=list_trains(context.registry, context.settings.retry))
 
 
 @pages.reads("/audit")
-async def show_audit(parts: Parts, here: Here, query: Annotated[PageQuery, Query()]) -> Response:
+async def show_audit(context: CurrentContext, here: Here, query: Annotated[PageQuery, Query()]) -> Response:
     """Show the audit trail."""
-    entries = await read_trail(parts.database, parts.owners, before=query.before, limit=PAGE_SIZE)
+    entries = await read_trail(context.database, context.owners, before=query.before, limit=PAGE_SIZE)
     path = here.link("/audit")
     return here.page(
         "audit.html",

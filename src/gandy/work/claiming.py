@@ -13,6 +13,7 @@ from gandy.rules.ending import is_suspect
 from gandy.store.dispatching import (
     NOTHING,
     Dispatched,
+    DispatchRequest,
     choose_entries,
     claim_pending,
     dispatch,
@@ -22,16 +23,15 @@ from gandy.store.dispatching import (
 from gandy.store.reaping import Refusal, refuse_entries
 from gandy.store.statements import write_halved
 from gandy.work.buffer import Answer, ClaimPace, Ticket
-from gandy.work.parts import dispatch_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.store.dispatching import DispatchRequest
+    from gandy.context import Context
+    from gandy.loops.wakeups import Wakeups
     from gandy.store.drivers.database import DatabaseSession, Transaction
     from gandy.store.statements import Row
     from gandy.work.buffer import Claiming, RunBuffer, SlotDemand
-    from gandy.work.parts import WorkerParts
 
 
 _log = logging.getLogger("gandy.worker")
@@ -56,15 +56,16 @@ class Claimer:
 
     def __init__(
         self,
-        parts: WorkerParts,
+        context: Context,
         worker: Claiming,
         places: SlotDemand,
         *,
+        wakeups: Wakeups,
         ready: RunBuffer,
         suspects: RunBuffer,
     ) -> None:
-        settings = parts.settings.worker
-        self._parts = parts
+        settings = context.settings.worker
+        self._context = context
         self._worker = worker
         self._slots = places.slots
         self._trains = places.trains
@@ -73,11 +74,11 @@ class Claimer:
         self._suspects = suspects
         self._poll = settings.poll_every.total_seconds()
         self._pace = ClaimPace(slots=places.slots, most=places.prefetch)
-        self._sessions = [parts.database.session() for _ in range(LANES)]
+        self._sessions = [context.database.session() for _ in range(LANES)]
         self._free_sessions = list(self._sessions)
         self._changed = asyncio.Event()
-        parts.wakeups.on("work", self.look)
-        parts.wakeups.on("pending", self.look_for_pending)
+        wakeups.on("work", self.look)
+        wakeups.on("pending", self.look_for_pending)
         self._flights: dict[int, int] = {}  # claims in flight: the number of requested runs, by serial
         self._tasks: set[asyncio.Task[None]] = set()
         self._serial = 0
@@ -290,8 +291,8 @@ class Claimer:
 
     def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1
-        return dispatch_request(
-            self._parts,
+        return _dispatch_request(
+            self._context,
             limit,
             worker_id=self._worker.id,
             trains=self._trains,
@@ -323,7 +324,7 @@ class Claimer:
         """Claim in savepoints: an entry that the database refuses becomes a dead letter with the error."""
         charges_all = self._refused_alike >= CHARGED_AFTER
         try:
-            async with self._parts.database.transaction() as transaction:
+            async with self._context.database.transaction() as transaction:
                 dispatched = await self._dispatch_in(transaction, request, charges_all=charges_all)
         except SetRefusedError:
             self._refused_alike += 1
@@ -361,3 +362,21 @@ class Claimer:
         self._suspects.put(suspects)
         self._ready.put([run for run in runs if not is_suspect(run.losses)] if suspects else runs)
         return len(runs)
+
+
+def _dispatch_request(
+    context: Context, limit: int, *, worker_id: str, trains: Sequence[str], turn: int, free_slots: int
+) -> DispatchRequest:
+    """Request up to `limit` runs, of which `free_slots` can begin; the user's global cap applies, too."""
+    settings, cap = context.settings, context.settings.dispatcher.max_active_jobs
+    return DispatchRequest(
+        owner=context.owner,
+        trains=trains,
+        limit=limit,
+        per_group=settings.dispatcher.max_per_group,
+        default_timeout_seconds=settings.manifest_manager.default_timeout.total_seconds(),
+        worker_id=worker_id,
+        max_active_jobs=cap if isinstance(cap, int) else None,
+        turn=turn,
+        free_slots=free_slots,
+    )

@@ -31,7 +31,7 @@ from gandy.train.base import Train
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gandy.events import EventBus
+    from gandy.context import Context
     from gandy.loops.wakeups import Wakeups
     from gandy.model.run import ClaimedRun
     from gandy.rules.dispatching import Capacity
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from gandy.store.dispatching import ReadyGroup
     from gandy.store.drivers.database import Database
     from gandy.store.statements import Rows
-    from gandy.submit import Submitter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,35 +195,22 @@ MOST_PENDING: Final = 1_000
 LOOK_AGAIN: Final = timedelta(milliseconds=100)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatcherParts:
-    """Dependencies of the dispatcher."""
-
-    owner: str
-    database: Database
-    settings: Settings
-    trains: Sequence[str]
-    events: EventBus
-    wakeups: Wakeups
-    submitter: Submitter | None = None  #: None: workers claim the runs from the database
-
-
 class DispatcherService:
     """Dispatches entries; with our own workers, only those that no worker claimed within one poll."""
 
-    def __init__(self, parts: DispatcherParts) -> None:
-        self._parts = parts
-        wakeups, submitter = parts.wakeups, parts.submitter
+    def __init__(self, context: Context, wakeups: Wakeups) -> None:
+        self._context = context
+        submitter = context.submitter
         self._wake = wakeups.event("later") if submitter is None else wakeups.event("work", "later")
         self._deliverer = (
             None
             if submitter is None
-            else Deliverer(parts.database, parts.owner, submitter, events=parts.events)
+            else Deliverer(context.database, context.owner, submitter, events=context.events)
         )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run cycles until stopped, and concurrently deliver the dispatched runs to the submitter."""
-        poll_every = self._parts.settings.dispatcher.poll_every
+        poll_every = self._context.settings.dispatcher.poll_every
         poller = Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake)
         if self._deliverer is None:
             return await poller.run(stop)
@@ -249,9 +235,9 @@ class DispatcherService:
 
     async def _cycle(self) -> timedelta | None:
         if self._deliverer is None:
-            await self._dispatch(min_age=self._parts.settings.dispatcher.poll_every, is_asked_for=False)
+            await self._dispatch(min_age=self._context.settings.dispatcher.poll_every, is_asked_for=False)
             return None
-        pending = await self._parts.database.read(count_pending(self._parts.owner, MOST_PENDING))
+        pending = await self._context.database.read(count_pending(self._context.owner, MOST_PENDING))
         if pending == MOST_PENDING:  # backpressure: the other engine has enough runs
             return LOOK_AGAIN
         result = await self._dispatch(min_age=timedelta(0), is_asked_for=False)
@@ -262,21 +248,21 @@ class DispatcherService:
 
     async def _dispatch(self, *, min_age: timedelta, is_asked_for: bool) -> DispatchCycleResult:
         """Run one cycle."""
-        parts, begun = self._parts, monotonic()
+        context, begun = self._context, monotonic()
         request = cycle_request(
-            parts.owner,
-            parts.trains,
-            parts.settings,
+            context.owner,
+            context.registry.names,
+            context.settings,
             min_age_seconds=min_age.total_seconds(),
-            has_submitter=parts.submitter is not None,
+            has_submitter=context.submitter is not None,
         )
         record = Record(
-            owner=parts.owner,
-            keep_for=parts.settings.cleanup.kept("JobDispatcherTrain"),
+            owner=context.owner,
+            keep_for=context.settings.cleanup.kept("JobDispatcherTrain"),
             is_asked_for=is_asked_for,
         )
-        result = await run_cycle(parts.database, request, record)
-        parts.events.emit(
+        result = await run_cycle(context.database, request, record)
+        context.events.emit(
             CycleEnded(
                 service=SERVICE,
                 verdict="idle" if result.is_idle else "worked",

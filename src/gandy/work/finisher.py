@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Final, Literal
 from gandy.errors import DatabaseFaultError, RowBusyError, SetRefusedError
 from gandy.events import DeadLettered, RunFinished, WriteFenced
 from gandy.model.run import Failure, TrainState
+from gandy.rules.ending import spans_of
 from gandy.store.dispatching import dispatch
-from gandy.store.finishing import announce_work, finish_runs
+from gandy.store.finishing import FinishRules, announce_work, finish_runs
 from gandy.store.reports import keep_logs, settle_logs
 from gandy.store.statements import write_halved
 from gandy.train.hooks import HookEvent
-from gandy.work.runner import HOOKS_BY_STATE, as_recorded
+from gandy.work.runner import HOOKS_BY_STATE, as_recorded, input_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from gandy.context import Context
     from gandy.events import EventBus
     from gandy.model.run import RunEnd
     from gandy.store.dispatching import Dispatched
     from gandy.store.drivers.database import DatabaseSession
-    from gandy.store.finishing import FinishResult, FinishRules
+    from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation
     from gandy.train.hooks import HookDelivery, HookName
     from gandy.work.buffer import Ticket
@@ -376,3 +378,16 @@ class Finisher:
         if result.refused:
             _log.warning("%d ends refused: their runs now belong to other workers", len(result.refused))
         tell_ends(taken, result, events=self._events, hooks=self._hooks)
+
+
+def finish_rules(context: Context) -> FinishRules:
+    """Build the rules of finishing: retention, retries, and the limit on dead letters."""
+    retention = context.settings.retention
+    return FinishRules(
+        owner=context.owner,
+        retention=spans_of(retention, context.settings.cleanup),
+        max_awaiting_letters_per_train=retention.max_awaiting_letters_per_train,
+        retry=context.settings.retry,
+        is_capped=isinstance(context.settings.dispatcher.max_active_jobs, int),
+        problem_of_input=input_problems(context.registry),
+    )

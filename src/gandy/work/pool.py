@@ -11,8 +11,9 @@ from gandy.work.claiming import Claimer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gandy.context import Context
+    from gandy.loops.wakeups import Wakeups
     from gandy.work.buffer import Claiming
-    from gandy.work.parts import WorkerParts
 
 
 STALLED_SECONDS: Final = 1.0
@@ -23,9 +24,10 @@ class Pool:
 
     def __init__(
         self,
-        parts: WorkerParts,
+        context: Context,
         worker: Claiming,
         *,
+        wakeups: Wakeups,
         trains: Sequence[str],
         slots: int,
         prefetch: int,
@@ -36,7 +38,7 @@ class Pool:
         self._begun = 0
         self._begun_at = time.monotonic()
         places = SlotDemand(slots=slots, prefetch=prefetch, trains=trains)
-        self.claimer = Claimer(parts, worker, places, ready=self.ready, suspects=suspects)
+        self.claimer = Claimer(context, worker, places, wakeups=wakeups, ready=self.ready, suspects=suspects)
 
     def take_stalled(self) -> list[int]:
         """Empty the buffer while every slot is busy with long jobs, since another worker may be free."""

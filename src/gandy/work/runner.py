@@ -21,22 +21,19 @@ from gandy.train.endings import describe, without_secrets
 from gandy.train.failure import failure, type_path
 from gandy.train.hooks import HookEvent
 from gandy.train.junctions import Required
-from gandy.train.run import Run
+from gandy.train.run import Run, RunLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gandy.events import EventBus
+    from gandy.context import Context
     from gandy.model.run import ClaimedRun, Outcome
     from gandy.store.finishing import FinishResult
     from gandy.store.waiting import InputProblem
-    from gandy.train.base import Engine
     from gandy.train.endings import Ending
-    from gandy.train.execution import ProvidedValues
     from gandy.train.hooks import HookDelivery, HookName
     from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain, Registry
-    from gandy.train.run import RunLimits
     from gandy.work.reports import RunReport, RunReports
 
 
@@ -99,20 +96,6 @@ def judged(ending: Ending, outcome: Outcome[Any]) -> Ending:
     return ending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunnerParts:
-    """Dependencies shared by all runs."""
-
-    registry: Registry
-    provided: ProvidedValues
-    hooks: HookDelivery
-    events: EventBus
-    reports: RunReports
-    limits: RunLimits
-    engine: Engine
-    max_output_bytes: int
-
-
 # By the recorded state: a run that timed out, or whose output cannot be stored, has failed.
 HOOKS_BY_STATE: Final[Mapping[TrainState, HookName]] = {
     TrainState.COMPLETED: "completed",
@@ -148,8 +131,13 @@ class Unattended:
 class JobRunner:
     """Executes a claimed run; any exception becomes the outcome of that run."""
 
-    def __init__(self, parts: RunnerParts) -> None:
-        self._parts = parts
+    def __init__(self, context: Context, reports: RunReports, hooks: HookDelivery) -> None:
+        log = context.settings.run_log
+        self._context = context
+        self._reports = reports
+        self._hooks = hooks
+        self._limits = RunLimits(log.max_lines, log.max_line_chars)
+        self._max_output_bytes = context.settings.worker.max_output_bytes
         self.running: dict[int, Run] = {}
 
     async def run(
@@ -169,7 +157,7 @@ class JobRunner:
         after its claim. A cancellation of this task propagates if `is_leaving` returns True (without it:
         always). Cancelling the caller of an `unattended` run cancels the run.
         """
-        parts = self._parts
+        context = self._context
         run = self._begin(claimed)
         if cancelled_by is not None:
             run.request_cancel(cancelled_by)
@@ -177,16 +165,16 @@ class JobRunner:
         train: AnyTrain | None = None
         outcome: Outcome[Any]
         try:
-            if parts.events.is_heard or parts.hooks.wants("started"):
+            if context.events.is_heard or self._hooks.wants("started"):
                 self._tell_started(claimed, held_for)
-            train = parts.registry.get(claimed.train)
+            train = context.registry.get(claimed.train)
             if unattended is None or unattended.value is STORED:
                 _hide_secrets(train, claimed.input_json, run)
                 value = check_input(train, claimed.input_json)
             else:
                 value = unattended.value
-            outcome = await parts.engine.execute(
-                train, value, run=run, provided=parts.provided, together=together, is_leaving=is_leaving
+            outcome = await context.engine.execute(
+                train, value, run=run, provided=context.provided, together=together, is_leaving=is_leaving
             )
         except BaseException as error:  # not from the job's code, whose exceptions are in its outcome
             if _passes(error, is_leaving, is_kept=unattended is not None):
@@ -196,12 +184,12 @@ class JobRunner:
             if alarm is not None:
                 alarm.cancel()
             del self.running[claimed.id]
-            report = parts.reports.close(run)
+            report = self._reports.close(run)
         try:
-            ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
+            ending = describe(outcome, train, max_output_bytes=self._max_output_bytes)
         except BaseException as error:  # noqa: BLE001 - the output is serialized by application code
             outcome = failure(error, run, junction=None, timings=outcome.timings)
-            ending = describe(outcome, train, max_output_bytes=parts.max_output_bytes)
+            ending = describe(outcome, train, max_output_bytes=self._max_output_bytes)
         if run.has_secrets:
             ending = without_secrets(ending, run, train)
         if together is not None:
@@ -224,18 +212,18 @@ class JobRunner:
             due_at=claimed.due_at,
             attempt=claimed.attempt,
             fence=claimed.fence,
-            sink=self._parts.reports,
-            limits=self._parts.limits,
+            sink=self._reports,
+            limits=self._limits,
             timeout_seconds=claimed.timeout_seconds,
-            dormant=self._parts.registry.dormant,
+            dormant=self._context.registry.dormant,
         )
         self.running[claimed.id] = run
-        self._parts.reports.open(run, claimed.started_at)
+        self._reports.open(run, claimed.started_at)
         return run
 
     def _tell_started(self, claimed: ClaimedRun, held_for: float) -> None:
         """Announce the start of a run; its hooks are called concurrently."""
-        self._parts.events.emit(
+        self._context.events.emit(
             RunStarted(
                 run_id=claimed.id,
                 train=claimed.train,
@@ -244,8 +232,8 @@ class JobRunner:
                 waited_for=claimed.started_at - claimed.waited_since + timedelta(seconds=held_for),
             )
         )
-        if self._parts.hooks.wants("started"):
-            self._parts.hooks.deliver(
+        if self._hooks.wants("started"):
+            self._hooks.deliver(
                 HookEvent(
                     name="started",
                     train=claimed.train,

@@ -26,10 +26,9 @@ from gandy.store.workers import WorkerRegistration, owned_runs, register_worker,
 from gandy.train.hooks import HookDelivery
 from gandy.work.attendant import Attendant, Suspects
 from gandy.work.buffer import RunBuffer
-from gandy.work.finisher import Finisher
+from gandy.work.finisher import Finisher, finish_rules
 from gandy.work.layouts import LayoutRecord
 from gandy.work.lease import Idleness, LeaseComparison, LeaseKeeper
-from gandy.work.parts import finish_rules, runner_parts
 from gandy.work.pool import Pool
 from gandy.work.reports import RunReports
 from gandy.work.runner import JobRunner
@@ -37,10 +36,11 @@ from gandy.work.runner import JobRunner
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 
+    from gandy.context import Context
+    from gandy.loops.wakeups import Wakeups
     from gandy.model.run import ClaimedRun
     from gandy.train.process.runner import RunSet
     from gandy.work.claiming import Claimer
-    from gandy.work.parts import WorkerParts
     from gandy.work.runner import FinishedRun
 
 
@@ -57,65 +57,65 @@ RETURN_EVERY_SECONDS: Final = 0.5
 class Worker:
     """Runs the application's trains; any number of workers may share the database."""
 
-    def __init__(self, parts: WorkerParts) -> None:
-        settings = parts.settings
-        self._parts = parts
+    def __init__(self, context: Context, wakeups: Wakeups) -> None:
+        settings = context.settings
+        self._context = context
+        self._wakeups = wakeups
         self._settings = settings.worker
-        self._layouts = LayoutRecord(parts.database, parts.owner)
-        self._guard = LoopGuard(SERVICE, parts.events)
-        self._claiming = LoopGuard(SERVICE, parts.events)
+        self._layouts = LayoutRecord(context.database, context.owner)
+        self._guard = LoopGuard(SERVICE, context.events)
+        self._claiming = LoopGuard(SERVICE, context.events)
         self._reports = RunReports()
-        self._hooks = HookDelivery(parts.hooks, timeout=settings.hooks.timeout)
-        self._runner = JobRunner(runner_parts(parts, self._reports, self._hooks))
-        self._ends = parts.database.session()
+        self._hooks = HookDelivery(context.hooks, timeout=settings.hooks.timeout)
+        self._runner = JobRunner(context, self._reports, self._hooks)
+        self._ends = context.database.session()
         self._suspects = RunBuffer()
         self._isolated = Suspects(
             self._suspects,
-            parts.engine,
-            parts.registry,
+            context.engine,
+            context.registry,
             run_one=self._run_suspect,
             slots=settings.worker.slots,
             processes=settings.worker.processes,
         )
         self._pools = list(self._make_pools())
         self._idleness = Idleness(
-            parts.database, parts.owner, heartbeat_every=settings.worker.heartbeat_every, look=self._look
+            context.database, context.owner, heartbeat_every=settings.worker.heartbeat_every, look=self._look
         )
         self._comparison = LeaseComparison([pool.claimer for pool in self._pools])
         self._finisher = Finisher(
             self._ends,
-            finish_rules(parts),
+            finish_rules(context),
             batch=settings.worker.finish_batch,
             hooks=self._hooks,
-            events=parts.events,
+            events=context.events,
             on_drained=self._idleness.look_again,
             on_room=self._look,
             board=self._pools[0].claimer.board,
             is_busy=lambda: any(pool.ready.runs for pool in self._pools),
         )
         self._attendant = Attendant(
-            parts.database,
+            context.database,
             self._runner,
             reports=self._reports,
             finisher=self._finisher,
             held=lambda: [*self._held()],
         )
-        self._later = parts.wakeups.event("later")
+        self._later = wakeups.event("later")
         self._id = ""
         self._lease: LeaseKeeper | None = None
         self._tasks: set[asyncio.Future[None]] = set()
 
     def _make_pools(self) -> Iterator[Pool]:
         """Make the slots of the event loop and its threads, and, if trains need them, of processes."""
-        settings, trains = self._settings, list(self._parts.registry)
+        settings, trains = self._settings, list(self._context.registry)
         here = [train.name for train in trains if not train.options.process]
         apart = [train.name for train in trains if train.options.process]
         processes = min(settings.processes, settings.slots)
+        make = partial(Pool, self._context, self, wakeups=self._wakeups, suspects=self._suspects)
         for names, slots, prefetch in ((here, settings.slots, settings.prefetch), (apart, processes, 0)):
             if names or not trains:
-                yield Pool(
-                    self._parts, self, trains=names, slots=slots, prefetch=prefetch, suspects=self._suspects
-                )
+                yield make(trains=names, slots=slots, prefetch=prefetch)
 
     @property
     def id(self) -> str:
@@ -131,7 +131,7 @@ class Worker:
         """Work until `stop` is set, or, with `until_idle`, until nothing is left to do."""
         self._idleness.is_wanted = until_idle
         await self._persistently(self._register)
-        self._parts.wakeups.call("cancel", self._attendant.look)
+        self._wakeups.call("cancel", self._attendant.look)
         for name, loop in self._claiming_loops():
             self._claiming.keep(name, loop)
         for name, loop in self._working_loops():
@@ -233,8 +233,8 @@ class Worker:
 
     async def _let_in(self) -> float | None:
         try:
-            await self._parts.database.run(open_due())
-            return await self._parts.database.read(next_due())
+            await self._context.database.run(open_due())
+            return await self._context.database.read(next_due())
         except GandyError as error:
             _log.warning("could not open due entries: %s", error)
             return RETRY_AFTER_SECONDS
@@ -249,21 +249,21 @@ class Worker:
     # Start and shutdown
 
     async def _register(self) -> None:
-        settings, parts = self._settings, self._parts
+        settings, context = self._settings, self._context
         self._id = uuid.uuid4().hex
         worker = WorkerRegistration(
             id=self._id,
-            owner=parts.owner,
+            owner=context.owner,
             host=presentable(platform.node()),
             pid=os.getpid(),
             version=version("gandy"),
             slots=settings.slots,
-            trains=parts.registry.names,
+            trains=context.registry.names,
         )
-        await self._layouts.record(parts.registry)
-        await parts.database.run(register_worker(worker, settings.lease_for.total_seconds()))
+        await self._layouts.record(context.registry)
+        await context.database.run(register_worker(worker, settings.lease_for.total_seconds()))
         self._lease = LeaseKeeper(
-            open_link(parts.settings.database, clock=parts.clock),
+            open_link(context.settings.database, clock=context.clock),
             settings,
             loop=asyncio.get_running_loop(),
             busy=self._busy,
@@ -282,7 +282,7 @@ class Worker:
         if worker_id != self._id:
             return
         _log.error("worker %s lost its lease; cancelling its runs", worker_id)
-        self._parts.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._runner.running)))
+        self._context.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._runner.running)))
         self._take_unbegun()
         self._attendant.cancel_all(CancelledBy.LEASE_LOST, "the worker lost its lease")
         self._start(self._persistently(self._register))
@@ -303,7 +303,7 @@ class Worker:
         count = await self._put_back(run_ids)
         if count:
             _log.warning("%d runs were put back: the answer of their claim was lost", count)
-            self._parts.events.emit(RunsRecovered(cause="answer_lost", count=count))
+            self._context.events.emit(RunsRecovered(cause="answer_lost", count=count))
 
     async def _put_back(self, run_ids: Sequence[int]) -> int:
         """Put back runs that were not begun; after a fault the next renewal finds them again."""
@@ -311,7 +311,7 @@ class Worker:
             return 0
         try:
             result = await write_halved(
-                run_ids, lambda part: self._parts.database.run(put_back(part, self._id))
+                run_ids, lambda part: self._context.database.run(put_back(part, self._id))
             )
         except GandyError as error:
             _log.warning("%d runs not put back yet: %s", len(run_ids), error)
@@ -374,8 +374,8 @@ class Worker:
     async def _stop(self) -> None:
         """Put back runs of claims whose answer was lost, then record a clean shutdown."""
         if not self._runner.running and not self._finisher.unwritten:
-            await self._put_back(await self._parts.database.read(owned_runs(self._id)))
-        await self._parts.database.run(stop_worker(self._id))
+            await self._put_back(await self._context.database.read(owned_runs(self._id)))
+        await self._context.database.run(stop_worker(self._id))
 
     async def _give_back(self, run_ids: Sequence[int]) -> None:
         await self._put_back(run_ids)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gandy.context import Context
 from gandy.errors import DatabaseUnreachableError
 from gandy.loops.wakeups import Wakeups
+from gandy.model.manifest import Declarations
 from gandy.settings import load_settings
 from gandy.store.dispatching import Dispatched
 from gandy.work import buffer as pace
@@ -83,9 +85,8 @@ class Site:
         settings = load_settings(keywords={"worker": {"poll_every": timedelta(hours=1)}}, environ={}).settings
         database: Any = SimpleNamespace(session=lambda: queue)
         self.wakeups = Wakeups(database, "me")
-        parts: Any = SimpleNamespace(
-            owner="me", settings=settings, database=database, wakeups=self.wakeups, registry=None
-        )
+        declared = Declarations(owner="me")
+        context = Context(owner="me", settings=settings, database=database, declarations=declared)
         self.id, self.is_quiet = "worker", False
         self.queue = queue
         self.idle = 0
@@ -93,7 +94,15 @@ class Site:
         self.busy_seconds = 0.0
         self.most_held = 0
         self._job_seconds = job_seconds
-        self.pool = Pool(parts, self, trains=["job"], slots=slots, prefetch=prefetch, suspects=RunBuffer())
+        self.pool = Pool(
+            context,
+            self,
+            wakeups=self.wakeups,
+            trains=["job"],
+            slots=slots,
+            prefetch=prefetch,
+            suspects=RunBuffer(),
+        )
 
     def note_idle(self, _: object, *, is_idle: bool) -> None:
         self.idle += is_idle

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.app.web import make_web
-from gandy.loops.wakeups import Wakeups
 from gandy.web.access.keys import Keyring
 from gandy.web.access.tokens import Tokens
 from tests.web.access.calling import Caller
@@ -204,8 +203,7 @@ def _served(app: Gandy, configuration: Configuration) -> Any:  # noqa: ANN401 an
 
 def app_service(app: Gandy) -> Any:  # noqa: ANN401 the service, looked into
     """Make the service that `gandy up` serves the dashboard with."""
-    opened = app._require("the matrix")
-    return make_web(opened, Wakeups(opened.database, app.name))
+    return make_web(app._require("the matrix").context)
 
 
 def _keys(path: Path) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from gandy.model.owners import Face
     from gandy.settings import WebSettings
-    from gandy.web.parts import PartsSource
+    from gandy.web.dependencies import ContextSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,11 +237,11 @@ class Gate:
     """Authenticates requests; every route passes here before the request body is read."""
 
     def __init__(
-        self, settings: Callable[[], WebSettings], parts: PartsSource, *, kept: str | None = None
+        self, settings: Callable[[], WebSettings], context: ContextSource, *, kept: str | None = None
     ) -> None:
         self.slowing = Slowing()
         self._settings = settings
-        self._parts = parts
+        self._context = context
         self._kept = kept
         self._read_from = settings()
         self._tokens = Tokens(self._read_from, kept=kept)
@@ -259,8 +259,8 @@ class Gate:
     @property
     def keyring(self) -> Keyring:
         """The keys of the application, which must be open."""
-        parts = self._parts()
-        return Keyring(parts.database, parts.owner)
+        context = self._context()
+        return Keyring(context.database, context.owner)
 
     async def admit(self, request: Request, access: Access) -> Visitor | None:
         """Return the visitor or raise; None only for routes without authentication."""
@@ -325,7 +325,7 @@ class Gate:
 
     def _count(self, reason: str) -> None:
         try:
-            events = self._parts().events
+            events = self._context().events
         except GandyError:  # not open: no metrics yet
             return
         events.emit(RequestRefused(reason=reason))

@@ -1,22 +1,33 @@
-"""Check that the clock can be trusted before rows are deleted by age."""
+"""The one carrier of what services and runs need: an open application, and the trust in its clock."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gandy.clock import ClockWatch
+from gandy.events import EventBus
+from gandy.model.owners import OneOwner
 from gandy.rules.clocks import doubt
 from gandy.store.clocks import find_newest, keep_mark, read_mark
+from gandy.train.base import Engine
+from gandy.train.hooks import Hooks
+from gandy.train.registry import Registry
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from gandy.clock import ManualClock
+    from gandy.lifecycle import Contract
+    from gandy.model.manifest import Declarations
     from gandy.rules.clocks import ClockDoubt
+    from gandy.settings import Settings
     from gandy.store.clocks import ClockMark
-    from gandy.store.drivers.database import ReadingRunner
+    from gandy.store.drivers.database import Database, ReadingRunner
     from gandy.store.statements import Operation
+    from gandy.submit import Submitter
+    from gandy.train.execution import ProvidedValues
 
 
 _log = logging.getLogger("gandy.clock")
@@ -63,3 +74,28 @@ class ClockTrust:
 def _read() -> Operation[tuple[ClockMark, datetime | None]]:
     mark = yield from read_mark()
     return mark, (yield from find_newest(mark))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Context:
+    """An open application; each event loop that opens the application has its own."""
+
+    owner: str
+    database: Database
+    settings: Settings
+    declarations: Declarations
+    registry: Registry = field(default_factory=Registry)
+    provided: ProvidedValues = field(default_factory=dict)
+    hooks: Hooks = field(default_factory=Hooks)
+    events: EventBus = field(default_factory=EventBus)
+    engine: Engine = field(default_factory=Engine)  #: one for each opening
+    contracts: tuple[Contract, ...] = ()
+    submitter: Submitter | None = None  #: None: workers claim runs from the database
+    place: str | None = None  #: "module:name", from which another process can import the application
+    clock: ManualClock | None = None  #: None: the clock of the database
+    trust: ClockTrust | None = None  #: None: the clock is always trusted
+
+    @property
+    def owners(self) -> OneOwner:
+        """The application alone: no request and no service of it reads rows of another owner."""
+        return OneOwner(self.owner)

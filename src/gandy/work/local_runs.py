@@ -8,35 +8,33 @@ from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
-from gandy.app.local_lease import LocalLease
 from gandy.errors import DatabaseFaultError, JobCancelledError, JobFailedError
 from gandy.model.run import Cancelled, CancelledBy, ClaimedRun, Completed, Failed, TrainState
-from gandy.rules.ending import is_suspect, spans_of
-from gandy.store.finishing import FinishRules
+from gandy.rules.ending import is_suspect
 from gandy.store.runs import RunStart, claim_delivered, start_run
 from gandy.store.workers import hold_worker
 from gandy.train.hooks import HookDelivery
-from gandy.train.run import RunLimits, running_now
-from gandy.work.finisher import barer_end, tell_ends, write_ends
+from gandy.train.run import running_now
+from gandy.work.finisher import barer_end, finish_rules, tell_ends, write_ends
+from gandy.work.local_lease import LocalLease
 from gandy.work.reports import RunReporter, RunReports
 from gandy.work.runner import (
     STORED,
     JobRunner,
-    RunnerParts,
     Unattended,
     as_recorded,
-    input_problems,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from gandy.app.opening import OpenApp
+    from gandy.context import Context
     from gandy.store.runs import StartedRun
     from gandy.store.statements import Operation
     from gandy.train.process.runner import RunSet
     from gandy.train.registry import AnyTrain
+    from gandy.work.layouts import LayoutRecord
     from gandy.work.runner import FinishedRun
 
 T = TypeVar("T")
@@ -50,20 +48,21 @@ _LEAVE_SECONDS: Final = 2.0
 class LocalRuns:
     """Executes runs with the same runner as a worker, under a lease of this process."""
 
-    def __init__(self, app: OpenApp) -> None:
-        self._app = app
+    def __init__(self, context: Context, layouts: LayoutRecord) -> None:
+        self._context = context
+        self._layouts = layouts
         self._reports = RunReports()
         self._reporter: asyncio.Task[None] | None = None
-        self._hooks = HookDelivery(app.hooks, timeout=app.settings.hooks.timeout)
-        self._runner = JobRunner(_runner_parts(app, self._reports, self._hooks))
+        self._hooks = HookDelivery(context.hooks, timeout=context.settings.hooks.timeout)
+        self._runner = JobRunner(context, self._reports, self._hooks)
         self._open: dict[asyncio.Task[FinishedRun], int] = {}
-        self._lease = LocalLease(app, self._runner.running, held=self._open.values)
-        self._rules = _finish_rules(app)
+        self._lease = LocalLease(context, self._runner.running, held=self._open.values)
+        self._rules = finish_rules(context)
 
     async def run(self, train: AnyTrain, value: object) -> object:
         """Run a train to its end; return the output or raise the junction's exception."""
         leaving: list[bool] = []
-        await self._app.layouts.record([train])
+        await self._layouts.record([train])
         with self._lease.claiming():
             claimed, worker_id = await self._start(train, value)
             running, ending = self._begin(claimed, worker_id, value=value, is_leaving=lambda: bool(leaving))
@@ -78,13 +77,13 @@ class LocalRuns:
 
     async def run_delivered(self, run_id: int) -> bool:
         """Execute a run that a submitter delivered here; return False if it was already started."""
-        span = self._app.settings.manifest_manager.default_timeout.total_seconds()
-        await self._app.layouts.record(self._app.registry)
+        span = self._context.settings.manifest_manager.default_timeout.total_seconds()
+        await self._layouts.record(self._context.registry)
         with self._lease.claiming():
             while True:
                 worker_id = await self._lease.hold()
                 claim = claim_delivered(run_id, worker_id=worker_id, default_timeout_seconds=span)
-                is_held, claimed = await self._app.database.run(_held(worker_id, claim))
+                is_held, claimed = await self._context.database.run(_held(worker_id, claim))
                 if is_held:
                     break
                 self._lease.lose(worker_id)
@@ -96,7 +95,7 @@ class LocalRuns:
 
     async def close(self) -> None:
         """Cancel the running runs, wait for their recorded ends, then release the lease and the hooks."""
-        grace = self._app.settings.worker.shutdown_grace.total_seconds()
+        grace = self._context.settings.worker.shutdown_grace.total_seconds()
         until = monotonic() + grace
         for run in self._runner.running.values():
             run.request_cancel(CancelledBy.SHUTDOWN, "the application was closed")
@@ -111,19 +110,19 @@ class LocalRuns:
         await self._hooks.close(max(until - monotonic(), 0.0))
 
     async def _start(self, train: AnyTrain, value: object) -> tuple[ClaimedRun, str]:
-        span = train.options.timeout or self._app.settings.manifest_manager.default_timeout
+        span = train.options.timeout or self._context.settings.manifest_manager.default_timeout
         parent = running_now()
         while True:
             worker_id = await self._lease.hold()
             start = RunStart(
-                owner=self._app.name,
+                owner=self._context.owner,
                 train=train.name,
                 input_json=train.input.encode(value),
                 worker_id=worker_id,
                 timeout=span,
                 parent_id=None if parent is None or parent.id == 0 else parent.id,
             )
-            _, started = await self._app.database.run(_held(worker_id, start_run(start)))
+            _, started = await self._context.database.run(_held(worker_id, start_run(start)))
             if started is not None:
                 return _claimed(start, started), worker_id
             self._lease.lose(worker_id)
@@ -138,8 +137,8 @@ class LocalRuns:
     ) -> tuple[asyncio.Task[FinishedRun], asyncio.Task[FinishedRun]]:
         """Run in a task, which the job's code may cancel, and record the end in another, which it cannot."""
         if self._reporter is None:
-            every = self._app.settings.run_log.flush_every
-            reporter = RunReporter(self._app.database, self._reports, every=every)
+            every = self._context.settings.run_log.flush_every
+            reporter = RunReporter(self._context.database, self._reports, every=every)
             self._reporter = asyncio.create_task(reporter.run(), name="gandy-run-reporter")
         running = asyncio.create_task(
             self._run(claimed, worker_id, value=value, is_leaving=is_leaving),
@@ -164,7 +163,7 @@ class LocalRuns:
 
     def _isolated(self, claimed: ClaimedRun) -> AbstractContextManager[RunSet | None]:
         """Isolate a suspect, which may have killed its earlier processes, in its own process."""
-        engine, registry = self._app.engine, self._app.registry
+        engine, registry = self._context.engine, self._context.registry
         if not is_suspect(claimed.losses) or claimed.train not in registry:
             return nullcontext()
         return engine.isolation(1, is_here=not engine.can_leave(registry.get(claimed.train)))
@@ -186,10 +185,10 @@ class LocalRuns:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _write(self, finished: FinishedRun) -> FinishedRun:
-        result = await self._app.database.run(write_ends([finished], self._rules))
+        result = await self._context.database.run(write_ends([finished], self._rules))
         if result.refused:
             _log.warning("run %d of %s was already ended elsewhere", finished.end.id, finished.end.train)
-        tell_ends([finished], result, events=self._app.events, hooks=self._hooks)
+        tell_ends([finished], result, events=self._context.events, hooks=self._hooks)
         return as_recorded(finished, result)
 
 
@@ -221,31 +220,6 @@ def _claimed(start: RunStart, started: StartedRun) -> ClaimedRun:
         retry_delay_seconds=None,
         timeout_seconds=start.timeout.total_seconds(),
         unique_key=None,
-    )
-
-
-def _runner_parts(app: OpenApp, reports: RunReports, hooks: HookDelivery) -> RunnerParts:
-    log = app.settings.run_log
-    return RunnerParts(
-        registry=app.registry,
-        provided=app.values,
-        hooks=hooks,
-        events=app.events,
-        reports=reports,
-        limits=RunLimits(log.max_lines, log.max_line_chars),
-        engine=app.engine,
-        max_output_bytes=app.settings.worker.max_output_bytes,
-    )
-
-
-def _finish_rules(app: OpenApp) -> FinishRules:
-    kept = app.settings.retention
-    return FinishRules(
-        owner=app.name,
-        retention=spans_of(kept, app.settings.cleanup),
-        max_awaiting_letters_per_train=kept.max_awaiting_letters_per_train,
-        retry=app.settings.retry,
-        problem_of_input=input_problems(app.registry),
     )
 
 

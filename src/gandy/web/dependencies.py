@@ -1,47 +1,22 @@
-"""The parts of the application that requests use."""
+"""What routes depend on: the open application, the visitor and the operator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 
-from gandy.events import EventBus
-from gandy.lifecycle import Contract
-from gandy.model.owners import OneOwner, Operator
-from gandy.settings import Settings
-from gandy.store.drivers.database import Database
-from gandy.telemetry.observing import Telemetry
-from gandy.train.registry import Registry
+from gandy.context import Context
+from gandy.model.owners import Operator
 from gandy.web.access.gate import Visitor
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebParts:
-    """An open application."""
-
-    owner: str
-    database: Database
-    registry: Registry
-    settings: Settings
-    telemetry: Telemetry
-    events: EventBus
-    contracts: tuple[Contract, ...] = ()
-
-    @property
-    def owners(self) -> OneOwner:
-        """The application itself: a request never reads rows of another owner."""
-        return OneOwner(self.owner)
-
-
 #: Called for each request, because a mounted dashboard is created before its application is open.
-PartsSource: TypeAlias = Callable[[], WebParts]
+ContextSource: TypeAlias = Callable[[], Context]
 
 
-async def _parts(request: Request) -> WebParts:
-    source: PartsSource = request.app.state.parts
+async def _context(request: Request) -> Context:
+    source: ContextSource = request.app.state.context
     return source()
 
 
@@ -66,6 +41,6 @@ def path_of(request: Request) -> str:
     return path.removeprefix(request.scope.get("root_path", ""))
 
 
-Parts: TypeAlias = Annotated[WebParts, Depends(_parts)]
+CurrentContext: TypeAlias = Annotated[Context, Depends(_context)]
 CurrentVisitor: TypeAlias = Annotated[Visitor, Depends(_visitor)]
 CurrentOperator: TypeAlias = Annotated[Operator, Depends(_operator)]

@@ -23,7 +23,7 @@ from gandy.work.lease import LeaseKeeper
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gandy.app.opening import OpenApp
+    from gandy.context import Context
     from gandy.store.drivers.opening import ThreadLink
     from gandy.train.run import Run
 
@@ -34,10 +34,10 @@ class LocalLease:
     """A row in the worker table without slots and trains: it owns runs, but claims none."""
 
     def __init__(
-        self, app: OpenApp, running: Mapping[int, Run], *, held: Callable[[], Iterable[int]]
+        self, context: Context, running: Mapping[int, Run], *, held: Callable[[], Iterable[int]]
     ) -> None:
         """Take the running runs, and in `held` the ids of runs whose ends are not recorded yet."""
-        self._app = app
+        self._context = context
         self._running = running
         self._held = held
         self._claims: set[object] = set()
@@ -63,7 +63,7 @@ class LocalLease:
         if self._keeper is not None:
             self._keeper.stop()
         _log.error("the lease of this process, %s, was lost; its runs are cancelled", worker_id)
-        self._app.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._running)))
+        self._context.events.emit(LeaseLost(worker_id=worker_id, runs=len(self._running)))
         for run in list(self._running.values()):
             run.request_cancel(CancelledBy.LEASE_LOST, "the process that ran it lost its lease")
 
@@ -113,35 +113,35 @@ class LocalLease:
 
     async def _put_back(self, run_ids: Sequence[int], worker_id: str) -> None:
         try:
-            await self._app.database.run(put_back(run_ids, worker_id))
+            await self._context.database.run(put_back(run_ids, worker_id))
         except GandyError as error:
             _log.warning("%d runs not put back yet: %s", len(run_ids), error)
             return
         _log.warning("%d runs were put back: the answer of their claim was lost", len(run_ids))
-        self._app.events.emit(RunsRecovered(cause="answer_lost", count=len(run_ids)))
+        self._context.events.emit(RunsRecovered(cause="answer_lost", count=len(run_ids)))
 
     async def _stop(self, worker_id: str) -> None:
         try:
-            await self._app.database.run(stop_worker(worker_id))
+            await self._context.database.run(stop_worker(worker_id))
         except RuntimeError:  # the interpreter is exiting, and thread pools accept no work
             with closing(self._make_link()) as link:
                 link.run(stop_worker(worker_id))
 
     def _make_link(self) -> ThreadLink:
-        return open_link(self._app.settings.database, clock=self._app.clock)
+        return open_link(self._context.settings.database, clock=self._context.clock)
 
     async def _register(self) -> str:
-        app, settings, worker_id = self._app, self._app.settings.worker, uuid4().hex
+        context, settings, worker_id = self._context, self._context.settings.worker, uuid4().hex
         registration = WorkerRegistration(
             id=worker_id,
-            owner=app.name,
+            owner=context.owner,
             host=presentable(platform.node()),
             pid=os.getpid(),
             version=version("gandy"),
             slots=0,
             trains=(),
         )
-        await app.database.run(register_worker(registration, settings.lease_for.total_seconds()))
+        await context.database.run(register_worker(registration, settings.lease_for.total_seconds()))
         self._keeper = LeaseKeeper(
             self._make_link(),
             settings,
