@@ -12,13 +12,12 @@ import pytest
 
 from gandy import Gandy, Retry, Run, Train, every
 from gandy.app.keywords import CleanupKeywords, EnqueueKeywords, RuntimeScheduleKeywords, ScheduleKeywords
-from gandy.app.manifests import ScheduleOptions
 from gandy.desk.audit import local_operator
 from gandy.desk.groups import GroupChanges
 from gandy.desk.queue import EnqueueOptions, QueueDesk
-from gandy.desk.schedules import ManifestChanges, override_values
+from gandy.desk.schedules import OVERRIDABLE, ManifestChanges, override_values
 from gandy.errors import GandyError
-from gandy.model.manifest import BatchDeclaration, GroupDeclaration
+from gandy.model.manifest import MANIFEST_OPTIONS, BatchDeclaration, GroupDeclaration
 from gandy.model.owners import ALL_OWNERS
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS
@@ -42,9 +41,7 @@ __all__ = ["migrated_url"]
 
 KIND_OF_OPTIONS: Final = (
     TrainOptions,
-    ScheduleOptions,
     EnqueueOptions,
-    ManifestChanges,
     GroupChanges,
     GroupDeclaration,
     BatchDeclaration,
@@ -63,6 +60,11 @@ def test_the_table_has_enough_values_of_every_kind() -> None:
 @pytest.mark.parametrize("kind", KIND_OF_OPTIONS, ids=lambda kind: kind.__name__)
 def test_every_option_has_its_line_in_the_table_of_bounds(kind: type) -> None:
     assert {each.name for each in fields(kind)} - OF_THEIR_OWN <= BOUNDS.keys()
+
+
+def test_every_option_of_a_manifest_has_its_line_in_the_table_of_bounds() -> None:
+    for option in MANIFEST_OPTIONS:
+        assert {option.keyword, option.field} - OF_THEIR_OWN <= BOUNDS.keys()
 
 
 def test_the_words_of_a_misfire_are_those_of_the_model() -> None:
@@ -177,7 +179,7 @@ def _differ(option: str, doors: dict[str, bool]) -> bool:
 
 def test_an_override_of_an_operator_gets_the_same_answer_as_a_declaration() -> None:
     judge = Judge()
-    for option in {each.name for each in fields(ManifestChanges)} - OF_THEIR_OWN:
+    for option in {"next_at", *(option.field for option in OVERRIDABLE)} - OF_THEIR_OWN:
         for hostile in HOSTILE:
             taken = judge.call(option, hostile, partial(_override, option))
             judge.expect(option, hostile, is_accepted=taken, should_be=BOUNDS[option].holds(hostile.value))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from gandy.app.manifests import NotGiven, ScheduleOptions, declare, filled_in, input_value, split_arguments
+from gandy.app.manifests import NotGiven, declare, filled_in, input_value, schedule_options, split_arguments
 from gandy.desk.queue import EnqueueOptions, enqueue_request
 from gandy.errors import (
     DeclarationError,
@@ -140,7 +140,7 @@ class Asking:
             raise DeclarationError(external_id, "it has both a schedule and a parent; choose one of them")
         definition = self._registry.resolve(train)
         declaration = declare(
-            external_id, definition, follows or schedule, input=value, options=_schedule_options(options)
+            external_id, definition, follows or schedule, input=value, options=schedule_options(options)
         )
         yield from record_layouts(self._owner, [layout_of_train(definition)])
         yield from add_manifest(self._owner, filled_in(declaration, self._configuration.loaded.settings))
@@ -217,10 +217,6 @@ def _follows(external_id: str, parent: object, *, dormant: object) -> Dependent 
     if not isinstance(parent, str) or not BOUNDS["after"].holds(parent):
         raise DeclarationError(external_id, f"after {BOUNDS['after'].refusal(parent)}")
     return DormantDependent(parent) if dormant else Dependent(parent)
-
-
-def _schedule_options(keywords: dict[str, Any]) -> ScheduleOptions:
-    return ScheduleOptions(**keywords)
 
 
 def _options(keywords: dict[str, Any]) -> EnqueueOptions:

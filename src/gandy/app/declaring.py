@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from gandy.app.delete_old_rows import GROUP as DELETE_OLD_ROWS
 from gandy.app.keywords import Scheduled
-from gandy.app.manifests import NOT_GIVEN, ScheduleOptions, declare, refuse_bad_id, split_arguments
+from gandy.app.manifests import NOT_GIVEN, declare, refuse_bad_id, schedule_options, split_arguments
 from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError
 from gandy.events import EventBus
 from gandy.lifecycle import Contract
@@ -82,7 +81,7 @@ class Declared:
         keywords: ScheduleKeywords,
     ) -> Scheduled:
         """Declare one manifest."""
-        options = ScheduleOptions(**keywords)
+        options = schedule_options(keywords)
         self._refuse(external_id, "manifest", self._manifests)
         definition = self._registry.resolve(train)
         self._manifests[external_id] = declare(
@@ -105,8 +104,8 @@ class Declared:
         self._refuse(batch.name, "batch", self._batches)
         if problems := problems_of(batch):
             raise DeclarationError(batch.name, "; ".join(problems), what="batch")
-        given = ScheduleOptions(**keywords)
-        options = replace(given, group=batch.name) if given.group is None else given
+        given = schedule_options(keywords)
+        options = {**given, "group": batch.name} if given.get("group") is None else given
         definition = self._registry.resolve(train)
         made = {
             key: declare(

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
-from gandy.model.manifest import (
-    DEFAULT_GROUP,
-    DEFAULT_MAX_RETRIES,
-    DEFAULT_MISFIRE_THRESHOLD,
-    ManifestDeclaration,
-)
-from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
+from gandy.model.manifest import MANIFEST_OPTIONS, ManifestDeclaration
+from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
-from gandy.settings.bounds import BOUNDS, problems_of, shortened, written
+from gandy.settings.bounds import BOUNDS, shortened, written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from gandy.app.keywords import MisfireWord, TimeSchedule
+    from gandy.app.keywords import TimeSchedule
     from gandy.model.manifest import Declarations
+    from gandy.model.options import Option
     from gandy.model.schedule import Schedule
     from gandy.settings import Settings
-    from gandy.settings.bounds import Timeout
-    from gandy.train.definition import TrainOptions
     from gandy.train.registry import AnyTrain
 
 
@@ -44,23 +37,27 @@ class NotGiven:
 NOT_GIVEN: Final = NotGiven()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleOptions:
-    """The keywords of a schedule with their defaults; None: the value of the train, then of the settings."""
+_BY_SETTINGS: Final = {option.field: option for option in MANIFEST_OPTIONS if option.setting is not None}
+#: Values of manifest options, by keyword; None, and a keyword that is left out: the value of the train, then
+#: of the settings, then of the declaration.
+ScheduleOptions: TypeAlias = "Mapping[str, Any]"
 
-    group: str | None = None
-    priority: int | None = None
-    max_retries: int | None = None
-    retry: bool | None = None
-    retry_delay: timedelta | None = None
-    timeout: Timeout | None = None
-    enabled: bool = True
-    variance: timedelta = timedelta(0)
-    exclude: Exclusion | Sequence[Exclusion] = field(default=())
-    misfire: MisfirePolicy | MisfireWord | None = None
-    misfire_threshold: timedelta | None = None
-    keep_for: timedelta | None = None
-    keep_last: int | None = None
+
+def schedule_options(keywords: Mapping[str, object]) -> ScheduleOptions:
+    """Return the given options; raise TypeError for an unknown keyword, as a function does."""
+    known = {option.keyword for option in MANIFEST_OPTIONS}
+    if unknown := sorted(keywords.keys() - known):
+        raise TypeError(f"a schedule got an unexpected keyword argument {unknown[0]!r}")
+    return keywords
+
+
+def _problems(options: ScheduleOptions) -> Iterator[str]:
+    """Describe the problems of the given values."""
+    for option in MANIFEST_OPTIONS:
+        value, bound = options.get(option.keyword), option.bound
+        is_left_out = option.keyword not in options or (value is None and option.takes_none)
+        if bound is not None and not is_left_out and (problem := bound.problem(option.keyword, value)):
+            yield problem
 
 
 def declare(
@@ -74,43 +71,26 @@ def declare(
 ) -> ManifestDeclaration:
     """Check one manifest and return its declaration for seeding."""
     refuse_bad_id(external_id)
-    if problems := (*problems_of(options), *_schedule_problems(schedule)):
+    if problems := (*_problems(options), *_schedule_problems(schedule)):
         raise DeclarationError(external_id, "; ".join(problems))
-    schedule, exclusions = checked(schedule), _exclusions(options.exclude)
+    schedule, exclusions = checked(schedule), _exclusions(options.get("exclude", ()))
     refuse_none_left(schedule, exclusions)
-    train = definition.options
+    train, given = definition.options, {**options, "exclude": exclusions}
+    effective = {
+        option.field: option.form.restored(value)
+        for option in MANIFEST_OPTIONS
+        if (value := _over(given.get(option.keyword), getattr(train, option.keyword, None))) is not None
+    }
     return ManifestDeclaration(
         external_id=external_id,
         train=definition.name,
         input_json=encode_input(definition, input),
         input_type_name=definition.input_type_name,
         schedule=schedule,
-        group=_over(options.group, _over(train.group, DEFAULT_GROUP)),
-        priority=_over(options.priority, train.priority),
-        max_retries=_over(options.max_retries, _over(train.max_retries, DEFAULT_MAX_RETRIES)),
-        is_retried=_over(options.retry, train.retry),
-        retry_delay=_over(options.retry_delay, train.retry_delay),
-        timeout=_over(options.timeout, train.timeout),
-        is_enabled=options.enabled,
-        variance=options.variance,
-        exclusions=exclusions,
-        misfire_policy=MisfirePolicy(_over(options.misfire, MisfirePolicy.FIRE_ONCE_NOW)),
-        misfire_threshold=_over(options.misfire_threshold, DEFAULT_MISFIRE_THRESHOLD),
-        keep_for=_over(options.keep_for, train.keep_for),
-        keep_last=options.keep_last,
         batch=batch,
-        unsaid=_unsaid(options, train),
+        unsaid=frozenset(_BY_SETTINGS.keys() - effective.keys()),
+        **effective,
     )
-
-
-def _unsaid(options: ScheduleOptions, train: TrainOptions) -> frozenset[str]:
-    """Return the fields that neither the schedule nor its train sets."""
-    said = {
-        "max_retries": _over(options.max_retries, train.max_retries),
-        "misfire_policy": options.misfire,
-        "misfire_threshold": options.misfire_threshold,
-    }
-    return frozenset(name for name, value in said.items() if value is None)
 
 
 def encode_input(definition: AnyTrain, value: object) -> str:
@@ -179,17 +159,12 @@ def with_defaults(declarations: Declarations, settings: Settings) -> Declaration
 
 def filled_in(declaration: ManifestDeclaration, settings: Settings) -> ManifestDeclaration:
     """Fill in the settings for fields that a manifest does not set."""
-    unsaid, usual = declaration.unsaid, settings.schedule
-    if not unsaid:
+    if not declaration.unsaid:
         return declaration
-    return replace(
-        declaration,
-        max_retries=settings.retry.max_retries if "max_retries" in unsaid else declaration.max_retries,
-        misfire_policy=MisfirePolicy(usual.misfire)
-        if "misfire_policy" in unsaid
-        else declaration.misfire_policy,
-        misfire_threshold=usual.misfire_threshold
-        if "misfire_threshold" in unsaid
-        else declaration.misfire_threshold,
-        unsaid=frozenset(),
-    )
+    usual = {name: _usual(settings, _BY_SETTINGS[name]) for name in declaration.unsaid}
+    return replace(declaration, unsaid=frozenset(), **usual)
+
+
+def _usual(settings: Settings, option: Option) -> Any:  # noqa: ANN401 - of the option's type
+    section, name = option.setting or ("", "")
+    return option.form.restored(getattr(getattr(settings, section), name))

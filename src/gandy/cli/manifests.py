@@ -22,82 +22,66 @@ from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
-from gandy.desk.schedules import ManifestChanges, preview_manifest, replaced_schedule
+from gandy.desk.schedules import OVERRIDABLE, ManifestChanges, preview_manifest, replaced_schedule
 from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy, ScheduleType
 from gandy.store.reading.views import ManifestFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import timedelta
 
     from gandy.desk.explain import Explanation
+    from gandy.model.options import Option
 
 
 Command = TypeVar("Command", bound="Callable[..., object]")
 
-_OPTIONS = (
-    click.option(
+
+def setting_options(command: Command) -> Command:
+    """Add every option that overrides a declared value to a command."""
+    for option in reversed(tuple(_options())):
+        command = option(command)
+    return command
+
+
+def _options() -> Iterator[Callable[[Command], Command]]:
+    yield click.option(
         "--cron",
         "expression",
         type=bounded("cron"),
         metavar="EXPRESSION",
         help="Five fields, six with seconds, or a word such as @daily.",
-    ),
-    click.option("--every", type=bounded("every"), metavar="D", help="A fixed rate instead of a cron."),
-    click.option("--timezone", type=bounded("timezone"), help="The zone of --cron, UTC by default."),
-    click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input."),
-    click.option("--group", type=bounded("group"), help="The group of the manifest."),
-    click.option("--priority", type=bounded("priority"), help="0 to 31, higher first."),
-    click.option("--max-retries", type=bounded("max_retries"), help="Attempts before a dead letter."),
-    click.option("--retry/--no-retry", "is_retried", default=None, help="Whether a failed run is retried."),
-    click.option(
-        "--retry-delay", type=bounded("retry_delay"), metavar="D", help="Delay before the first retry."
-    ),
-    click.option("--timeout", type=bounded("timeout"), metavar="D", help="Time limit of a run, or none."),
-    click.option("--variance", type=bounded("variance"), metavar="D", help="Maximum jitter."),
-    click.option("--exclude", "exclusions", type=json_input, metavar="JSON", help="A list of exclusions."),
-    click.option("--misfire", type=click.Choice(list(MisfirePolicy)), help="Policy for missed occurrences."),
-    click.option(
-        "--misfire-threshold",
-        type=bounded("misfire_threshold"),
-        metavar="D",
-        help="Delay that counts as missed.",
-    ),
-    click.option("--keep-for", type=bounded("keep_for"), metavar="D", help="Retention of its runs."),
-    click.option(
-        "--next", "next_at", type=bounded("next_at"), metavar="T", help="The next instant, with a time zone."
-    ),
-    click.option("--keep-last", type=bounded("keep_last"), help="Maximum number of runs to keep."),
-)
+    )
+    yield click.option("--every", type=bounded("every"), metavar="D", help="A fixed rate instead of a cron.")
+    yield click.option("--timezone", type=bounded("timezone"), help="The zone of --cron, UTC by default.")
+    next_help = "The next instant, with a time zone."
+    yield click.option("--next", "next_at", type=bounded("next_at"), metavar="T", help=next_help)
+    yield click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input.")
+    yield from map(_option, OVERRIDABLE)
 
 
-def setting_options(command: Command) -> Command:
-    """Add every option that overrides a declared value to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def _option(option: Option) -> Callable[[Command], Command]:
+    name = "--" + option.keyword.replace("_", "-")
+    if option.form.editor == "switch":
+        return click.option(f"{name}/--no-{name[2:]}", option.field, default=None, help=option.about)
+    kinds = {"choice": click.Choice(list(MisfirePolicy)), "json": json_input}
+    kind = kinds.get(option.form.editor) or bounded(option.keyword)
+    metavar = {"span": "D", "json": "JSON"}.get(option.form.editor)
+    return click.option(name, option.field, type=kind, metavar=metavar, help=option.about)
 
 
 def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
     """Read the options; values that are not given stay unchanged."""
-    misfire, exclusions = given["misfire"], given["exclusions"]
+    options = {option.field: given[option.field] for option in OVERRIDABLE}
+    exclusions, policy = options["exclusions"], options["misfire_policy"]
+    options["exclusions"] = None if exclusions is None else exclusion_json.from_json(exclusions)
+    options["misfire_policy"] = None if policy is None else MisfirePolicy(policy)
     return ManifestChanges(
         schedule=replaced_schedule(given["expression"], given["every"], given["timezone"]),
         input_json=given["input_json"],
-        group=given["group"],
-        priority=given["priority"],
-        max_retries=given["max_retries"],
-        is_retried=given["is_retried"],
-        retry_delay=given["retry_delay"],
-        timeout=given["timeout"],
-        variance=given["variance"],
-        exclusions=None if exclusions is None else exclusion_json.from_json(exclusions),
-        misfire_policy=None if misfire is None else MisfirePolicy(misfire),
-        misfire_threshold=given["misfire_threshold"],
-        keep_for=given["keep_for"],
-        keep_last=given["keep_last"],
         next_at=given["next_at"],
+        **options,
     )
 
 

@@ -9,26 +9,26 @@ from datetime import (
     datetime,
     timedelta,
 )
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import OverrideError
-from gandy.model import exclusion as exclusion_json
+from gandy.model.manifest import MANIFEST_OPTIONS
 from gandy.model.schedule import Interval
 from gandy.rules.preview import preview
 from gandy.rules.schedules import cron
 from gandy.rules.zones import wall_of, zone
 from gandy.settings import format_duration
-from gandy.settings.bounds import BOUNDS, problems_of
-from gandy.store.declared import schedule_to_json, timeout_to_json
+from gandy.settings.bounds import BOUNDS
+from gandy.store.declared import schedule_to_json
 from gandy.store.reading.overview import DRAWN, list_dependencies
 from gandy.store.reading.views import picture_of
 
 if TYPE_CHECKING:
-    from gandy.model.exclusion import Exclusion
+    from collections.abc import Iterator
+
     from gandy.model.owners import Owners
-    from gandy.model.schedule import Cron, Manual, MisfirePolicy
+    from gandy.model.schedule import Cron, Manual
     from gandy.rules.preview import Upcoming
-    from gandy.settings.bounds import Timeout
     from gandy.store.drivers.database import Database, ReadingRunner
     from gandy.store.statements import Row
 
@@ -112,25 +112,35 @@ def _weekday(text: str) -> str | None:
     return _DAYS[number] if 0 <= number < len(_DAYS) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+OVERRIDABLE: Final = tuple(option for option in MANIFEST_OPTIONS if option.is_overridable)
+
+
 class ManifestChanges:
     """New values of a manifest; None leaves a value unchanged."""
 
-    schedule: Cron | Interval | Manual | None = None
-    input_json: str | None = None
-    group: str | None = None
-    priority: int | None = None
-    max_retries: int | None = None
-    is_retried: bool | None = None
-    retry_delay: timedelta | None = None
-    timeout: Timeout | None = None
-    variance: timedelta | None = None
-    exclusions: tuple[Exclusion, ...] | None = None
-    misfire_policy: MisfirePolicy | None = None
-    misfire_threshold: timedelta | None = None
-    keep_for: timedelta | None = None
-    keep_last: int | None = None
-    next_at: datetime | None = None  #: the next instant, set manually
+    def __init__(
+        self,
+        *,
+        schedule: Cron | Interval | Manual | None = None,
+        input_json: str | None = None,
+        next_at: datetime | None = None,
+        **options: Any,  # noqa: ANN401 - of the type of each option
+    ) -> None:
+        """Take the options by the names of the declaration's fields; `next_at` is the next instant."""
+        if unknown := options.keys() - {option.field for option in OVERRIDABLE}:
+            raise TypeError(f"not an option of a manifest: {', '.join(sorted(unknown))}")
+        self.schedule = schedule
+        self.input_json = input_json
+        self.next_at = next_at
+        self.options = {name: value for name, value in options.items() if value is not None}
+
+    def problems(self) -> Iterator[str]:
+        """Describe the values that are outside their bounds."""
+        for option in OVERRIDABLE:
+            if option.field in self.options and option.bound is not None:
+                yield from filter(None, [option.bound.problem(option.field, self.options[option.field])])
+        if self.next_at is not None:
+            yield from filter(None, [BOUNDS["next_at"].problem("next_at", self.next_at)])
 
 
 def replaced_schedule(
@@ -153,36 +163,20 @@ def replaced_schedule(
 
 def override_values(changes: ManifestChanges) -> dict[str, object]:
     """Return the given values in their stored form; raise if none is given."""
-    if problems := problems_of(changes):
+    if problems := tuple(changes.problems()):
         raise OverrideError("set", "; ".join(problems))
-    values: dict[str, object | None] = {
-        "schedule": None if changes.schedule is None else schedule_to_json(changes.schedule),
-        "input": None if changes.input_json is None else json.loads(changes.input_json),
-        "group": changes.group,
-        "priority": changes.priority,
-        "max_retries": changes.max_retries,
-        "is_retried": changes.is_retried,
-        "retry_delay": _seconds(changes.retry_delay),
-        "timeout": timeout_to_json(changes.timeout),
-        "variance": _seconds(changes.variance),
-        "exclusions": None
-        if changes.exclusions is None
-        else json.loads(exclusion_json.to_json(changes.exclusions)),
-        "misfire_policy": changes.misfire_policy,
-        "misfire_threshold": _seconds(changes.misfire_threshold),
-        "keep_for": _seconds(changes.keep_for),
-        "keep_last": changes.keep_last,
+    given = {
+        option.field: option.form.to_json(changes.options[option.field])
+        for option in OVERRIDABLE
+        if option.field in changes.options
     }
-    given = {name: value for name, value in values.items() if value is not None}
+    if changes.schedule is not None:
+        given["schedule"] = schedule_to_json(changes.schedule)
     if changes.input_json is not None:  # null is a valid input
         given["input"] = json.loads(changes.input_json)
     if not given and changes.next_at is None:
         raise OverrideError("set", "nothing to set; give at least one value")
     return given
-
-
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

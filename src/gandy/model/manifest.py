@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gandy.model.options import EXCLUSIONS, NUMBER, POLICY, SPAN, SWITCH, TEXT, TIMEOUT, Option
 from gandy.model.schedule import MisfirePolicy, Origin, Schedule, SkipReason, timezone_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,103 @@ class ManifestDeclaration:
     keep_last: int | None = None
     batch: str | None = None  #: the schedule_many that declared it
     unsaid: frozenset[str] = frozenset()  #: the fields that the settings fill in before it is seeded
+
+
+#: The options that a declaration, a schedule's keywords, operators and the stored row have in common.
+MANIFEST_OPTIONS: Final = (
+    Option(keyword="group", form=TEXT, label="Group", about="The group of the manifest."),
+    Option(keyword="priority", form=NUMBER, label="Priority", about="0 to 31, higher first."),
+    Option(
+        keyword="max_retries",
+        form=NUMBER,
+        label="Max retries",
+        about="Attempts before a dead letter.",
+        column="max_retries",
+        setting=("retry", "max_retries"),
+    ),
+    Option(
+        keyword="retry",
+        field="is_retried",
+        form=SWITCH,
+        label="Retry",
+        about="Whether a failed run is retried.",
+        column="is_retried",
+    ),
+    Option(
+        keyword="retry_delay",
+        form=SPAN,
+        label="Retry delay",
+        about="Delay before the first retry.",
+        column="retry_delay_seconds",
+    ),
+    Option(
+        keyword="timeout",
+        form=TIMEOUT,
+        label="Timeout",
+        about="Time limit of a run, or none.",
+        column="timeout_seconds",
+    ),
+    Option(
+        keyword="enabled",
+        field="is_enabled",
+        form=SWITCH,
+        label="Enabled",
+        about="Whether it runs.",
+        takes_none=False,
+        is_overridable=False,
+    ),
+    Option(
+        keyword="variance",
+        form=SPAN,
+        label="Variance",
+        about="Maximum jitter.",
+        takes_none=False,
+        column="variance_seconds",
+        section="when",
+    ),
+    Option(
+        keyword="exclude",
+        field="exclusions",
+        form=EXCLUSIONS,
+        label="Exclusions",
+        about='A list such as [{"days": ["sat", "sun"]}, {"start": "22:00", "end": "06:00"}]; [] for none.',
+        column="exclusions",
+        section="when",
+    ),
+    Option(
+        keyword="misfire",
+        field="misfire_policy",
+        form=POLICY,
+        label="Misfire",
+        about="Policy for missed occurrences.",
+        column="misfire_policy",
+        section="when",
+        setting=("schedule", "misfire"),
+    ),
+    Option(
+        keyword="misfire_threshold",
+        form=SPAN,
+        label="Misfire threshold",
+        about="Delay that counts as missed.",
+        column="misfire_threshold_seconds",
+        section="when",
+        setting=("schedule", "misfire_threshold"),
+    ),
+    Option(
+        keyword="keep_for",
+        form=SPAN,
+        label="Keep for",
+        about="Retention of its runs.",
+        column="keep_for_seconds",
+    ),
+    Option(
+        keyword="keep_last",
+        form=NUMBER,
+        label="Keep last",
+        about="Maximum number of runs to keep.",
+        column="keep_last",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from gandy.model import exclusion as exclusion_json
-from gandy.model.manifest import GroupDeclaration, ManifestDeclaration
+from gandy.model.manifest import MANIFEST_OPTIONS, GroupDeclaration, ManifestDeclaration
+from gandy.model.options import SPAN
 from gandy.model.schedule import (
     Cron,
     Dependent,
     DormantDependent,
     Interval,
     Manual,
-    MisfirePolicy,
     Once,
     ScheduleType,
     schedule_type,
@@ -24,13 +24,11 @@ from gandy.model.schedule import (
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.exclusions import refuse_excluded_once, refuse_none_left
 from gandy.rules.schedules import changed_cursor, first_cursor
-from gandy.settings.bounds import NO_TIMEOUT, as_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gandy.model.schedule import Schedule
-    from gandy.settings.bounds import Timeout
     from gandy.store.statements import Row
 
 
@@ -44,19 +42,10 @@ def shape_text(declaration: ManifestDeclaration) -> str:
             "train": declaration.train,
             "input_type": declaration.input_type_name,
             "schedule": schedule_to_json(declaration.schedule),
-            "group": declaration.group,
-            "priority": declaration.priority,
-            "max_retries": declaration.max_retries,
-            "is_retried": declaration.is_retried,
-            "retry_delay": _seconds(declaration.retry_delay),
-            "timeout": timeout_to_json(declaration.timeout),
-            "is_enabled": declaration.is_enabled,
-            "variance": _seconds(declaration.variance),
-            "exclusions": json.loads(exclusion_json.to_json(declaration.exclusions)),
-            "misfire_policy": declaration.misfire_policy,
-            "misfire_threshold": _seconds(declaration.misfire_threshold),
-            "keep_for": _seconds(declaration.keep_for),
-            "keep_last": declaration.keep_last,
+            **{
+                option.field: option.form.to_json(getattr(declaration, option.field))
+                for option in MANIFEST_OPTIONS
+            },
             "batch": declaration.batch,
         },
         separators=(",", ":"),
@@ -77,20 +66,12 @@ def from_stored(external_id: str, declared: str, overrides: str = "{}") -> Manif
         input_json=json.dumps(data["input"], separators=(",", ":")) if "input" in data else None,
         input_type_name=data["input_type"],
         schedule=schedule_from_json(data["schedule"]),
-        group=data["group"],
-        priority=data["priority"],
-        max_retries=data["max_retries"],
-        is_retried=data["is_retried"],
-        retry_delay=_span(data["retry_delay"]),
-        timeout=_timeout_from_json(data["timeout"]),
-        is_enabled=data["is_enabled"],
-        variance=as_span(data["variance"]),
-        exclusions=exclusion_json.from_json(json.dumps(data["exclusions"])),
-        misfire_policy=MisfirePolicy(data["misfire_policy"]),
-        misfire_threshold=as_span(data["misfire_threshold"]),
-        keep_for=_span(data["keep_for"]),
-        keep_last=data["keep_last"],
         batch=data["batch"],
+        **{
+            option.field: option.form.from_json(data[option.field])
+            for option in MANIFEST_OPTIONS
+            if option.field in data  # older declarations lack newer options
+        },
     )
 
 
@@ -124,7 +105,7 @@ def schedule_to_json(schedule: Schedule) -> Mapping[str, object]:
             return {**kind, "every": every.total_seconds(), "timezone": timezone}
         case Once(at, delay, timezone):
             instant = None if at is None else at.astimezone(UTC).isoformat()
-            return {**kind, "at": instant, "delay": _seconds(delay), "timezone": timezone}
+            return {**kind, "at": instant, "delay": SPAN.to_json(delay), "timezone": timezone}
         case Dependent(parent) | DormantDependent(parent):
             return {**kind, "parent": parent}
         case _:
@@ -143,7 +124,7 @@ def schedule_from_json(data: Stored) -> Schedule:
             return Interval(timedelta(seconds=data["every"]), data["timezone"])
         case ScheduleType.ONCE:
             at = None if data["at"] is None else datetime.fromisoformat(data["at"])
-            return Once(at, _span(data["delay"]), data["timezone"])
+            return Once(at, SPAN.from_json(data["delay"]), data["timezone"])
         case ScheduleType.DEPENDENT:
             return Dependent(data["parent"])
         case ScheduleType.DORMANT_DEPENDENT:
@@ -155,23 +136,6 @@ def schedule_from_json(data: Stored) -> Schedule:
 def parent_of(schedule: Schedule) -> str | None:
     """Return the external id of the parent, or None."""
     return schedule.parent if isinstance(schedule, Dependent | DormantDependent) else None
-
-
-def _seconds(span: Timeout | None) -> float | None:
-    return None if span is None else span.total_seconds()
-
-
-def _span(seconds: float | None) -> timedelta | None:
-    return None if seconds is None else as_span(seconds)
-
-
-def timeout_to_json(timeout: Timeout | None) -> float | str | None:
-    """Serialise a timeout; JSON has no infinity, so "no limit" is a string."""
-    return NO_TIMEOUT.value if timeout is NO_TIMEOUT else _seconds(timeout)
-
-
-def _timeout_from_json(stored: float | str | None) -> Timeout | None:
-    return NO_TIMEOUT if isinstance(stored, str) else _span(stored)
 
 
 ManifestRow: TypeAlias = "dict[str, object]"
@@ -286,17 +250,12 @@ class RowMaker:
             "property_type_name": declaration.input_type_name,
             **_schedule_columns(schedule),
             "scheduled_at": cursor if isinstance(schedule, Once) else None,
-            "variance_seconds": declaration.variance.total_seconds(),
-            "exclusions": exclusion_json.to_json(declaration.exclusions),
-            "misfire_policy": declaration.misfire_policy.value,
-            "misfire_threshold_seconds": declaration.misfire_threshold.total_seconds(),
-            "max_retries": declaration.max_retries,
-            "is_retried": declaration.is_retried,
-            "retry_delay_seconds": _seconds(declaration.retry_delay),
-            "timeout_seconds": _seconds(declaration.timeout),
+            **{
+                option.column: option.form.to_row(getattr(declaration, option.field))
+                for option in MANIFEST_OPTIONS
+                if option.column is not None
+            },
             "priority": entry_priority(declaration.priority, group.priority),
-            "keep_for_seconds": _seconds(declaration.keep_for),
-            "keep_last": declaration.keep_last,
             "batch": declaration.batch,
             "is_enabled": declaration.is_enabled,
             "next_scheduled_run": cursor,
@@ -332,23 +291,6 @@ def _schedule_columns(schedule: Schedule) -> ManifestRow:
     }
 
 
-def _shape_key(declaration: ManifestDeclaration) -> object:
-    return (
-        declaration.train,
-        declaration.input_type_name,
-        declaration.schedule,
-        declaration.group,
-        declaration.priority,
-        declaration.max_retries,
-        declaration.is_retried,
-        declaration.retry_delay,
-        declaration.timeout,
-        declaration.is_enabled,
-        declaration.variance,
-        declaration.exclusions,
-        declaration.misfire_policy,
-        declaration.misfire_threshold,
-        declaration.keep_for,
-        declaration.keep_last,
-        declaration.batch,
-    )
+_shape_key: Final = attrgetter(
+    "train", "input_type_name", "schedule", "batch", *(option.field for option in MANIFEST_OPTIONS)
+)

@@ -27,6 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from pydantic_core import PydanticCustomError, core_schema
 
 from gandy.desk.audit import AnsweredBefore, IdempotentDatabase, Listed
+from gandy.desk.schedules import OVERRIDABLE
+from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS, RefusedValueError
 from gandy.web.dependencies import CurrentContext
 
@@ -159,6 +161,24 @@ class Taken:
             return bound.take_json(value)
         except RefusedValueError as error:
             raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
+
+
+def with_options(
+    name: str, base: type[BaseModel], *, json_type: object, is_typed: bool = False
+) -> type[BaseModel]:
+    """Return the model with a field for every option of a manifest that can be overridden."""
+    fields: dict[str, Any] = {}
+    for option in OVERRIDABLE:
+        kinds: dict[str, Any] = {"choice": MisfirePolicy, "json": json_type}
+        taken = Annotated[Any, Taken(option.keyword, is_typed=is_typed)]
+        kind = kinds.get(option.form.editor, taken)
+        fields[option.keyword] = (kind | None, Field(None, description=option.about))
+    return create_model(name, __base__=base, __doc__=base.__doc__, **fields)
+
+
+def given_options(given: BaseModel) -> dict[str, Any]:
+    """Return the values of such a model, by the fields of the options."""
+    return {option.field: getattr(given, option.keyword) for option in OVERRIDABLE}
 
 
 class InputBody(Body):

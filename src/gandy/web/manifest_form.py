@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 from urllib.parse import quote
 
 from fastapi import Form
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from starlette.responses import Response
 
-from gandy.desk.schedules import ManifestChanges, replaced_schedule
+from gandy.desk.schedules import OVERRIDABLE, ManifestChanges, replaced_schedule
 from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
-from gandy.settings.bounds import Timeout
 from gandy.web.access.routes import Routes
-from gandy.web.bodies import Taken
+from gandy.web.bodies import Taken, given_options, with_options
 from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.manifests import ExternalId, desk_of
 from gandy.web.surroundings import Here
@@ -29,7 +28,7 @@ _LONGEST_JSON = 200_000
 JsonText: TypeAlias = Annotated[str, Field(max_length=_LONGEST_JSON)]
 
 
-class ChangesForm(BaseModel):
+class _ChangesForm(BaseModel):
     """The typed fields; durations are read as on the command line."""
 
     model_config = ConfigDict(extra="ignore")
@@ -37,19 +36,7 @@ class ChangesForm(BaseModel):
     cron: Annotated[str, Taken("cron", is_typed=True)] | None = None
     every: Annotated[timedelta, Taken("every", is_typed=True)] | None = None
     timezone: Annotated[str, Taken("timezone", is_typed=True)] | None = None
-    group: Annotated[str, Taken("group", is_typed=True)] | None = None
-    priority: Annotated[int, Taken("priority", is_typed=True)] | None = None
-    max_retries: Annotated[int, Taken("max_retries", is_typed=True)] | None = None
-    retry: Annotated[bool, Taken("retry", is_typed=True)] | None = None
-    retry_delay: Annotated[timedelta, Taken("retry_delay", is_typed=True)] | None = None
-    timeout: Annotated[Timeout, Taken("timeout", is_typed=True)] | None = None
-    variance: Annotated[timedelta, Taken("variance", is_typed=True)] | None = None
-    misfire: MisfirePolicy | None = None
-    misfire_threshold: Annotated[timedelta, Taken("misfire_threshold", is_typed=True)] | None = None
-    keep_for: Annotated[timedelta, Taken("keep_for", is_typed=True)] | None = None
-    keep_last: Annotated[int, Taken("keep_last", is_typed=True)] | None = None
     next: Annotated[datetime, Taken("next_at", is_typed=True)] | None = None
-    exclude: JsonText | None = None
     input: JsonText | None = None
 
     @field_validator("*", mode="before")
@@ -65,23 +52,21 @@ class ChangesForm(BaseModel):
 
     def changes(self) -> ManifestChanges:
         """Convert it for the desk."""
+        options = given_options(self)
+        exclusions = options["exclusions"]
+        options["exclusions"] = None if exclusions is None else exclusion_json.from_json(exclusions)
         return ManifestChanges(
             schedule=replaced_schedule(self.cron, self.every, self.timezone),
             input_json=self.input,
-            group=self.group,
-            priority=self.priority,
-            max_retries=self.max_retries,
-            is_retried=self.retry,
-            retry_delay=self.retry_delay,
-            timeout=self.timeout,
-            variance=self.variance,
-            exclusions=None if self.exclude is None else exclusion_json.from_json(self.exclude),
-            misfire_policy=self.misfire,
-            misfire_threshold=self.misfire_threshold,
-            keep_for=self.keep_for,
-            keep_last=self.keep_last,
             next_at=self.next,
+            **options,
         )
+
+
+if TYPE_CHECKING:
+    ChangesForm = _ChangesForm
+else:
+    ChangesForm = with_options("ChangesForm", _ChangesForm, is_typed=True, json_type=JsonText)
 
 
 @pages.reads("/{external_id:path}/set")
@@ -92,6 +77,7 @@ async def show_form(
     return here.page(
         "manifest_set.html",
         manifest=await desk_of(context, operator).show(external_id),
+        options=OVERRIDABLE,
         policies=list(MisfirePolicy),
         base=here.link(f"/manifests/{quote(external_id)}"),
     )

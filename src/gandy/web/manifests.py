@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 from fastapi import Form, Path, Query
@@ -21,8 +21,8 @@ from gandy.errors import OverrideError
 from gandy.model import exclusion as exclusion_json
 from gandy.model.exclusion import MOST_EXCLUSIONS
 from gandy.model.owners import Operator
-from gandy.model.schedule import MisfirePolicy, ScheduleType
-from gandy.settings.bounds import LONGEST_SPAN, Timeout
+from gandy.model.schedule import ScheduleType
+from gandy.settings.bounds import LONGEST_SPAN
 from gandy.store.drivers.database import ReadingRunner
 from gandy.store.reading.listings import RunFilter
 from gandy.store.reading.views import ManifestFilter
@@ -39,16 +39,18 @@ from gandy.web.bodies import (
     Taken,
     Word,
     found_page,
+    given_options,
     input_text,
     page,
     page_of,
     shape_of,
+    with_options,
 )
 from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
 
 
-class ChangesBody(InputBody):
+class _ChangesBody(InputBody):
     """New values of a manifest; omitted values stay unchanged."""
 
     cron: Annotated[str, Taken("cron")] | None = Field(
@@ -60,47 +62,29 @@ class ChangesBody(InputBody):
     every: Annotated[timedelta, Taken("every")] | None = Field(
         None, description="A fixed rate in seconds, instead of a cron."
     )
-    exclude: list[Json] | None = Field(
-        None,
-        max_length=MOST_EXCLUSIONS,
-        description='Such as [{"days": ["sat", "sun"]}, {"start": "22:00", "end": "06:00"}]; [] for none.',
-    )
-    group: Annotated[str, Taken("group")] | None = None
-    priority: Annotated[int, Taken("priority")] | None = None
-    max_retries: Annotated[int, Taken("max_retries")] | None = None
-    retry: Annotated[bool, Taken("retry")] | None = None
-    retry_delay: Annotated[timedelta, Taken("retry_delay")] | None = None
-    timeout: Annotated[Timeout, Taken("timeout")] | None = Field(
-        None, description="Maximum duration of a run in seconds, or `none`."
-    )
-    variance: Annotated[timedelta, Taken("variance")] | None = None
-    misfire: MisfirePolicy | None = None
-    misfire_threshold: Annotated[timedelta, Taken("misfire_threshold")] | None = None
-    keep_for: Annotated[timedelta, Taken("keep_for")] | None = None
-    keep_last: Annotated[int, Taken("keep_last")] | None = None
     next: Annotated[datetime, Taken("next_at")] | None = Field(
         None, description="The next instant, set manually: in the future, with a time zone."
     )
 
     def changes(self) -> ManifestChanges:
         """Convert it for the desk."""
+        options = given_options(self)
+        exclusions = options["exclusions"]
+        if exclusions is not None:
+            options["exclusions"] = exclusion_json.from_json(json.dumps(exclusions))
         return ManifestChanges(
             schedule=replaced_schedule(self.cron, self.every, self.timezone),
             input_json=input_text(self),
-            group=self.group,
-            priority=self.priority,
-            max_retries=self.max_retries,
-            is_retried=self.retry,
-            retry_delay=self.retry_delay,
-            timeout=self.timeout,
-            variance=self.variance,
-            exclusions=None if self.exclude is None else exclusion_json.from_json(json.dumps(self.exclude)),
-            misfire_policy=self.misfire,
-            misfire_threshold=self.misfire_threshold,
-            keep_for=self.keep_for,
-            keep_last=self.keep_last,
             next_at=self.next,
+            **options,
         )
+
+
+if TYPE_CHECKING:
+    ChangesBody = _ChangesBody
+else:
+    listed = Annotated[list[Json], Field(max_length=MOST_EXCLUSIONS)]
+    ChangesBody = with_options("ChangesBody", _ChangesBody, json_type=listed)
 
 
 router = Routes("/api/v1/manifests", tag="manifests")

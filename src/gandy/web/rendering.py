@@ -10,13 +10,14 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, assert_never
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from gandy.desk.home import OWN_TRAINS
+from gandy.desk.schedules import OVERRIDABLE
 from gandy.settings.bounds import NoTimeout, Timeout, as_span
 from gandy.web.access.keys import SESSION_FOR, cookie_of
 from gandy.web.dependencies import path_of
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from fastapi import Request
     from starlette.responses import Response
 
+    from gandy.desk.manifests import ManifestDetail
+    from gandy.model.options import Option
     from gandy.web.access.gate import Visitor
     from gandy.web.access.keys import WebSession
 
@@ -60,9 +63,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 NOTHING: Final = "\u2013"  # an en dash
 _NOTHING_MARKED: Final = Markup('<span class="none">\u2013</span>')
 _KILO: Final = 1024
-_DURATIONS: Final = frozenset(
-    {"delay", "retry_delay", "timeout", "variance", "misfire_threshold", "keep_for"}
-)
+_SPANS: Final = frozenset(option.field for option in OVERRIDABLE if option.form.editor == "span")
 
 
 def span(value: Timeout | float | None) -> str:
@@ -172,14 +173,39 @@ def set_over(overrides: Mapping[str, object]) -> list[tuple[str, object]]:
     return [
         (
             words(name),
-            as_span(value) if name in _DURATIONS and isinstance(value, int | float) else value,
+            as_span(value) if name in _SPANS and isinstance(value, int | float) else value,
         )
         for name, value in overrides.items()
     ]
 
 
+def option_value(manifest: ManifestDetail, option: Option) -> str:
+    """Format the effective value of an option."""
+    value = getattr(manifest, option.keyword if hasattr(manifest, option.keyword) else option.field)
+    match option.form.editor:
+        case "span":
+            return span(value)
+        case "switch":
+            return "yes" if value else "no"
+        case "choice":
+            return words(value)
+        case "json":
+            return json.dumps(value) if value else NOTHING
+        case "text" | "number":
+            return NOTHING if value is None else str(value)
+        case _:
+            assert_never(option.form.editor)
+
+
+def option_values(manifest: ManifestDetail) -> list[tuple[str, str]]:
+    """Return the labels and effective values of all options."""
+    return [(option.label, option_value(manifest, option)) for option in OVERRIDABLE]
+
+
 FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "span": span,
+    "option_value": option_value,
+    "option_values": option_values,
     "instant": instant,
     "pretty": pretty,
     "size": size,
