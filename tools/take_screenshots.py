@@ -23,6 +23,7 @@ import httpx
 
 from gandy import Days, Gandy, Run, Train, cron, every
 from gandy.lifecycle import audit
+from gandy.store.drivers.opening import migrate
 from tests.support.waiting import wait_until
 from tests.web.browser import chromium, sign_in
 from tests.web.conftest import OPERATOR, bearer
@@ -40,7 +41,7 @@ REPEAT_HISTORY: Final = """
 INSERT INTO metadata (id, owner, name, train_state, attempt, created_at, start_time, end_time, keep_until)
 SELECT :first + row_number() OVER (), owner, name, train_state, attempt, at, at, at, keep_until
 FROM (SELECT *, strftime('%Y-%m-%dT%H:%M:%f', end_time, :shift) || '000Z' AS at FROM metadata
-      WHERE id > 0 AND end_time IS NOT NULL AND name IN ('CloseMonth', 'copy_table', 'import_feed')
+      WHERE id > 100000 AND end_time IS NOT NULL AND name IN ('CloseMonth', 'copy_table', 'import_feed')
       ORDER BY id LIMIT 110) WHERE abs(random()) % 100 < :share
 """
 CONTRACT: Final = Path(__file__).parents[1] / "examples" / "statestore" / "lifecycle.toml"
@@ -213,13 +214,22 @@ def live(url: str, port: int, stop: threading.Event) -> None:
     asyncio.run(run())
 
 
+def leave_room(url: str, path: Path) -> None:
+    """Let ids begin high enough for an hour of history below them."""
+    migrate(url)
+    with closing(sqlite3.connect(path)) as link, link:
+        link.execute("DELETE FROM sqlite_sequence WHERE name = 'work_queue'")
+        link.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('work_queue', 100000)")
+
+
 def remember_an_hour(path: Path) -> None:
     """Let what was done in a minute have been done in each minute of the hour, for the chart."""
     with closing(sqlite3.connect(path, timeout=30)) as link, link:
         for minute in range(2, 58):
             share = random.randint(25, 80)  # noqa: S311 the same
             link.execute(
-                REPEAT_HISTORY, {"shift": f"-{minute} minutes", "share": share, "first": -1000 * minute}
+                REPEAT_HISTORY,
+                {"shift": f"-{minute} minutes", "share": share, "first": 100_000 - 1_000 * minute},
             )
 
 
@@ -297,6 +307,7 @@ def main() -> None:
         url = f"sqlite:///{folder}/billing.db"
         store = Path(folder) / "statestore.db"
         make_statestore(store)
+        leave_room(url, Path(folder) / "billing.db")
         thread = threading.Thread(target=live, args=(url, port, stop))
         thread.start()
         address = f"http://127.0.0.1:{port}"

@@ -184,7 +184,7 @@ def option_value(manifest: ManifestDetail, option: Option) -> str:
     value = getattr(manifest, option.keyword if hasattr(manifest, option.keyword) else option.field)
     match option.form.editor:
         case "span":
-            return span(value)
+            return "none" if value == timedelta(0) else span(value)
         case "switch":
             return "yes" if value else "no"
         case "choice":
