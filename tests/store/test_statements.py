@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, get_args
 import psycopg
 import pytest
 
+from gandy.store import statements
 from gandy.store.drivers.sqlite_values import StatementClock, statement_parts
-from gandy.store.statements import Dialect, load_statements, parse_statements
+from gandy.store.statements import Dialect, load_statements, parse_statements, translated
 from tests.architecture.source import PACKAGE, package_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
     from pathlib import Path
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
@@ -42,12 +43,30 @@ PARAMETER = re.compile(r"%\((?P<name>\w+)\)s(?:::(?P<type>\w+(?:\[\])?))?")
 UTILITY = {"listen"}
 
 
-def files_of(dialect: Dialect) -> Iterator[Path]:
-    return (PACKAGE / "store" / "sql" / dialect).glob("*.sql")
+class SqlFolders:
+    """Folders of statements that the package must not have."""
+
+    def __init__(self, root: Path) -> None:
+        self._sql = root / "sql"
+        for folder in ("common", *DIALECTS):
+            (self._sql / folder).mkdir(parents=True)
+
+    def write(self, folder: str, text: str) -> None:
+        (self._sql / folder / "some.sql").write_text(text, encoding="utf-8")
+
+    def load(self, dialect: Dialect) -> Mapping[str, str]:
+        return load_statements.__wrapped__(dialect)
 
 
-def names_by_file(dialect: Dialect) -> dict[str, set[str]]:
-    return {file.name: set(parse_statements(file.read_text(encoding="utf-8"))) for file in files_of(dialect)}
+@pytest.fixture
+def sql_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlFolders:
+    monkeypatch.setattr(statements, "files", lambda _package: tmp_path)
+    return SqlFolders(tmp_path)
+
+
+def names_by_file(folder: str) -> dict[str, set[str]]:
+    files = (PACKAGE / "store" / "sql" / folder).glob("*.sql")
+    return {file.name: set(parse_statements(file.read_text(encoding="utf-8"))) for file in files}
 
 
 def test_both_dialects_have_the_same_statements_in_the_same_files() -> None:
@@ -111,6 +130,63 @@ def test_two_statements_of_one_name_are_found_out() -> None:
     assert parse_statements(text) == {"a": "-- why\nSELECT 1", "b": "-- why\nSELECT 2"}
 
 
+def test_a_common_statement_is_spelled_as_each_dialect_does() -> None:
+    text = "-- why: a\nSELECT gandy.now() FROM gandy.log l WHERE (:name::text IS NULL OR l.name = :name)"
+
+    assert translated("a", text, "postgres") == (
+        "-- why: a\nSELECT gandy.now() FROM gandy.log l WHERE (%(name)s::text IS NULL OR l.name = %(name)s)"
+    )
+    assert translated("a", text, "sqlite") == (
+        "-- why: a\nSELECT gandy_now() FROM log l WHERE (:name IS NULL OR l.name = :name)"
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("SELECT %(owner)s", "%"),
+        ("SELECT 1 WHERE key LIKE 'letters%'", "%"),
+        ("SELECT ?", "?"),
+        ("SELECT $1", "$"),
+        ("SELECT @owner", "@"),
+        ("SELECT {owner}", "{"),
+        ("SELECT :Owner", ":Owner"),
+        ("SELECT 'at:noon'", ":noon'"),
+        ("SELECT :ids::bigint[]", "["),
+        ("SELECT value::text", "::text"),
+        ("SELECT gandy_now()", "gandy_now"),
+        ("SELECT gandy.later(1)", "gandy.later("),
+    ],
+)
+def test_a_spelling_that_is_not_neutral_is_refused_at_load(
+    sql_folders: SqlFolders, dialect: Dialect, text: str, foreign: str
+) -> None:
+    sql_folders.write("common", f"-- name: a\n-- why\n{text};\n")
+
+    with pytest.raises(ValueError, match=f"statement a of sql/common has {re.escape(repr(foreign))}"):
+        sql_folders.load(dialect)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_statement_in_common_and_in_a_dialect_is_refused_by_its_name(
+    sql_folders: SqlFolders, dialect: Dialect
+) -> None:
+    sql_folders.write("common", "-- name: a\n-- why\nSELECT 1;\n\n-- name: b\n-- why\nSELECT 2;\n")
+    sql_folders.write(dialect, "-- name: b\n-- why\nSELECT 2;\n")
+
+    with pytest.raises(ValueError, match=f"sql/common and sql/{dialect} both define b"):
+        sql_folders.load(dialect)
+
+
+def test_a_statement_that_is_equal_in_both_dialects_is_written_once() -> None:
+    common = set().union(*names_by_file("common").values())
+    mirrored = (load_statements("postgres").keys() & load_statements("sqlite").keys()) - common
+
+    assert len(common) >= 50
+    assert [name for name in sorted(mirrored) if _is_equal_in_both(name)] == []
+
+
 def test_every_statement_prepares_on_its_database(migrated_url: str) -> None:
     refusals = _sqlite_refusals if migrated_url.startswith("sqlite") else _postgres_refusals
 
@@ -160,3 +236,17 @@ def _sqlite_names(name: str) -> set[str]:
 
 def _postgres_names(name: str) -> set[str]:
     return set(re.findall(r"%\((\w+)\)s", load_statements("postgres")[name]))
+
+
+def _is_equal_in_both(name: str) -> bool:
+    neutral = re.sub(r"%\((\w+)\)s", r":\1", load_statements("postgres")[name])
+    try:
+        spelled = translated(name, neutral, "sqlite")
+    except ValueError:
+        return False
+    return _bare(spelled) == _bare(load_statements("sqlite")[name])
+
+
+def _bare(text: str) -> str:
+    """The statement without comments and line ends."""
+    return " ".join(re.sub(r"--[^\n]*", "", text).split())

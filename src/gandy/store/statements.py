@@ -7,7 +7,7 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from gandy.errors import DatabaseFaultError, RowBusyError, RowConflictError, SetRefusedError
 
@@ -23,6 +23,18 @@ Row: TypeAlias = Any  # untyped at the driver: a named tuple of the columns that
 Rows: TypeAlias = list[Row]
 
 _HEADER = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)\s*$", re.MULTILINE)
+
+# The neutral spelling of sql/common: `:name` or `:name::type` after a blank or a parenthesis, `gandy.table`
+# and `gandy.now()`. SQLite's parameters have no types, and its tables no schema.
+_PARAMETER: Final = re.compile(r"(?<=[\s(]):(?P<name>[a-z]\w*)(?P<cast>(?:::\w+)?)")
+_CLOCK: Final = re.compile(r"\bgandy\.now\(\)")
+_SCHEMA: Final = re.compile(r"\bgandy\.(?=\w)")
+_SPELLINGS: Final[Mapping[Dialect, Sequence[tuple[re.Pattern[str], str]]]] = {
+    "postgres": [(_PARAMETER, r"%(\g<name>)s\g<cast>")],
+    "sqlite": [(_PARAMETER, r":\g<name>"), (_CLOCK, "gandy_now()"), (_SCHEMA, "")],
+}
+#: Placeholders of a driver, casts of other things than parameters, arrays, functions of one database.
+_FOREIGN: Final = re.compile(r"[%?@${\[]|:\S+|\bgandy_\w+|\bgandy\.(?!now\(\))\w+\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +121,33 @@ def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Collection[Any]]]
 
 @cache
 def load_statements(dialect: Dialect) -> Mapping[str, str]:
-    """Read every statement of a dialect; a duplicate name is an error in the package."""
+    """Read every statement of a dialect; a name that is defined twice is an error in the package."""
+    own = _read_folder(dialect)
+    shared = {name: translated(name, text, dialect) for name, text in _read_folder("common").items()}
+    if twice := sorted(own.keys() & shared.keys()):
+        raise ValueError(f"sql/common and sql/{dialect} both define {', '.join(twice)}")
+    return own | shared
+
+
+def _read_folder(folder: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    folder = files("gandy.store").joinpath("sql", dialect)
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+    entries = files("gandy.store").joinpath("sql", folder).iterdir()
+    for file in sorted(entries, key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
             for name, text in parse_statements(file.read_text(encoding="utf-8")).items():
                 if name in found:
-                    raise ValueError(f"statement {name} is defined twice in sql/{dialect}")
+                    raise ValueError(f"statement {name} is defined twice in sql/{folder}")
                 found[name] = text
     return found
+
+
+def translated(name: str, text: str, dialect: Dialect) -> str:
+    """Spell a statement of sql/common as a dialect does; a spelling that is not neutral is an error."""
+    if foreign := _FOREIGN.search(_PARAMETER.sub("", text)):
+        raise ValueError(f"statement {name} of sql/common has {foreign[0]!r}, which is not translated")
+    for neutral, spelling in _SPELLINGS[dialect]:
+        text = neutral.sub(spelling, text)
+    return text
 
 
 def parse_statements(text: str) -> dict[str, str]:

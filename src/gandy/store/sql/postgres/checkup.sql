@@ -15,22 +15,6 @@ SELECT count(*) AS runs, min(keep_until) AS oldest_at FROM (
     WHERE keep_until <= gandy.now() - make_interval(secs => %(grace_seconds)s::float8)
     ORDER BY keep_until LIMIT %(limit)s) overdue;
 
--- name: count_held_trains
--- Entries of trains that no live worker knows.
-SELECT owner, train_name AS train, count(*) AS entries FROM (
-    SELECT owner, train_name FROM gandy.work_queue
-    WHERE status = 'queued' AND gate = 'train' AND (%(owner)s::text IS NULL OR owner = %(owner)s)
-    ORDER BY owner, train_name LIMIT %(limit)s) held
-GROUP BY owner, train_name ORDER BY owner, train_name;
-
--- name: count_letters_by_train
--- Jobs that await an operator; counted up to a limit.
-SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS oldest_at FROM (
-    SELECT owner, train_name, dead_lettered_at FROM gandy.dead_letter
-    WHERE status = 'awaiting_intervention' AND (%(owner)s::text IS NULL OR owner = %(owner)s)
-    ORDER BY owner, train_name LIMIT %(limit)s) awaiting
-GROUP BY owner, train_name ORDER BY owner, train_name;
-
 -- name: list_lost_letters
 -- Failures beyond the limit of dead letters: counted, and dropped by design.
 SELECT owner, substr(key, length('letters_not_written:') + 1) AS train, (value::text)::bigint AS letters, updated_at

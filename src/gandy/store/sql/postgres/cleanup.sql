@@ -292,11 +292,6 @@ WHERE manifest_id = ANY(%(ids)s::bigint[]) AND status <> 'awaiting_intervention'
 -- They are locked, so no condition has changed.
 DELETE FROM gandy.manifest m WHERE m.id = ANY(%(ids)s::bigint[]);
 
--- name: page_capped_manifests
--- Manifests that limit the number of kept runs, page by page.
-SELECT id, keep_last FROM gandy.manifest
-WHERE keep_last IS NOT NULL AND id > coalesce(%(after_id)s::bigint, 0) ORDER BY id LIMIT %(page)s;
-
 -- name: find_newest_surplus
 -- The newest run beyond keep_last; ids ascend in the order of creation.
 SELECT c.manifest_id, s.id AS newest

@@ -48,10 +48,6 @@ FROM gandy.manifest m CROSS JOIN LATERAL (
 WHERE m.id = %(manifest_id)s AND r.due_at > %(now)s AND r.origin = 'schedule'
 ON CONFLICT DO NOTHING;
 
--- name: read_creation
--- Instants before it belong to no clock of this manifest.
-SELECT created_at FROM gandy.manifest WHERE id = %(manifest_id)s;
-
 -- name: record_lost_instants
 -- Instants that came due under a clock ahead and whose records cleanup has deleted: they count as run.
 INSERT INTO gandy.work_queue (
@@ -74,20 +70,6 @@ RETURNING id;
 -- Verdicts of future instants that did not become runs.
 DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status IN ('queued', 'skipped') RETURNING id;
 
--- name: shorten_verdict
--- Cuts a skip that reaches into the future back to the instants that have come.
-UPDATE gandy.work_queue SET due_until = %(due_until)s, occurrences = %(occurrences)s WHERE id = %(id)s AND status = 'skipped';
-
--- name: record_moved_cursor
--- A verdict that records the move itself; attempt 0, so that it conflicts with no instant.
-INSERT INTO gandy.work_queue (
-    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
-    attempt, scheduled_at, created_at, settled_at)
-SELECT owner, name, id, manifest_group_id, priority, 'skipped', 'clock', %(error)s, 'schedule', %(now)s, %(now)s, 0, %(now)s,
-       gandy.now(), gandy.now()
-FROM gandy.manifest WHERE id = %(id)s
-ON CONFLICT DO NOTHING;
-
 -- name: bring_entries_back
 -- Entries with created_at in the future wait their intended delay from now on.
 UPDATE gandy.work_queue SET
@@ -96,12 +78,6 @@ UPDATE gandy.work_queue SET
 WHERE status = 'queued' AND origin <> 'schedule'
   AND created_at > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
 RETURNING id, owner;
-
--- name: close_early_entries
--- Closes gates that were opened before their instant.
-UPDATE gandy.work_queue SET gate = 'time'
-WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy.now()
-RETURNING id;
 
 -- name: end_far_leases
 -- No lease lasts that long; a live worker renews it within seconds.

@@ -1,14 +1,3 @@
--- name: list_dependencies
--- Manifests and their parents, up to the limit.
-SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
-       c.failure_count AS child_failures, c.active_run_id AS child_run_id,
-       p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
-       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
-FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 AND owner = %(owner)s
-      ORDER BY depends_on_manifest_id LIMIT %(members)s) c
-JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
-ORDER BY p.external_id, c.external_id LIMIT %(limit)s;
-
 -- name: list_group_dependencies
 -- Dependencies in which either side belongs to the group: the parents and the dependents of its members.
 -- BETWEEN instead of =, so that only one index provides this order.
@@ -28,7 +17,3 @@ FROM (SELECT * FROM gandy.manifest WHERE manifest_group_id BETWEEN %(group_id)s 
 JOIN LATERAL (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id = p.id LIMIT %(limit)s) c ON true
 WHERE p.owner = %(owner)s AND c.owner = %(owner)s
 ORDER BY parent, child LIMIT %(limit)s;
-
--- name: find_group
--- The id of a group, by name.
-SELECT id FROM gandy.manifest_group WHERE owner = %(owner)s AND name = %(name)s;

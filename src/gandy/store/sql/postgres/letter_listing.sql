@@ -1,17 +1,3 @@
--- name: search_letters
--- Newest first; ids ascend in the order of writing.
-SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
-FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
-           AND (%(status)s::text IS NULL OR w.status = %(status)s) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-          FROM gandy.dead_letter WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
-LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = %(searched)s
-ORDER BY r.id DESC LIMIT %(limit)s;
-
 -- name: search_letters_of_manifest
 -- By the manifest's own index: bounds and order are written so that no other index can serve.
 SELECT r.id, r.owner, %(manifest)s::text AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
@@ -27,29 +13,6 @@ FROM (
           ORDER BY manifest_id DESC, id DESC LIMIT %(searched)s) w) r
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
-
--- name: gather_letters
--- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
-SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
-FROM (
-    SELECT w.*, w.id < %(before)s AND (%(owner)s::text IS NULL OR w.owner = %(owner)s)
-           AND (%(train)s::text IS NULL OR w.train_name = %(train)s) AND w.status = %(status)s AS is_match
-    FROM (
-        SELECT a.*, row_number() OVER () AS place FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-            FROM gandy.dead_letter
-            WHERE status = 'awaiting_intervention' AND %(status)s::text = 'awaiting_intervention'
-            ORDER BY owner, train_name, id LIMIT %(searched)s) a
-        UNION ALL
-        SELECT d.*, row_number() OVER () FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-            FROM gandy.dead_letter
-            WHERE status <> 'awaiting_intervention' AND %(status)s::text <> 'awaiting_intervention'
-            ORDER BY resolved_at DESC, id DESC LIMIT %(searched)s) d) w) r
-LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = %(searched)s
-ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: search_awaiting_letters_of_train
 -- Awaiting letters of one train, by their own index: bounds and order are written so that no other index can serve.

@@ -32,10 +32,3 @@ WITH ended AS (
 )
 INSERT INTO gandy.log (id, bucket, metadata_id, created_at, level, logger, message)
 SELECT id, settled_in::date, metadata_id, created_at, level, logger, message FROM moved;
-
--- name: load_logs
--- One run's lines in their order, by the index on the run in every partition.
-SELECT id, created_at, level, logger, message FROM gandy.log
-WHERE metadata_id = %(run_id)s AND id > %(after)s
-  AND EXISTS (SELECT 1 FROM gandy.metadata r WHERE r.id = %(run_id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s))
-ORDER BY id LIMIT %(limit)s;

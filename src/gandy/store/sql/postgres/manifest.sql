@@ -62,13 +62,6 @@ SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(ARRAY(SELECT id FROM 
 -- The same snapshot, by id.
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = ANY(%(ids)s::bigint[]) ORDER BY v.id;
 
--- name: load_page
--- One page of the repair pass over all manifests, without dependents whose parent's mark will schedule their look.
-SELECT v.* FROM gandy.manifest_dispatch v
-WHERE v.id > %(after_id)s
-  AND NOT EXISTS (SELECT 1 FROM gandy.manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
-ORDER BY v.id LIMIT %(limit)s;
-
 -- name: next_look
 -- The seconds that the manager may sleep.
 SELECT extract(epoch FROM next_look_at - gandy.now())::float8 AS seconds FROM gandy.manifest
@@ -156,7 +149,3 @@ UPDATE gandy.manifest m SET next_look_at = d.next_look
 FROM unnest(%(id)s::bigint[], %(version)s::text[], %(next_look)s::timestamptz[]) AS d(id, version, next_look)
 WHERE m.id = d.id AND m.xmin::text = d.version
 RETURNING m.id;
-
--- name: load_view_of
--- The same snapshot of one manifest, restricted to its owner.
-SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = %(id)s AND v.owner = %(owner)s;

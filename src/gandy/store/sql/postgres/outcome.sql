@@ -41,13 +41,6 @@ RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now())
     -- read after the lock: a transaction that queued for the manifest meanwhile has committed
     EXISTS (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS has_waiting;
 
--- name: count_awaiting_letters
--- Reads at most the limit, regardless of the table's size.
-SELECT count(*) AS awaiting FROM (
-    SELECT 1 FROM gandy.dead_letter
-    WHERE owner = %(owner)s AND train_name = %(train_name)s AND status = 'awaiting_intervention' AND manifest_id IS NULL
-    LIMIT %(limit)s) letters;
-
 -- name: park_jobs
 -- The dead letter of a job that used up its attempts, with the input that failed.
 INSERT INTO gandy.dead_letter (

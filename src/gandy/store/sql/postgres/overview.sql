@@ -15,23 +15,6 @@ UNION ALL
 SELECT 'turn', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
     SELECT owner FROM gandy.work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT %(limit)s) q;
 
--- name: list_unknown_trains
--- Entries of trains that no live worker knows.
-SELECT q.train_name AS train, count(*) AS entries FROM (
-    SELECT train_name FROM gandy.work_queue
-    WHERE owner = %(owner)s AND status = 'queued' AND gate = 'train' LIMIT %(limit)s) q
-GROUP BY q.train_name ORDER BY q.train_name LIMIT 20;
-
--- name: list_queue_heads
--- The next entry of each group with ready work; its waiting time is the lag of the queue.
-SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
-    SELECT g.name, g.max_active_jobs, g.is_enabled,
-           (SELECT q.scheduled_at FROM gandy.work_queue q
-            WHERE q.owner = g.owner AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
-            ORDER BY q.rank DESC, q.id LIMIT 1) AS scheduled_at
-    FROM gandy.manifest_group g WHERE g.owner = %(owner)s ORDER BY g.name LIMIT %(limit)s) h
-WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
-
 -- name: count_live_runs
 -- Live runs by state; every count reads at most the limit, over all owners.
 SELECT 'pending' AS state, count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'pending') AS runs, count(*) AS seen
@@ -61,11 +44,6 @@ SELECT date_trunc('minute', n.end_time) AS at,
 FROM newest n
 WHERE n.owner = %(owner)s AND n.end_time >= %(since)s AND n.name <> ALL (%(own_trains)s::text[])
 GROUP BY 1 ORDER BY 1;
-
--- name: count_all_awaiting_letters
--- Dead letters that await an operator, counted up to the limit.
-SELECT count(*) AS letters FROM (
-    SELECT 1 FROM gandy.dead_letter WHERE owner = %(owner)s AND status = 'awaiting_intervention' LIMIT %(limit)s) l;
 
 -- name: list_lost_workers
 -- Workers without a clean shutdown: lease expired and not marked lost yet, or lost within the last hour.

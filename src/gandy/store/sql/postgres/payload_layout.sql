@@ -6,8 +6,3 @@ FROM unnest(%(train_name)s::text[], %(digest)s::text[], %(input_layout)s::text[]
     AS w(train_name, digest, input_layout, output_layout)
 ORDER BY w.train_name, w.digest
 ON CONFLICT (owner, train_name, digest) DO NOTHING;
-
--- name: load_layouts
--- All layouts of a train's payloads.
-SELECT input_layout, output_layout FROM gandy.payload_layout
-WHERE owner = %(owner)s AND train_name = %(train_name)s ORDER BY digest;

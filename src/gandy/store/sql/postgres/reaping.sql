@@ -75,12 +75,3 @@ SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.fa
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
 WHERE r.id = %(id)s AND r.bucket = 'infinity' AND (%(owner)s::text IS NULL OR r.owner = %(owner)s);
-
--- name: find_ended_job
--- The state of a job without a live run: of its finished run, or of its entry.
-SELECT state FROM (
-    SELECT r.train_state AS state FROM gandy.metadata r
-    WHERE r.id = %(id)s AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
-    UNION ALL
-    SELECT q.status FROM gandy.work_queue q
-    WHERE q.id = %(id)s AND q.status <> 'dispatched' AND (%(owner)s::text IS NULL OR q.owner = %(owner)s)) j LIMIT 1;

@@ -116,11 +116,6 @@ UPDATE gandy.manifest m SET orphaned_at = gandy.now(), updated_at = gandy.now()
 FROM gone WHERE m.owner = %(owner)s AND m.external_id BETWEEN gone.external_id AND gone.external_id
 RETURNING m.external_id;
 
--- name: list_groups_declared
--- All groups of an application, with their declarations and overrides.
-SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
-FROM gandy.manifest_group WHERE owner = %(owner)s ORDER BY id;
-
 -- name: lock_group
 -- Locks one group before its manifests are changed.
 SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason

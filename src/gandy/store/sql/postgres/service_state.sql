@@ -1,15 +1,7 @@
--- name: recall
--- The value that an earlier cycle stored, on any server.
-SELECT value FROM gandy.service_state WHERE owner = %(owner)s AND key = %(key)s;
-
 -- name: remember
 -- Written in the cycle's own transaction: a killed cycle stores nothing.
 INSERT INTO gandy.service_state AS s (owner, key, value) VALUES (%(owner)s, %(key)s, %(value)s::json)
 ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, updated_at = gandy.now();
-
--- name: forget
--- Delete a stored value.
-DELETE FROM gandy.service_state WHERE owner = %(owner)s AND key = %(key)s;
 
 -- name: take_turn
 -- The first caller after the interval gets a row, the others none.

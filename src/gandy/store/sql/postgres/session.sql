@@ -37,10 +37,6 @@ SELECT pg_catalog.pg_backend_pid() AS backend,
 -- For a walk with a LIMIT: it must read along its index, and never collect and sort all rows first.
 SELECT set_config('enable_sort', 'off', true) AS sort, set_config('enable_bitmapscan', 'off', true) AS bitmap;
 
--- name: ping
--- Checks whether an idle connection is alive.
-SELECT 1;
-
 -- name: listen
 -- One channel for all wake-ups; the payload has the kind.
 LISTEN gandy;
@@ -53,10 +49,6 @@ SELECT pg_notify('gandy', %(payload)s);
 -- Lets a test set the clock for one transaction.
 SELECT pg_catalog.set_config('gandy.now', %(now)s, true);
 
--- name: read_clock
--- The clock that all decisions use.
-SELECT gandy.now() AS now;
-
 -- name: try_lock
 -- Never waits; the lock ends with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtext(%(name)s)) AS is_held;
@@ -68,14 +60,6 @@ SELECT pg_advisory_xact_lock(hashtext('gandy_migrate'));
 -- name: schema_exists
 -- False before the first migration. Only a table counts: a view of that name is not Gandy's, and could call any function.
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass('gandy.schema_version') AND relkind = 'r') AS is_there;
-
--- name: schema_version
--- The newest migration applied.
-SELECT version, compatible_from FROM gandy.schema_version ORDER BY version DESC LIMIT 1;
-
--- name: record_migration
--- In the same transaction as the migration itself.
-INSERT INTO gandy.schema_version (version, compatible_from) VALUES (%(version)s, %(compatible_from)s);
 
 -- name: schema_owner
 -- No row before the first migration, unless a role was given a schema of its own.

@@ -5,11 +5,6 @@ SELECT m.id, m.external_id, m.owner, m.name AS train, m.properties, m.property_t
 FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
 WHERE m.owner = %(owner)s AND m.external_id = %(external_id)s FOR NO KEY UPDATE OF m;
 
--- name: list_group_members
--- The manifests of a group, in the order in which they are locked.
-SELECT m.external_id FROM gandy.manifest m JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
-WHERE g.owner = %(owner)s AND m.owner = %(owner)s AND g.name = %(name)s AND m.orphaned_at IS NULL ORDER BY m.id;
-
 -- name: queue_trigger
 -- An operator's trigger: switched off or not, it waits only for its instant and for the active run.
 INSERT INTO gandy.work_queue (
@@ -43,30 +38,3 @@ FROM gandy.manifest m,
      (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t
 WHERE q.id = %(id)s AND q.owner = %(owner)s AND q.status = 'queued' AND m.id = q.manifest_id
 RETURNING q.id, q.scheduled_at;
-
--- name: find_hindrances
--- The reasons against removing a manifest: a run, an awaiting letter, a dependent.
-SELECT m.active_run_id,
-       (SELECT l.id FROM gandy.dead_letter l
-        WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
-       (SELECT c.external_id FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id ORDER BY c.id LIMIT 1) AS dependent
-FROM gandy.manifest m WHERE m.id = %(manifest_id)s AND m.owner = %(owner)s;
-
--- name: orphan_manifest
--- It still runs: no new runs, and it is removed after the run has ended.
-UPDATE gandy.manifest SET orphaned_at = coalesce(orphaned_at, gandy.now()), updated_at = gandy.now()
-WHERE id = %(manifest_id)s AND owner = %(owner)s;
-
--- name: forget_letters
--- Resolved letters outlive their manifest.
-UPDATE gandy.dead_letter SET manifest_id = NULL 
-WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status <> 'awaiting_intervention';
-
--- name: cancel_waiting
--- The queued and waiting entries of a manifest are cancelled with it.
-UPDATE gandy.work_queue SET status = 'cancelled', settled_at = gandy.now()
-WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status IN ('queued', 'waiting') RETURNING id;
-
--- name: delete_manifest
--- The last step: nothing refers to it any more.
-DELETE FROM gandy.manifest WHERE id = %(manifest_id)s AND owner = %(owner)s AND active_run_id IS NULL RETURNING id;

@@ -48,7 +48,3 @@ VALUES (%(owner)s, %(key)s, 0, 'expiry', gandy.now() + make_interval(secs => %(k
 ON CONFLICT (owner, key) DO UPDATE SET holder_id = 0, expires_at = excluded.expires_at
 WHERE held.expires_at <= gandy.now()
 RETURNING key;
-
--- name: keep_answer
--- Records the job that the request created.
-UPDATE gandy.unique_key SET holder_id = %(holder_id)s WHERE owner = %(owner)s AND key = %(key)s;

@@ -9,13 +9,3 @@ DELETE FROM gandy.web_key WHERE id IN (
 INSERT INTO gandy.web_key (id, owner, kind, secret, token, name, expires_at)
 VALUES (%(id)s, %(owner)s, %(kind)s, %(secret)s, %(token)s, %(name)s,
         gandy.now() + make_interval(secs => %(keep_seconds)s::float8));
-
--- name: find_web_key
--- A key that has not expired.
-SELECT secret, token, name FROM gandy.web_key
-WHERE id = %(id)s AND owner = %(owner)s AND kind = %(kind)s AND expires_at > gandy.now();
-
--- name: take_web_key
--- Of several concurrent callers one gets the row.
-DELETE FROM gandy.web_key WHERE id = %(id)s AND owner = %(owner)s AND kind = %(kind)s
-RETURNING secret, token, name, expires_at > gandy.now() AS is_valid;

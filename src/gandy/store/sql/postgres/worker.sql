@@ -45,18 +45,6 @@ UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0
 WHERE id = %(id)s AND state IN ('running', 'draining') AND NOT EXISTS (
     SELECT 1 FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(id)s);
 
--- name: drain_worker
--- The worker finishes its runs and claims no more.
-UPDATE gandy.worker SET state = 'draining' WHERE id = %(id)s AND (%(owner)s::text IS NULL OR owner = %(owner)s) AND state = 'running' RETURNING id, owner;
-
--- name: live_workers
--- Workers with a valid lease: their slots determine the default cap, their trains what can run. A process without slots
--- only has runs of its own.
-SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
-FROM gandy.worker
-WHERE owner = %(owner)s AND state IN ('running', 'draining') AND lease_expires_at > gandy.now() AND slots > 0
-ORDER BY started_at;
-
 -- name: claim_pending
 -- Pending runs, which a dispatcher has made: the claim starts them.
 WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),

@@ -11,22 +11,6 @@ SELECT journal_mode FROM pragma_journal_mode;
 SELECT count(*) AS runs, min(keep_until) AS oldest_at FROM (
     SELECT keep_until FROM metadata WHERE keep_until <= gandy_later(-:grace_seconds) ORDER BY keep_until LIMIT :limit);
 
--- name: count_held_trains
--- Entries of trains that no live worker knows.
-SELECT owner, train_name AS train, count(*) AS entries FROM (
-    SELECT owner, train_name FROM work_queue
-    WHERE status = 'queued' AND gate = 'train' AND (:owner IS NULL OR owner = :owner)
-    ORDER BY owner, train_name LIMIT :limit)
-GROUP BY owner, train_name ORDER BY owner, train_name;
-
--- name: count_letters_by_train
--- Jobs that await an operator; counted up to a limit.
-SELECT owner, train_name AS train, count(*) AS letters, min(dead_lettered_at) AS oldest_at FROM (
-    SELECT owner, train_name, dead_lettered_at FROM dead_letter
-    WHERE status = 'awaiting_intervention' AND (:owner IS NULL OR owner = :owner)
-    ORDER BY owner, train_name LIMIT :limit)
-GROUP BY owner, train_name ORDER BY owner, train_name;
-
 -- name: list_lost_letters
 -- Failures beyond the limit of dead letters: counted, and dropped by design.
 SELECT owner, substr(key, length('letters_not_written:') + 1) AS train, CAST(value AS INTEGER) AS letters, updated_at

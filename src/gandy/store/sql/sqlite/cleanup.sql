@@ -258,11 +258,6 @@ WHERE manifest_id IN (SELECT value FROM json_each(:ids)) AND status <> 'awaiting
 -- The transaction holds the file's write lock, so no condition has changed.
 DELETE FROM manifest WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: page_capped_manifests
--- Manifests that limit the number of kept runs, page by page.
-SELECT id, keep_last FROM manifest
-WHERE keep_last IS NOT NULL AND id > coalesce(:after_id, 0) ORDER BY id LIMIT :page;
-
 -- name: find_newest_surplus
 -- Differs from PostgreSQL: SQLite has no LATERAL, so this runs once per manifest.
 SELECT r.manifest_id, r.id AS newest FROM metadata r

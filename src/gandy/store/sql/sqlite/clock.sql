@@ -49,10 +49,6 @@ FROM manifest m, (
 WHERE m.id = :manifest_id AND r.due_at > :now AND r.origin = 'schedule'
 ON CONFLICT DO NOTHING;
 
--- name: read_creation
--- Instants before it belong to no clock of this manifest.
-SELECT created_at FROM manifest WHERE id = :manifest_id;
-
 -- name: record_lost_instants
 -- Instants that came due under a clock ahead and whose records cleanup has deleted: they count as run.
 INSERT INTO work_queue (
@@ -75,20 +71,6 @@ RETURNING id;
 -- Verdicts of future instants that did not become runs.
 DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'skipped') RETURNING id;
 
--- name: shorten_verdict
--- Cuts a skip that reaches into the future back to the instants that have come.
-UPDATE work_queue SET due_until = :due_until, occurrences = :occurrences WHERE id = :id AND status = 'skipped';
-
--- name: record_moved_cursor
--- A verdict that records the move itself; attempt 0, so that it conflicts with no instant.
-INSERT INTO work_queue (
-    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
-    attempt, scheduled_at, created_at, settled_at)
-SELECT owner, name, id, manifest_group_id, priority, 'skipped', 'clock', :error, 'schedule', :now, :now, 0, :now, gandy_now(),
-       gandy_now()
-FROM manifest WHERE id = :id
-ON CONFLICT DO NOTHING;
-
 -- name: bring_entries_back
 -- Entries with created_at in the future wait their intended delay from now on.
 UPDATE work_queue SET
@@ -97,11 +79,6 @@ UPDATE work_queue SET
                 WHEN gandy_seconds(scheduled_at) > gandy_seconds(created_at) THEN 'time' ELSE 'open' END
 WHERE status = 'queued' AND origin <> 'schedule' AND created_at > gandy_later(:far_seconds)
 RETURNING id, owner;
-
--- name: close_early_entries
--- Closes gates that were opened before their instant.
-UPDATE work_queue SET gate = 'time' WHERE status = 'queued' AND gate = 'open' AND scheduled_at > gandy_now()
-RETURNING id;
 
 -- name: end_far_leases
 -- No lease lasts that long; a live worker renews it within seconds.

@@ -1,14 +1,3 @@
--- name: list_dependencies
--- Manifests and their parents, up to the limit.
-SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
-       c.failure_count AS child_failures, c.active_run_id AS child_run_id,
-       p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
-       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
-FROM (SELECT * FROM manifest WHERE depends_on_manifest_id > 0 AND owner = :owner
-      ORDER BY depends_on_manifest_id LIMIT :members) c
-JOIN manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
-ORDER BY p.external_id, c.external_id LIMIT :limit;
-
 -- name: list_group_dependencies
 -- Dependencies in which either side belongs to the group: the parents and the dependents of its members.
 SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
@@ -26,7 +15,3 @@ SELECT * FROM (
     CROSS JOIN manifest c ON c.depends_on_manifest_id = p.id
     WHERE p.owner = :owner AND c.owner = :owner LIMIT :members)
 ORDER BY parent, child LIMIT :limit;
-
--- name: find_group
--- The id of a group, by name.
-SELECT id FROM manifest_group WHERE owner = :owner AND name = :name;

@@ -1,17 +1,3 @@
--- name: search_letters
--- Newest first; ids ascend in the order of writing.
-SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
-FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
-           AND (:status IS NULL OR w.status = :status) AS is_match
-    FROM (SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-          FROM dead_letter WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
-LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.id DESC LIMIT :limit;
-
 -- name: search_letters_of_manifest
 -- By the manifest's own index.
 SELECT r.id, r.owner, :manifest AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
@@ -26,29 +12,6 @@ FROM (
           ORDER BY id DESC LIMIT :searched) w) r
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
-
--- name: gather_letters
--- All awaiting or all resolved letters, if there are few; otherwise the first row has place = searched.
-SELECT r.id, r.owner, m.external_id AS manifest, r.train_name AS train, r.metadata_id AS run_id, r.attempt, r.status, r.reason,
-       r.dead_lettered_at, r.resolved_at, r.resolved_by, r.place, r.is_match
-FROM (
-    SELECT w.*, w.id < :before AND (:owner IS NULL OR w.owner = :owner)
-           AND (:train IS NULL OR w.train_name = :train) AND w.status = :status AS is_match
-    FROM (
-        SELECT a.*, row_number() OVER () AS place FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-            FROM dead_letter
-            WHERE status = 'awaiting_intervention' AND :status = 'awaiting_intervention'
-            ORDER BY owner, train_name, id LIMIT :searched) a
-        UNION ALL
-        SELECT d.*, row_number() OVER () FROM (
-            SELECT id, owner, manifest_id, train_name, metadata_id, attempt, status, reason, dead_lettered_at, resolved_at, resolved_by
-            FROM dead_letter
-            WHERE status <> 'awaiting_intervention' AND :status <> 'awaiting_intervention'
-            ORDER BY resolved_at DESC, id DESC LIMIT :searched) d) w) r
-LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;
 
 -- name: search_awaiting_letters_of_train
 -- Awaiting letters of one train, by their own index.

@@ -12,10 +12,3 @@ SELECT :run_id, :created_at, :level, :logger, :message WHERE :bucket IS NULL OR 
 -- name: settle_logs
 -- Differs from PostgreSQL: one table, so nothing has to move.
 SELECT :run_id AS run_id, :bucket AS bucket;
-
--- name: load_logs
--- One run's lines in their order.
-SELECT id, created_at, level, logger, message FROM log
-WHERE metadata_id = :run_id AND id > :after
-  AND EXISTS (SELECT 1 FROM metadata r WHERE r.id = :run_id AND (:owner IS NULL OR r.owner = :owner))
-ORDER BY id LIMIT :limit;

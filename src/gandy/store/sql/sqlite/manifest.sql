@@ -48,13 +48,6 @@ ORDER BY v.id;
 -- The same snapshot, by id.
 SELECT v.* FROM manifest_dispatch v WHERE v.id IN (SELECT value FROM json_each(:ids)) ORDER BY v.id;
 
--- name: load_page
--- One page of the repair pass over all manifests, without dependents whose parent's mark will schedule their look.
-SELECT v.* FROM manifest_dispatch v
-WHERE v.id > :after_id
-  AND NOT EXISTS (SELECT 1 FROM manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
-ORDER BY v.id LIMIT :limit;
-
 -- name: next_look
 -- The seconds that the manager may sleep.
 SELECT gandy_seconds(next_look_at) AS seconds FROM manifest INDEXED BY ix_manifest_next_look
@@ -112,7 +105,3 @@ RETURNING id;
 -- name: set_looks
 -- Differs from PostgreSQL: the write lock replaces the version check.
 UPDATE manifest SET next_look_at = :next_look WHERE id = :id AND '' = :version RETURNING id;
-
--- name: load_view_of
--- The same snapshot of one manifest, restricted to its owner.
-SELECT v.* FROM manifest_dispatch v WHERE v.id = :id AND v.owner = :owner;

@@ -38,13 +38,6 @@ WHERE id = :manifest_id AND active_run_id = :run_id
 RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now(), 0)) AS is_due,
     EXISTS (SELECT 1 FROM work_queue w WHERE w.manifest_id = manifest.id AND w.status = 'waiting') AS has_waiting;
 
--- name: count_awaiting_letters
--- Reads at most the limit, regardless of the table's size.
-SELECT count(*) AS awaiting FROM (
-    SELECT 1 FROM dead_letter
-    WHERE owner = :owner AND train_name = :train_name AND status = 'awaiting_intervention' AND manifest_id IS NULL
-    LIMIT :limit) letters;
-
 -- name: park_jobs
 -- The dead letter of a job that used up its attempts, with the input that failed.
 INSERT INTO dead_letter (

@@ -15,23 +15,6 @@ UNION ALL
 SELECT 'turn', count(*) FILTER (WHERE q.owner = :owner), count(*) FROM (
     SELECT owner FROM work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT :limit) q;
 
--- name: list_unknown_trains
--- Entries of trains that no live worker knows.
-SELECT q.train_name AS train, count(*) AS entries FROM (
-    SELECT train_name FROM work_queue
-    WHERE owner = :owner AND status = 'queued' AND gate = 'train' LIMIT :limit) q
-GROUP BY q.train_name ORDER BY q.train_name LIMIT 20;
-
--- name: list_queue_heads
--- The next entry of each group with ready work; its waiting time is the lag of the queue.
-SELECT h.name, h.max_active_jobs, h.is_enabled, h.scheduled_at FROM (
-    SELECT g.name, g.max_active_jobs, g.is_enabled,
-           (SELECT q.scheduled_at FROM work_queue q
-            WHERE q.owner = g.owner AND q.manifest_group_id = g.id AND q.status = 'queued' AND q.gate = 'open'
-            ORDER BY q.rank DESC, q.id LIMIT 1) AS scheduled_at
-    FROM manifest_group g WHERE g.owner = :owner ORDER BY g.name LIMIT :limit) h
-WHERE h.scheduled_at IS NOT NULL ORDER BY h.scheduled_at LIMIT 5;
-
 -- name: count_live_runs
 -- Live runs by state; every count reads at most the limit, over all owners.
 SELECT 'pending' AS state, coalesce(sum(r.owner = :owner), 0) AS runs, count(*) AS seen
@@ -64,11 +47,6 @@ SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
 FROM newest n
 WHERE n.owner = :owner AND n.end_time >= :since AND n.name NOT IN (SELECT value FROM json_each(:own_trains))
 GROUP BY 1 ORDER BY 1;
-
--- name: count_all_awaiting_letters
--- Dead letters that await an operator, counted up to the limit.
-SELECT count(*) AS letters FROM (
-    SELECT 1 FROM dead_letter WHERE owner = :owner AND status = 'awaiting_intervention' LIMIT :limit) l;
 
 -- name: list_lost_workers
 -- Workers without a clean shutdown: lease expired and not marked lost yet, or lost within the last hour.

@@ -3,8 +3,3 @@
 INSERT INTO payload_layout (owner, train_name, digest, input_layout, output_layout, created_at)
 VALUES (:owner, :train_name, :digest, :input_layout, :output_layout, gandy_now())
 ON CONFLICT (owner, train_name, digest) DO NOTHING;
-
--- name: load_layouts
--- All layouts of a train's payloads.
-SELECT input_layout, output_layout FROM payload_layout
-WHERE owner = :owner AND train_name = :train_name ORDER BY digest;

@@ -67,11 +67,3 @@ SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.fa
        q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
 FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
 WHERE r.id = :id AND r.train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR r.owner = :owner);
-
--- name: find_ended_job
--- The state of a job without a live run: of its finished run, or of its entry.
-SELECT state FROM (
-    SELECT r.train_state AS state FROM metadata r WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner)
-    UNION ALL
-    SELECT q.status FROM work_queue q
-    WHERE q.id = :id AND q.status <> 'dispatched' AND (:owner IS NULL OR q.owner = :owner)) j LIMIT 1;

@@ -1,17 +1,3 @@
--- name: search_runs
--- Newest first; ids ascend in the order of creation. The walk is bounded: a last row with place = searched marks the limit.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
-FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
-           AND (:state IS NULL OR w.train_state = :state) AS is_match
-    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM metadata WHERE id < :before ORDER BY id DESC LIMIT :searched) w) r
-LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.is_match OR r.place = :searched
-ORDER BY r.id DESC LIMIT :limit;
-
 -- name: search_live_runs
 -- Unfinished runs share the index of runs that are not completed.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,

@@ -17,19 +17,6 @@ SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
 FROM work_queue q LEFT JOIN metadata r ON r.id = q.id AND r.train_state IN ('pending', 'in_progress')
 WHERE q.id = :id AND (:owner IS NULL OR q.owner = :owner) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
--- name: find_next_attempt
--- The entry that retries a failed run; it is kept a little longer than its own run.
-SELECT id FROM work_queue WHERE retry_of = :id AND (:owner IS NULL OR owner = :owner);
-
--- name: load_run
--- One run.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.parent_id, r.origin, r.due_at,
-       r.attempt, r.input, r.output, r.created_at, r.start_time, r.end_time, r.failure_junction, r.failure_exception,
-       r.failure_reason, r.stack_trace, r.cancellation_requested, r.cancellation_reason, r.currently_running_junction,
-       r.junctions, r.progress_done, r.progress_total, r.worker_id, r.keep_until
-FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.id = :id AND (:owner IS NULL OR r.owner = :owner);
-
 -- name: summarise_runs
 -- Counts and durations of the runs since an instant, with the number of their log lines.
 SELECT r.name AS train, r.train_state AS state, count(*) AS runs,

@@ -81,11 +81,6 @@ WHERE owner = :owner AND origin = 'declared' AND orphaned_at IS NULL
   AND external_id NOT IN (SELECT value FROM json_each(:external_ids))
 RETURNING external_id;
 
--- name: list_groups_declared
--- All groups of an application, with their declarations and overrides.
-SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason
-FROM manifest_group WHERE owner = :owner ORDER BY id;
-
 -- name: lock_group
 -- Differs from PostgreSQL: the transaction already holds the file's write lock.
 SELECT id, name, declared, overrides, max_active_jobs, priority, is_enabled, disabled_reason

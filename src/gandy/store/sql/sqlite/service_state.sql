@@ -1,15 +1,7 @@
--- name: recall
--- The value that an earlier cycle stored, in any process.
-SELECT value FROM service_state WHERE owner = :owner AND key = :key;
-
 -- name: remember
 -- Written in the cycle's own transaction: a killed cycle stores nothing.
 INSERT INTO service_state (owner, key, value, updated_at) VALUES (:owner, :key, :value, gandy_now())
 ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at;
-
--- name: forget
--- Delete a stored value.
-DELETE FROM service_state WHERE owner = :owner AND key = :key;
 
 -- name: take_turn
 -- The first caller after the interval gets a row, the others none.

@@ -27,7 +27,3 @@ VALUES (:owner, :key, 0, 'expiry', gandy_later(:keep_seconds))
 ON CONFLICT (owner, key) DO UPDATE SET holder_id = 0, expires_at = excluded.expires_at
 WHERE held.expires_at <= gandy_now()
 RETURNING key;
-
--- name: keep_answer
--- Records the job that the request created.
-UPDATE unique_key SET holder_id = :holder_id WHERE owner = :owner AND key = :key;

@@ -90,38 +90,6 @@ JOIN manifest_group g ON g.id = r.manifest_group_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.place = :searched DESC, r.external_id LIMIT :limit;
 
--- name: show_manifest
--- All columns of one manifest, with its group, parent, letter and entries.
-SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority AS group_priority,
-       g.max_active_jobs AS group_max_active_jobs, g.disabled_reason AS group_disabled_reason,
-       p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
-       l.id AS letter_id, l.reason AS letter_reason, l.dead_lettered_at,
-       q.id AS waiting_id, q.origin AS waiting_origin, q.scheduled_at AS waiting_until_at, q.gate AS waiting_gate,
-       (SELECT count(*) FROM (SELECT 1 FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
-                              LIMIT 10001) n) AS turns,
-       (SELECT min(w.id) FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS next_turn_id,
-       gandy_now() AS now
-FROM manifest m
-JOIN manifest_group g ON g.id = m.manifest_group_id
-LEFT JOIN manifest p ON p.id = m.depends_on_manifest_id AND p.owner = m.owner
-LEFT JOIN dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
-LEFT JOIN work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
-WHERE m.owner = :owner AND m.external_id = :external_id;
-
--- name: list_dependents
--- The dependents of a manifest, up to a limit.
-SELECT c.external_id FROM (
-    SELECT external_id FROM manifest WHERE depends_on_manifest_id = :manifest_id AND owner = :owner
-    LIMIT :searched) c
-ORDER BY c.external_id LIMIT :limit;
-
--- name: list_verdicts
--- The verdicts of a manifest, latest instant first.
-SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
-       q.dispatched_at
-FROM work_queue q WHERE q.manifest_id = :manifest_id AND q.owner = :owner
-ORDER BY q.due_at DESC, q.attempt DESC LIMIT :limit;
-
 -- name: list_groups
 -- The groups of one application, with the number of their manifests (up to a limit) and live runs.
 SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.disabled_at, g.disabled_reason,

@@ -7,13 +7,3 @@ DELETE FROM web_key WHERE id IN (
 -- The random part of a new session or code.
 INSERT INTO web_key (id, owner, kind, secret, token, name, created_at, expires_at)
 VALUES (:id, :owner, :kind, :secret, :token, :name, gandy_now(), gandy_later(:keep_seconds));
-
--- name: find_web_key
--- A key that has not expired.
-SELECT secret, token, name FROM web_key
-WHERE id = :id AND owner = :owner AND kind = :kind AND expires_at > gandy_now();
-
--- name: take_web_key
--- Of several concurrent callers one gets the row.
-DELETE FROM web_key WHERE id = :id AND owner = :owner AND kind = :kind
-RETURNING secret, token, name, expires_at > gandy_now() AS is_valid;

@@ -40,18 +40,6 @@ UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0
 WHERE id = :id AND state IN ('running', 'draining') AND NOT EXISTS (
     SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :id);
 
--- name: drain_worker
--- The worker finishes its runs and claims no more.
-UPDATE worker SET state = 'draining' WHERE id = :id AND (:owner IS NULL OR owner = :owner) AND state = 'running' RETURNING id, owner;
-
--- name: live_workers
--- Workers with a valid lease: their slots determine the default cap, their trains what can run. A process without slots
--- only has runs of its own.
-SELECT id, host, pid, version, started_at, last_seen_at, lease_expires_at, slots, busy, trains, state
-FROM worker
-WHERE owner = :owner AND state IN ('running', 'draining') AND lease_expires_at > gandy_now() AND slots > 0
-ORDER BY started_at;
-
 -- name: claim_pending
 -- Differs from PostgreSQL: SQLite has no data-modifying CTE, so the claim's fence marks what it took.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';

@@ -1,0 +1,72 @@
+-- name: load_page
+-- One page of the repair pass over all manifests, without dependents whose parent's mark will schedule their look.
+SELECT v.* FROM gandy.manifest_dispatch v
+WHERE v.id > :after_id
+  AND NOT EXISTS (SELECT 1 FROM gandy.manifest p WHERE p.id = v.parent_id AND p.has_dependents_due)
+ORDER BY v.id LIMIT :limit;
+
+-- name: load_view_of
+-- The snapshot of one manifest for an evaluation, restricted to its owner.
+SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = :id AND v.owner = :owner;
+
+-- name: read_creation
+-- Instants before it belong to no clock of this manifest.
+SELECT created_at FROM gandy.manifest WHERE id = :manifest_id;
+
+-- name: page_capped_manifests
+-- Manifests that limit the number of kept runs, page by page.
+SELECT id, keep_last FROM gandy.manifest
+WHERE keep_last IS NOT NULL AND id > coalesce(:after_id::bigint, 0) ORDER BY id LIMIT :page;
+
+-- name: show_manifest
+-- All columns of one manifest, with its group, parent, letter and entries.
+SELECT m.*, g.name AS group_name, g.is_enabled AS is_group_enabled, g.priority AS group_priority,
+       g.max_active_jobs AS group_max_active_jobs, g.disabled_reason AS group_disabled_reason,
+       p.external_id AS parent, p.is_enabled AS is_parent_enabled, p.success_count AS parent_success_count,
+       l.id AS letter_id, l.reason AS letter_reason, l.dead_lettered_at,
+       q.id AS waiting_id, q.origin AS waiting_origin, q.scheduled_at AS waiting_until_at, q.gate AS waiting_gate,
+       (SELECT count(*) FROM (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
+                              LIMIT 10001) n) AS turns,
+       (SELECT min(w.id) FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting') AS next_turn_id,
+       gandy.now() AS now
+FROM gandy.manifest m
+JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
+LEFT JOIN gandy.manifest p ON p.id = m.depends_on_manifest_id AND p.owner = m.owner
+LEFT JOIN gandy.dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
+LEFT JOIN gandy.work_queue q ON q.manifest_id = m.id AND q.status = 'queued'
+WHERE m.owner = :owner AND m.external_id = :external_id;
+
+-- name: list_dependents
+-- The dependents of a manifest, up to a limit.
+SELECT c.external_id FROM (
+    SELECT external_id FROM gandy.manifest WHERE depends_on_manifest_id = :manifest_id AND owner = :owner
+    LIMIT :searched) c
+ORDER BY c.external_id LIMIT :limit;
+
+-- name: list_dependencies
+-- Manifests and their parents, up to the limit.
+SELECT c.external_id AS child, c.name AS child_train, c.schedule_type, c.is_enabled AS is_child_enabled,
+       c.failure_count AS child_failures, c.active_run_id AS child_run_id,
+       p.external_id AS parent, p.name AS parent_train, p.is_enabled AS is_parent_enabled,
+       p.failure_count AS parent_failures, p.active_run_id AS parent_run_id
+FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 AND owner = :owner
+      ORDER BY depends_on_manifest_id LIMIT :members) c
+JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
+ORDER BY p.external_id, c.external_id LIMIT :limit;
+
+-- name: find_hindrances
+-- The reasons against removing a manifest: a run, an awaiting letter, a dependent.
+SELECT m.active_run_id,
+       (SELECT l.id FROM gandy.dead_letter l
+        WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention') AS letter_id,
+       (SELECT c.external_id FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id ORDER BY c.id LIMIT 1) AS dependent
+FROM gandy.manifest m WHERE m.id = :manifest_id AND m.owner = :owner;
+
+-- name: orphan_manifest
+-- It still runs: no new runs, and it is removed after the run has ended.
+UPDATE gandy.manifest SET orphaned_at = coalesce(orphaned_at, gandy.now()), updated_at = gandy.now()
+WHERE id = :manifest_id AND owner = :owner;
+
+-- name: delete_manifest
+-- The last step: nothing refers to it any more.
+DELETE FROM gandy.manifest WHERE id = :manifest_id AND owner = :owner AND active_run_id IS NULL RETURNING id;
