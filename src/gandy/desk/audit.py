@@ -1,4 +1,4 @@
-"""Operators and their audit trail, pages of listings, and idempotent requests."""
+"""Operators and their audit trail, rows and pages as they are shown, and idempotent requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import getpass
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime  # noqa: TC003 the web interface reads annotations at run time
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from gandy.model.owners import Operator
@@ -16,6 +17,8 @@ from gandy.store.audit import find_answer, keep_answer, list_deeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from _typeshed import DataclassInstance
 
     from gandy.model.owners import Face, Owners
     from gandy.store.drivers.database import ReadingRunner
@@ -41,12 +44,35 @@ class Listed(tuple[T, ...]):  # noqa: SLOT001 a subclass of tuple cannot have sl
     is_cut: bool
 
     @classmethod
-    def of(cls, found: Search, shown: Callable[[Row], T]) -> Listed[T]:
+    def of(cls, found: Search, convert: Callable[[Row], T]) -> Listed[T]:
         """Convert each row."""
-        listed = cls(map(shown, found.rows))
+        listed = cls(map(convert, found.rows))
         listed.next = found.next
         listed.is_cut = found.is_cut
         return listed
+
+
+Shown = TypeVar("Shown", bound="DataclassInstance")
+
+
+def shown(cls: type[Shown], row: Row, /, **computed: object) -> Shown:
+    """Make a dataclass of the row's columns of the same names, and of the computed values.
+
+    A column is copied as it is stored: what must be masked or decoded has to be given. A field that is
+    neither a column nor given is an error.
+    """
+    for name in _copied(cls, tuple(computed)):
+        computed[name] = getattr(row, name)
+    return cls(**computed)
+
+
+@cache
+def _copied(cls: type[DataclassInstance], given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the fields that the row has to fill; cached, because listings ask for every row."""
+    names = tuple(field.name for field in fields(cls) if field.name not in given)
+    if hidden := [name for name in names if hasattr(tuple, name)]:
+        raise TypeError(f"{cls.__name__}.{hidden[0]} has to be given: on every row, it is a method of tuple")
+    return names
 
 
 Json: TypeAlias = Any  # depends on the action
@@ -74,16 +100,7 @@ async def read_trail(
 
 
 def _entry(row: Row) -> AuditEntry:
-    return AuditEntry(
-        id=row.id,
-        at=row.at,
-        owner=row.owner,
-        actor=row.actor,
-        face=row.face,
-        action=row.action,
-        subject=row.subject,
-        detail=None if row.detail is None else json.loads(row.detail),
-    )
+    return shown(AuditEntry, row, detail=None if row.detail is None else json.loads(row.detail))
 
 
 class _Job(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime  # noqa: TC003 the web interface reads annotations at run time
 from typing import TYPE_CHECKING, Final
 
-from gandy.desk.audit import Listed
+from gandy.desk.audit import Listed, shown
 from gandy.desk.explain import Count
 from gandy.desk.runs import Json, edited_input
 from gandy.errors import DeadLetterNotFoundError
@@ -187,39 +187,14 @@ class DeadLetterDesk:
 
 
 def _detail(row: Row, layouts: PayloadLayouts) -> LetterDetail:
-    return LetterDetail(
-        id=row.id,
-        train=row.train,
-        manifest=row.manifest,
+    return shown(
+        LetterDetail,
+        row,
         group=row.group_name,
-        owner=row.owner,
-        status=row.status,
-        reason=row.reason,
         evidence=None if row.evidence is None else json.loads(row.evidence),
-        run_id=row.run_id,
         input=layouts.input.shown(row.input),
-        due_at=row.due_at,
-        attempt=row.attempt,
-        priority=row.priority,
-        dead_lettered_at=row.dead_lettered_at,
-        resolved_at=row.resolved_at,
-        resolved_by=row.resolved_by,
-        resolution_note=row.resolution_note,
-        retry_run_id=row.retry_run_id,
     )
 
 
 def _summary(row: Row) -> LetterSummary:
-    return LetterSummary(
-        id=row.id,
-        train=row.train,
-        manifest=row.manifest,
-        status=row.status,
-        reason=row.reason,
-        run_id=row.run_id,
-        attempt=row.attempt,
-        dead_lettered_at=row.dead_lettered_at,
-        resolved_at=row.resolved_at,
-        resolved_by=row.resolved_by,
-        owner=row.owner,
-    )
+    return shown(LetterSummary, row)

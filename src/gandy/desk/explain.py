@@ -9,6 +9,7 @@ from datetime import (
 )
 from typing import TYPE_CHECKING, Final
 
+from gandy.desk.audit import shown
 from gandy.desk.manifests import describe_schedule, describe_state
 from gandy.rules.recurring import guard_of
 from gandy.settings import format_duration
@@ -178,15 +179,11 @@ def _turns(row: Row) -> str:
 
 def _line(verdict: Row) -> VerdictLine:
     skipped = verdict.status == "skipped"
-    return VerdictLine(
-        due_at=verdict.due_at,
-        due_until=verdict.due_until,
-        occurrences=verdict.occurrences,
+    return shown(
+        VerdictLine,
+        verdict,
         verdict=f"skipped: {verdict.reason}" if skipped else verdict.status,
-        origin=verdict.origin,
-        attempt=verdict.attempt,
         entry_id=verdict.id,
-        error=verdict.error,
     )
 
 

@@ -9,6 +9,7 @@ from datetime import (
 )
 from typing import TYPE_CHECKING
 
+from gandy.desk.audit import shown
 from gandy.errors import GroupNotFoundError, OverrideError, WorkerNotFoundError
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import Timeout, problems_of
@@ -138,19 +139,7 @@ def _values(name: str, changes: GroupChanges) -> dict[str, object]:
 
 
 def _summary(row: Row) -> GroupSummary:
-    return GroupSummary(
-        name=row.name,
-        owner=row.owner,
-        max_active_jobs=row.max_active_jobs,
-        priority=row.priority,
-        is_enabled=row.is_enabled,
-        disabled_at=row.disabled_at,
-        disabled_reason=row.disabled_reason,
-        manifests=row.manifests,
-        has_more_manifests=row.manifests >= COUNTED,
-        active=row.active,
-        has_overrides=row.has_overrides,
-    )
+    return shown(GroupSummary, row, has_more_manifests=row.manifests >= COUNTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,23 +191,13 @@ class WorkerDesk:
 
 def _worker_summary(row: Row) -> WorkerSummary:
     lease_left = timedelta(seconds=row.lease_seconds)
-    return WorkerSummary(
-        id=row.id,
-        host=row.host,
-        pid=row.pid,
-        version=row.version,
-        state=row.state,
-        is_alive=row.is_alive,
+    return shown(
+        WorkerSummary,
+        row,
         silent_for=timedelta(seconds=row.silent_seconds),
         lease_left=lease_left if row.is_alive else None,
-        busy=row.busy,
-        slots=row.slots,
-        started_at=row.started_at,
-        last_seen_at=row.last_seen_at,
         longest_stall=timedelta(seconds=row.longest_stall_seconds),
-        stalled_junction=row.stalled_junction,
         trains=tuple(row.trains),
-        owner=row.owner,
     )
 
 

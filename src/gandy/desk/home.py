@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from gandy.desk.audit import shown
 from gandy.desk.explain import Concern, Count, find_concerns
 from gandy.store import workers
 from gandy.store.manifests import read_now
@@ -196,18 +197,11 @@ def _up_to(found: int) -> Count:
 
 
 def _live_run(row: Row, now: datetime) -> LiveRun:
-    return LiveRun(
-        id=row.id,
-        train=row.train,
-        manifest=row.manifest,
-        attempt=row.attempt,
-        start_time=row.start_time,
+    return shown(
+        LiveRun,
+        row,
         running_for=max(now - row.start_time, timedelta(0)),
         junction=row.currently_running_junction,
-        progress_done=row.progress_done,
-        progress_total=row.progress_total,
-        worker_id=row.worker_id,
-        cancellation_requested=row.cancellation_requested,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from gandy.desk.audit import Listed
+from gandy.desk.audit import Listed, shown
 from gandy.desk.runs import edited_input
 from gandy.desk.schedules import ManifestChanges, override_values, plain_cron, plain_interval
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
@@ -205,10 +205,10 @@ class ManifestDesk:
                 edited = {**(values or {}), "input": json.loads(text)}
             yield from override_manifest(external_id, edited, owner=owner, reason=reason, next_at=next_at)
             # An input may contain a secret: the audit trail records only that it was set.
-            shown = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
+            told = {key: "set" if key == "input" else value for key, value in (values or {}).items()}
             if next_at is not None:
-                shown["next"] = next_at.isoformat()
-            detail = {**shown, **({"reason": reason} if reason else {})}
+                told["next"] = next_at.isoformat()
+            detail = {**told, **({"reason": reason} if reason else {})}
             deed = Deed(owner=owner, action=action, subject=external_id, detail=detail)
             yield from record_deed(self._operator, deed)
 
@@ -222,41 +222,25 @@ class ManifestDesk:
 
 def _detail(picture: ManifestPicture, layouts: Layouts) -> ManifestDetail:
     row = picture.row
-    return ManifestDetail(
-        external_id=row.external_id,
+    return shown(
+        ManifestDetail,
+        row,
         train=row.name,
-        owner=row.owner,
-        origin=row.origin,
         group=row.group_name,
-        batch=row.batch,
         schedule=describe_schedule(row, row.parent),
         state=describe_state(row, is_active=row.active_run_id is not None),
         input=layouts.shown(row.properties),
-        priority=row.priority,
-        max_retries=row.max_retries,
         retry=row.is_retried,
         retry_delay=_span(row.retry_delay_seconds),
         timeout=as_timeout(row.timeout_seconds),
         variance=as_span(row.variance_seconds),
         exclusions=json.loads(row.exclusions),
-        misfire_policy=row.misfire_policy,
         misfire_threshold=as_span(row.misfire_threshold_seconds),
         keep_for=_span(row.keep_for_seconds),
-        keep_last=row.keep_last,
-        next_scheduled_run=row.next_scheduled_run,
-        last_successful_run=row.last_successful_run,
-        completed_at=row.completed_at,
-        failure_count=row.failure_count,
-        success_count=row.success_count,
-        active_run_id=row.active_run_id,
-        last_run_id=row.last_run_id,
         waiting_entry_id=row.waiting_id,
         waiting_entries=row.turns,
         dead_letter_id=row.letter_id,
-        parent=row.parent,
         dependents=picture.dependents,
-        disabled_reason=row.disabled_reason,
-        orphaned_at=row.orphaned_at,
         overrides={**_shown_overrides(row, layouts), **_shown_next(picture)},
     )
 
@@ -306,19 +290,12 @@ def describe_state(row: Row, *, is_active: bool) -> str:
 
 
 def _summary(row: Row) -> ManifestSummary:
-    return ManifestSummary(
-        external_id=row.external_id,
-        train=row.train,
+    return shown(
+        ManifestSummary,
+        row,
         group=row.group_name,
         schedule=describe_schedule(row),
         state=describe_state(row, is_active=row.is_active),
-        next_scheduled_run=row.next_scheduled_run,
-        last_successful_run=row.last_successful_run,
-        failure_count=row.failure_count,
-        success_count=row.success_count,
-        priority=row.priority,
-        has_overrides=row.has_overrides,
-        owner=row.owner,
     )
 
 

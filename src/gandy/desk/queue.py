@@ -9,7 +9,7 @@ from datetime import (
 )
 from typing import TYPE_CHECKING
 
-from gandy.desk.audit import Listed
+from gandy.desk.audit import Listed, shown
 from gandy.desk.runs import edited_input, with_stored_secrets
 from gandy.errors import EnqueueError, MissingInputError, PayloadError
 from gandy.model.layout import Layouts
@@ -220,26 +220,11 @@ class QueueDesk:
 
 
 def _summary(row: Row, now: datetime) -> EntrySummary:
-    return EntrySummary(
-        id=row.id,
-        train=row.train,
-        manifest=row.manifest,
+    return shown(
+        EntrySummary,
+        row,
         group=row.group_name,
-        status=row.status,
         gate=_gate(row, now) if row.status == "queued" else None,
-        reason=row.reason,
-        origin=row.origin,
-        priority=row.priority,
-        attempt=row.attempt,
-        due_at=row.due_at,
-        due_until=row.due_until,
-        occurrences=row.occurrences,
-        scheduled_at=row.scheduled_at,
-        created_at=row.created_at,
-        dispatched_at=row.dispatched_at,
-        dead_letter_id=row.dead_letter_id,
-        error=row.error,
-        owner=row.owner,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from gandy.desk.audit import Listed
+from gandy.desk.audit import Listed, shown
 from gandy.errors import PayloadError, RunNotFoundError
 from gandy.model.layout import MASK
 from gandy.settings.bounds import as_span
@@ -67,16 +67,16 @@ def with_stored_secrets(layouts: Layouts, train: str, *, given: str, stored: str
     return given if result == value else json.dumps(result, ensure_ascii=False)
 
 
-def _restored(given: Json, shown: Json, real: Json) -> Json:
-    if given == shown:
+def _restored(given: Json, masked: Json, real: Json) -> Json:
+    if given == masked:
         return real
-    if isinstance(given, dict) and isinstance(shown, dict):
+    if isinstance(given, dict) and isinstance(masked, dict):
         return {
-            key: _restored(each, shown[key], real[key]) if key in shown else each
+            key: _restored(each, masked[key], real[key]) if key in masked else each
             for key, each in given.items()
         }
-    if isinstance(given, list) and isinstance(shown, list) and len(given) == len(shown):
-        return [_restored(*each) for each in zip(given, shown, real, strict=True)]
+    if isinstance(given, list) and isinstance(masked, list) and len(given) == len(masked):
+        return [_restored(*each) for each in zip(given, masked, real, strict=True)]
     return given
 
 
@@ -190,12 +190,7 @@ class RunInsights:
         """Read the log lines of one run, in order."""
         await self.show(run_id)
         rows = await self._database.read(logs.load_logs(run_id, self._owners, limit=limit))
-        return tuple(
-            LogEntry(
-                id=row.id, created_at=row.created_at, level=row.level, logger=row.logger, message=row.message
-            )
-            for row in rows
-        )
+        return tuple(shown(LogEntry, row) for row in rows)
 
     async def tally(self, since: datetime) -> tuple[TrainTally, ...]:
         """Count an application's runs since an instant, by train and state."""
@@ -220,52 +215,18 @@ class RunInsights:
 
 
 def _detail(row: Row, layouts: PayloadLayouts) -> RunDetail:
-    return RunDetail(
-        id=row.id,
-        train=row.train,
-        state=row.state,
-        owner=row.owner,
-        manifest=row.manifest,
-        parent_id=row.parent_id,
-        origin=row.origin,
-        attempt=row.attempt,
-        due_at=row.due_at,
-        created_at=row.created_at,
-        start_time=row.start_time,
-        end_time=row.end_time,
+    return shown(
+        RunDetail,
+        row,
         took=_took(row),
         input=layouts.input.shown(row.input),
         output=layouts.output.shown(row.output),
         junctions=_junctions(row.junctions),
-        currently_running_junction=row.currently_running_junction,
-        progress_done=row.progress_done,
-        progress_total=row.progress_total,
-        failure_junction=row.failure_junction,
-        failure_exception=row.failure_exception,
-        failure_reason=row.failure_reason,
-        stack_trace=row.stack_trace,
-        cancellation_requested=row.cancellation_requested,
-        cancellation_reason=row.cancellation_reason,
-        worker_id=row.worker_id,
-        keep_until=row.keep_until,
     )
 
 
 def _summary(row: Row) -> RunSummary:
-    return RunSummary(
-        id=row.id,
-        train=row.train,
-        state=row.state,
-        manifest=row.manifest,
-        attempt=row.attempt,
-        due_at=row.due_at,
-        start_time=row.start_time,
-        end_time=row.end_time,
-        took=_took(row),
-        owner=row.owner,
-        failure_exception=row.failure_exception,
-        failure_reason=row.failure_reason,
-    )
+    return shown(RunSummary, row, took=_took(row))
 
 
 def _took(row: Row) -> timedelta | None:
