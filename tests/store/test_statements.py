@@ -51,8 +51,8 @@ class SqlFolders:
         for folder in ("common", *DIALECTS):
             (self._sql / folder).mkdir(parents=True)
 
-    def write(self, folder: str, text: str) -> None:
-        (self._sql / folder / "some.sql").write_text(text, encoding="utf-8")
+    def write(self, folder: str, text: str, name: str = "some.sql") -> None:
+        (self._sql / folder / name).write_text(text, encoding="utf-8")
 
     def load(self, dialect: Dialect) -> Mapping[str, str]:
         return load_statements.__wrapped__(dialect)
@@ -124,10 +124,21 @@ def test_every_statement_that_is_named_exists() -> None:
     assert named - set(load_statements("sqlite")) - ONLY_POSTGRES <= names_by_file("postgres")[PARTITIONS]
 
 
-def test_two_statements_of_one_name_are_found_out() -> None:
+def test_a_file_is_split_at_its_names() -> None:
     text = "-- name: a\n-- why\nSELECT 1;\n\n-- name: b\n-- why\nSELECT 2;\n"
 
     assert parse_statements(text) == {"a": "-- why\nSELECT 1", "b": "-- why\nSELECT 2"}
+
+
+def test_two_statements_of_one_name_are_found_out(sql_folders: SqlFolders) -> None:
+    text = "-- name: a\n-- why\nSELECT 1;\n"
+
+    with pytest.raises(ValueError, match="statement a is defined twice in one file"):
+        parse_statements(text * 2)
+    sql_folders.write("sqlite", text)
+    sql_folders.write("sqlite", text, "other.sql")
+    with pytest.raises(ValueError, match="statement a is defined twice in sql/sqlite"):
+        sql_folders.load("sqlite")
 
 
 def test_a_common_statement_is_spelled_as_each_dialect_does() -> None:

@@ -154,10 +154,12 @@ def parse_statements(text: str) -> dict[str, str]:
     """Split a file at its `-- name:` lines."""
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]
-    return {
-        header["name"]: text[header.end() : end].strip().rstrip(";")
-        for header, end in zip(headers, ends, strict=True)
-    }
+    found: dict[str, str] = {}
+    for header, end in zip(headers, ends, strict=True):
+        if header["name"] in found:
+            raise ValueError(f"statement {header['name']} is defined twice in one file")
+        found[header["name"]] = text[header.end() : end].strip().rstrip(";")
+    return found
 
 
 Item = TypeVar("Item")
