@@ -22,9 +22,16 @@ from trains import (
     tick,
 )
 
-from gandy import Job
+from gandy import GandyError, Job
 from gandy.app.keywords import Scheduled
 from gandy.app.sync import SyncJob
+from gandy.errors import (
+    DatabaseRefusedError,
+    JobTimeoutError,
+    RowBusyError,
+    RunNotFoundError,
+    UnknownHookError,
+)
 from gandy.model.run import Cancelled, Completed, Failed
 from gandy.train.run import Run
 
@@ -111,3 +118,16 @@ def the_sync_face_is_typed_alike() -> None:
         assert_type(sync.run(send_sync, Request(1)), Receipt)
         assert_type(sync.run(nightly), str)
     app.sync.add_schedule("close", Close, Request(1), hourly)
+
+
+class PaymentError(GandyError):
+    pass
+
+
+def errors_take_and_have_their_fields() -> None:
+    assert_type(RunNotFoundError(7).run_id, int)
+    assert_type(RowBusyError("locked").problem, str)
+    assert_type(DatabaseRefusedError("no table").remedy, str)
+    assert_type(JobTimeoutError(7, "Close", waited=timedelta(1), state="queued").waited, timedelta)
+    assert_type(UnknownHookError(name="ended", known=()).known, tuple[str, ...])
+    PaymentError("no money", 3)

@@ -19,6 +19,8 @@ from trains import (
     tick,
 )
 
+from gandy.errors import JobTimeoutError, RunNotFoundError, TrainDefinitionError
+
 
 async def running() -> None:
     await Close.run(Other(""))  # refused
@@ -75,3 +77,12 @@ def the_sync_face() -> None:
     app.sync.enqueue(Close, Other(""))  # refused
     app.sync.enqueue(send)  # refused
     app.sync.run(send_sync, Other(""))  # refused
+
+
+def errors() -> None:
+    RunNotFoundError()  # refused
+    RunNotFoundError("seven")  # refused
+    RunNotFoundError(job_id=7)  # refused
+    TrainDefinitionError("Close", "problem")  # refused
+    JobTimeoutError(7, "Close", timedelta(1), "queued")  # refused
+    RunNotFoundError(7).job_id  # refused
