@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
-from gandy.errors.base import GandyError
+from gandy.errors.base import GandyError, message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,16 +20,16 @@ class UnknownHookError(GandyError):
         super().__init__(f"no hook is named {name!r}; the hooks are {', '.join(known)}")
 
 
+@message("{what} {name!r}: {problem}")
 class DeclarationError(GandyError, ValueError):
     """An invalid declaration."""
 
     exit_code = 2
 
-    def __init__(self, name: str, problem: str, *, what: str = "manifest") -> None:
-        super().__init__(f"{what} {name!r}: {problem}")
-        self.name = name
-        self.problem = problem
-        self.what = what
+    name: str
+    problem: str
+    _: KW_ONLY
+    what: str = "manifest"
 
 
 class DuplicateDeclarationError(DeclarationError):
@@ -40,46 +40,42 @@ class DuplicateDeclarationError(DeclarationError):
         self.known = known
 
 
+@message(
+    "{name!r}: the application is already open; declare it before opening, "
+    "or use await app.add_schedule(...), which writes it at once"
+)
 class DeclaredTooLateError(GandyError):
     """A declaration after the application was opened, when declarations have already been read."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"{name!r}: the application is already open; declare it before opening, "
-            "or use await app.add_schedule(...), which writes it at once"
-        )
-        self.name = name
+    name: str
 
 
+@message("train {train} needs an input of type {input_type}; no input was given")
 class MissingInputError(GandyError, TypeError):
     """A train that takes an input was given none."""
 
     exit_code = 2
 
-    def __init__(self, train: str, input_type: str) -> None:
-        super().__init__(f"train {train} needs an input of type {input_type}; no input was given")
-        self.train = train
-        self.input_type = input_type
+    train: str
+    input_type: str
 
 
+@message(
+    "{asked} needs the database of {app!r}, which is not open; write `async with app:` around it, "
+    "`with app as sync:` in a script, or use app.sync"
+)
 class AppNotOpenError(GandyError):
     """A call needs the database of an application that is not open."""
 
-    def __init__(self, app: str, asked: str) -> None:
-        super().__init__(
-            f"{asked} needs the database of {app!r}, which is not open; write `async with app:` around it, "
-            "`with app as sync:` in a script, or use app.sync"
-        )
-        self.app = app
-        self.asked = asked
+    app: str
+    asked: str
 
 
+@message("{app!r} is open in another event loop; use app.sync from other threads")
 class AppOpenElsewhereError(GandyError):
     """The application is open in one event loop and was used in another."""
 
-    def __init__(self, app: str) -> None:
-        super().__init__(f"{app!r} is open in another event loop; use app.sync from other threads")
-        self.app = app
+    app: str
 
 
 class UnknownServiceError(GandyError):
@@ -93,16 +89,14 @@ class UnknownServiceError(GandyError):
         self.known = known
 
 
+@message(
+    "no application is given: pass --app MODULE:NAME, set GANDY_APP, or write "
+    'app = "module:name" in gandy.toml; `gandy init` creates an example'
+)
 class AppNotGivenError(GandyError):
     """A command that needs an application was called without one."""
 
     exit_code = 2
-
-    def __init__(self) -> None:
-        super().__init__(
-            "no application is given: pass --app MODULE:NAME, set GANDY_APP, or write "
-            'app = "module:name" in gandy.toml; `gandy init` creates an example'
-        )
 
 
 class OwnerNotGivenError(GandyError):
@@ -129,42 +123,39 @@ class OwnerNotFoundError(GandyError):
         self.owners = owners
 
 
+@message(
+    "this command works only for the application {owner!r}: omit --owner and --all-owners, "
+    "or name another application with --app"
+)
 class OtherOwnerError(GandyError):
     """A command for one application was called with other owners."""
 
     exit_code = 2
 
-    def __init__(self, owner: str) -> None:
-        super().__init__(
-            f"this command works only for the application {owner!r}: omit --owner and --all-owners, "
-            "or name another application with --app"
-        )
-        self.owner = owner
+    owner: str
 
 
 def _known(owners: tuple[str, ...]) -> str:
     return f"the database has {', '.join(owners)}" if owners else "the database has none yet"
 
 
+@message("application {reference!r}: {problem}")
 class AppReferenceError(GandyError):
     """An application reference that does not point to an application."""
 
     exit_code = 2
 
-    def __init__(self, reference: str, problem: str) -> None:
-        super().__init__(f"application {reference!r}: {problem}")
-        self.reference = reference
-        self.problem = problem
+    reference: str
+    problem: str
 
 
+@message("application {reference!r} could not be imported: {location}: {problem}")
 class AppLoadError(GandyError):
     """The import of the application's code raised an exception."""
 
-    def __init__(self, reference: str, location: str, problem: str) -> None:
-        super().__init__(f"application {reference!r} could not be imported: {location}: {problem}")
-        self.reference = reference
-        self.location = location
-        self.problem = problem
+    reference: str
+    location: str
+    problem: str
 
 
 class FileInTheWayError(GandyError):
@@ -178,13 +169,12 @@ class FileInTheWayError(GandyError):
         self.paths = paths
 
 
+@message("{path}: {problem}")
 class FileAccessError(GandyError):
     """A file or folder that cannot be read or written."""
 
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
-        self.path = path
-        self.problem = problem
+    path: Path
+    problem: str
 
 
 _LONGEST_SHOWN = 80
@@ -202,16 +192,15 @@ class DurationFormatError(GandyError, ValueError):
         self.problem = problem
 
 
+@message("{option} must be {expected}, not {value}")
 class ValueBoundsError(GandyError, ValueError):
     """A value outside the bound of its option."""
 
     exit_code = 2
 
-    def __init__(self, option: str, expected: str, value: str) -> None:
-        super().__init__(f"{option} must be {expected}, not {value}")
-        self.option = option
-        self.expected = expected
-        self.value = value  #: as it is shown
+    option: str
+    expected: str
+    value: str  #: as it is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +229,14 @@ class SettingsError(GandyError):
         self.problems = problems
 
 
+@message("{path}: {problem}")
 class SettingsFileError(GandyError):
     """A gandy.toml that cannot be read, or that is not TOML."""
 
     exit_code = 2
 
-    def __init__(self, path: Path, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
-        self.path = path
-        self.problem = problem
+    path: Path
+    problem: str
 
 
 class UntrustedFileError(SettingsFileError):
@@ -263,12 +251,11 @@ class UntrustedFileError(SettingsFileError):
         self.reason = reason
 
 
+@message("{feature} needs an optional dependency; run: pip install 'gandy[{extra}]'")
 class MissingExtraError(GandyError):
     """A feature whose optional dependency is not installed."""
 
     exit_code = 2
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional dependency; run: pip install 'gandy[{extra}]'")
-        self.feature = feature
-        self.extra = extra
+    feature: str
+    extra: str

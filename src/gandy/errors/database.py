@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gandy.errors.base import GandyError
+from gandy.errors.base import GandyError, message
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -13,30 +13,26 @@ if TYPE_CHECKING:
 _LOOK_AROUND: Final = "check the role's privileges and the schema (gandy migrate --check, gandy doctor)"
 
 
+@message("database URL {url!r}: {problem}. Use postgresql://user@host/name or sqlite:///path/to/file.db")
 class DatabaseUrlError(GandyError):
     """A database URL that Gandy cannot use."""
 
     exit_code = 2
 
-    def __init__(self, url: str, problem: str) -> None:
-        super().__init__(
-            f"database URL {url!r}: {problem}. Use postgresql://user@host/name or sqlite:///path/to/file.db"
-        )
-        self.url = url
-        self.problem = problem
+    url: str
+    problem: str
 
 
 class DatabaseFaultError(GandyError):
     """A temporary or general fault of the database, not caused by a single item: retry later."""
 
 
+@message("cannot reach the database {url}: {problem}")
 class DatabaseUnreachableError(DatabaseFaultError):
     """The database did not answer, or its file cannot be opened."""
 
-    def __init__(self, url: str, problem: str) -> None:
-        super().__init__(f"cannot reach the database {url}: {problem}")
-        self.url = url
-        self.problem = problem
+    url: str
+    problem: str
 
 
 class SchemaBehindError(GandyError):
@@ -49,92 +45,84 @@ class SchemaBehindError(GandyError):
         self.needed = needed
 
 
+@message(
+    "the database is at schema version {found}, which needs code for version "
+    "{compatible_from} or later; this code supports {known}: upgrade gandy on this server"
+)
 class CodeTooOldError(GandyError):
     """The database was migrated to a schema that this code does not support."""
 
-    def __init__(self, found: int, compatible_from: int, known: int) -> None:
-        super().__init__(
-            f"the database is at schema version {found}, which needs code for version "
-            f"{compatible_from} or later; this code supports {known}: upgrade gandy on this server"
-        )
-        self.found = found
-        self.compatible_from = compatible_from
-        self.known = known
+    found: int
+    compatible_from: int
+    known: int
 
 
+@message("refused by {constraint}: {detail}")
 class RowConflictError(GandyError):
     """The database refused this item, by a constraint or a trigger, or because it cannot store a value."""
 
-    def __init__(self, constraint: str, detail: str) -> None:
-        super().__init__(f"refused by {constraint}: {detail}")
-        self.constraint = constraint
-        self.detail = detail
+    constraint: str
+    detail: str
 
 
+@message("connection={found}: {problem}")
 class BorrowedConnectionError(GandyError):
     """A connection of the caller that Gandy cannot use."""
 
     exit_code = 2
 
-    def __init__(self, found: str, problem: str) -> None:
-        super().__init__(f"connection={found}: {problem}")
-        self.found = found
-        self.problem = problem
+    found: str
+    problem: str
 
 
+@message("the database is busy: {problem}; try again")
 class DatabaseBusyError(DatabaseFaultError):
     """A lock timeout, a deadlock or a serialization failure; the same call may succeed later."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the database is busy: {problem}; try again")
-        self.problem = problem
+    problem: str
 
 
 class RowBusyError(DatabaseBusyError):
     """A row was locked for too long, or its transaction lost a deadlock; its retry may fail again."""
 
 
+@message("the database is read-only: {problem}; nothing is lost, the write is retried")
 class DatabaseReadOnlyError(DatabaseFaultError):
     """The database is read-only, as a standby or during a failover."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the database is read-only: {problem}; nothing is lost, the write is retried")
-        self.problem = problem
+    problem: str
 
 
+@message("the database is full: {problem}; free some resources, the write is retried")
 class DatabaseFullError(DatabaseFaultError):
     """The database ran out of disk, memory or connections."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the database is full: {problem}; free some resources, the write is retried")
-        self.problem = problem
+    problem: str
 
 
+@message("the database refused the statement: {problem}; {remedy}")
 class DatabaseRefusedError(DatabaseFaultError):
     """The database refused a whole statement: a missing privilege, table or column."""
 
-    def __init__(self, problem: str, remedy: str = _LOOK_AROUND) -> None:
-        super().__init__(f"the database refused the statement: {problem}; {remedy}")
-        self.problem = problem
-        self.remedy = remedy
+    problem: str
+    remedy: str = _LOOK_AROUND
 
 
+@message("{address}: SQLite has no roles; write access to the file grants everything")
 class NoRolesError(GandyError):
     """A command about roles, for a database without roles."""
 
     exit_code = 2
 
-    def __init__(self, address: str) -> None:
-        super().__init__(f"{address}: SQLite has no roles; write access to the file grants everything")
+    address: str
 
 
+@message("all {count} items of a set were refused with the same error: {problem}")
 class SetRefusedError(DatabaseFaultError):
     """Every item of a set was refused with the same error, so that no single item is the cause."""
 
-    def __init__(self, count: int, problem: str) -> None:
-        super().__init__(f"all {count} items of a set were refused with the same error: {problem}")
-        self.count = count
-        self.problem = problem
+    count: int
+    problem: str
 
 
 class NaiveInstantError(GandyError, ValueError):
@@ -147,20 +135,18 @@ class NaiveInstantError(GandyError, ValueError):
         self.instant = instant
 
 
+@message("a clock cannot be advanced by {span}; use zero or more")
 class ClockReversedError(GandyError, ValueError):
     """A manual clock was advanced by a negative duration."""
 
-    def __init__(self, span: timedelta) -> None:
-        super().__init__(f"a clock cannot be advanced by {span}; use zero or more")
-        self.span = span
+    span: timedelta
 
 
+@message(
+    "nothing is removed: {doubt}; correct the clock, leave a service running for ten minutes, "
+    "or confirm the clock with --yes"
+)
 class ClockDoubtedError(GandyError):
     """The clock cannot be trusted, so that nothing is deleted by age."""
 
-    def __init__(self, doubt: str) -> None:
-        super().__init__(
-            f"nothing is removed: {doubt}; correct the clock, leave a service running for ten minutes, "
-            "or confirm the clock with --yes"
-        )
-        self.doubt = doubt
+    doubt: str

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY  # noqa: TC003 - the decorator needs it at run time
 from typing import TYPE_CHECKING
 
-from gandy.errors.base import GandyError
+from gandy.errors.base import GandyError, message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
 
 
+@message(
+    "there is no job {job_id}: the transaction that made it is not committed, or its retention has ended"
+)
 class JobNotFoundError(GandyError, LookupError):
     """No queue entry and no run has this id."""
 
-    def __init__(self, job_id: int) -> None:
-        super().__init__(
-            f"there is no job {job_id}: the transaction that made it is not committed, "
-            "or its retention has ended"
-        )
-        self.job_id = job_id
+    job_id: int
 
 
 class JobFailedError(GandyError):
@@ -46,23 +45,22 @@ class JobCancelledError(GandyError):
         self.by = by
 
 
+@message("job {job_id} ({train}) is still {state} after {waited}; it continues")
 class JobTimeoutError(GandyError, TimeoutError):
     """The wait for a result timed out; the job continues."""
 
-    def __init__(self, job_id: int, train: str, *, waited: timedelta, state: str) -> None:
-        super().__init__(f"job {job_id} ({train}) is still {state} after {waited}; it continues")
-        self.job_id = job_id
-        self.train = train
-        self.waited = waited
-        self.state = state
+    job_id: int
+    train: str
+    _: KW_ONLY
+    waited: timedelta
+    state: str
 
 
+@message("there is no run {run_id}; `gandy runs list` shows the stored runs")
 class RunNotFoundError(GandyError, LookupError):
     """No run has this id."""
 
-    def __init__(self, run_id: int) -> None:
-        super().__init__(f"there is no run {run_id}; `gandy runs list` shows the stored runs")
-        self.run_id = run_id
+    run_id: int
 
 
 class EnqueueError(GandyError, ValueError):
@@ -76,43 +74,37 @@ class EnqueueError(GandyError, ValueError):
         self.problems = problems
 
 
+@message("{train} was stopped before its cycle had ended; the next cycle does its work")
 class CycleStoppedError(GandyError):
     """A cycle of a service was stopped before its end and rolled back."""
 
-    def __init__(self, train: str) -> None:
-        super().__init__(f"{train} was stopped before its cycle had ended; the next cycle does its work")
-        self.train = train
+    train: str
 
 
+@message(
+    "run {run_id} is {state}; it can be run again after its end: "
+    "wait, or cancel it: gandy runs cancel {run_id}"
+)
 class RunNotOverError(GandyError):
     """A run in progress cannot be run again."""
 
-    def __init__(self, run_id: int, state: str) -> None:
-        super().__init__(
-            f"run {run_id} is {state}; it can be run again after its end: "
-            f"wait, or cancel it: gandy runs cancel {run_id}"
-        )
-        self.run_id = run_id
-        self.state = state
+    run_id: int
+    state: str
 
 
+@message("run {run_id} is over: it is {state}; run it again with: gandy runs rerun {run_id}")
 class RunOverError(GandyError):
     """A run that has ended cannot be failed."""
 
-    def __init__(self, run_id: int, state: str) -> None:
-        super().__init__(f"run {run_id} is over: it is {state}; run it again with: gandy runs rerun {run_id}")
-        self.run_id = run_id
-        self.state = state
+    run_id: int
+    state: str
 
 
+@message("job {job_id} waits in the queue and has no run yet; cancel it with: gandy queue cancel {job_id}")
 class RunNotBegunError(GandyError):
     """A queued job has no run that could be failed."""
 
-    def __init__(self, job_id: int) -> None:
-        super().__init__(
-            f"job {job_id} waits in the queue and has no run yet; cancel it with: gandy queue cancel {job_id}"
-        )
-        self.job_id = job_id
+    job_id: int
 
 
 class GroupAmbiguousError(GandyError, LookupError):
@@ -126,29 +118,26 @@ class GroupAmbiguousError(GandyError, LookupError):
         self.owners = owners
 
 
+@message("no running worker {worker_id!r}; `gandy workers list` shows all workers")
 class WorkerNotFoundError(GandyError, LookupError):
     """No running worker has this id."""
 
-    def __init__(self, worker_id: str) -> None:
-        super().__init__(f"no running worker {worker_id!r}; `gandy workers list` shows all workers")
-        self.worker_id = worker_id
+    worker_id: str
 
 
+@message("no manifest {external_id!r}; `gandy manifests list` shows all manifests")
 class ManifestNotFoundError(GandyError, LookupError):
     """No manifest has this external id."""
 
-    def __init__(self, external_id: str) -> None:
-        super().__init__(f"no manifest {external_id!r}; `gandy manifests list` shows all manifests")
-        self.external_id = external_id
+    external_id: str
 
 
+@message("{owner!r} has no group {name!r}; `gandy groups list` shows all groups")
 class GroupNotFoundError(GandyError, LookupError):
     """No group of this application has this name."""
 
-    def __init__(self, owner: str, name: str) -> None:
-        super().__init__(f"{owner!r} has no group {name!r}; `gandy groups list` shows all groups")
-        self.owner = owner
-        self.name = name
+    owner: str
+    name: str
 
 
 class ManifestAmbiguousError(GandyError, LookupError):
@@ -164,67 +153,57 @@ class ManifestAmbiguousError(GandyError, LookupError):
         self.owners = owners
 
 
+@message("{what} belongs to one application: pass --owner NAME instead of --all-owners")
 class OneOwnerNeededError(GandyError):
     """A command for one application was called for all owners."""
 
     exit_code = 2
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} belongs to one application: pass --owner NAME instead of --all-owners")
-        self.what = what
+    what: str
 
 
+@message("manifest {external_id!r} depends on {parent!r}, which does not exist; declare it first")
 class ParentNotFoundError(GandyError):
     """A dependent whose parent is neither declared nor stored."""
 
-    def __init__(self, external_id: str, parent: str) -> None:
-        super().__init__(
-            f"manifest {external_id!r} depends on {parent!r}, which does not exist; declare it first"
-        )
-        self.external_id = external_id
-        self.parent = parent
+    external_id: str
+    parent: str
 
 
+@message("manifest {external_id!r} is declared in the application's code: change it there, or disable it")
 class ManifestDeclaredError(GandyError):
     """A manifest that is declared in code cannot be added or removed at run time."""
 
-    def __init__(self, external_id: str) -> None:
-        super().__init__(
-            f"manifest {external_id!r} is declared in the application's code: change it there, or disable it"
-        )
-        self.external_id = external_id
+    external_id: str
 
 
+@message("manifest {external_id!r} cannot be removed: {problem}")
 class ManifestInUseError(GandyError):
     """A manifest that cannot be removed at present."""
 
-    def __init__(self, external_id: str, problem: str) -> None:
-        super().__init__(f"manifest {external_id!r} cannot be removed: {problem}")
-        self.external_id = external_id
-        self.problem = problem
+    external_id: str
+    problem: str
 
 
+@message(
+    "manifest {external_id!r} is already queued as entry {entry_id} with another input; "
+    "let it run, or cancel it: gandy queue cancel {entry_id}"
+)
 class TriggerInputConflictError(GandyError):
     """A trigger with an input while an entry with another input is queued."""
 
-    def __init__(self, external_id: str, entry_id: int) -> None:
-        super().__init__(
-            f"manifest {external_id!r} is already queued as entry {entry_id} with another input; "
-            f"let it run, or cancel it: gandy queue cancel {entry_id}"
-        )
-        self.external_id = external_id
-        self.entry_id = entry_id
+    external_id: str
+    entry_id: int
 
 
+@message("{subject}: {problem}")
 class OverrideError(GandyError, ValueError):
     """A value that cannot override the declared one."""
 
     exit_code = 2
 
-    def __init__(self, subject: str, problem: str) -> None:
-        super().__init__(f"{subject}: {problem}")
-        self.subject = subject
-        self.problem = problem
+    subject: str
+    problem: str
 
 
 class ScheduleError(GandyError, ValueError):
@@ -233,27 +212,25 @@ class ScheduleError(GandyError, ValueError):
     exit_code = 2
 
 
+@message(
+    "cron expression {expression!r}: {problem}. Write five fields (minute hour day month weekday), "
+    'or six with leading seconds, such as "30 3 * * mon-fri"'
+)
 class CronExpressionError(ScheduleError):
     """A cron expression that is invalid or never matches."""
 
-    def __init__(self, expression: str, problem: str) -> None:
-        super().__init__(
-            f"cron expression {expression!r}: {problem}. Write five fields (minute hour day month weekday), "
-            'or six with leading seconds, such as "30 3 * * mon-fri"'
-        )
-        self.expression = expression
-        self.problem = problem
+    expression: str
+    problem: str
 
 
+@message(
+    "time zone {timezone!r} is unknown here. Use an IANA name such as 'Europe/Berlin' or 'UTC'; "
+    "if the name is right, update the tzdata package"
+)
 class TimezoneNotFoundError(ScheduleError):
     """A time zone that is not in the machine's zone database."""
 
-    def __init__(self, timezone: str) -> None:
-        super().__init__(
-            f"time zone {timezone!r} is unknown here. Use an IANA name such as 'Europe/Berlin' or 'UTC'; "
-            "if the name is right, update the tzdata package"
-        )
-        self.timezone = timezone
+    timezone: str
 
 
 class IntervalError(ScheduleError):
@@ -266,23 +243,19 @@ class IntervalError(ScheduleError):
         self.problem = problem
 
 
+@message("a job that runs once {problem}. Give either at=<aware datetime> or delay=<timedelta>")
 class OnceError(ScheduleError):
     """A one-off schedule without an instant, or with two."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(
-            f"a job that runs once {problem}. Give either at=<aware datetime> or delay=<timedelta>"
-        )
-        self.problem = problem
+    problem: str
 
 
+@message("exclusion: {problem}. {remedy}")
 class ExclusionError(ScheduleError):
     """An exclusion that is invalid or excludes everything."""
 
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"exclusion: {problem}. {remedy}")
-        self.problem = problem
-        self.remedy = remedy
+    problem: str
+    remedy: str
 
 
 class ExcludedInstantError(ScheduleError):
@@ -307,9 +280,8 @@ class DependencyCycleError(ScheduleError):
         self.cycle = tuple(cycle)
 
 
+@message("there is no dead letter {letter_id}; `gandy dead-letters list` shows all of them")
 class DeadLetterNotFoundError(GandyError, LookupError):
     """No dead letter has this id."""
 
-    def __init__(self, letter_id: int) -> None:
-        super().__init__(f"there is no dead letter {letter_id}; `gandy dead-letters list` shows all of them")
-        self.letter_id = letter_id
+    letter_id: int

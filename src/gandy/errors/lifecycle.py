@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
-from gandy.errors.base import GandyError
+from gandy.errors.base import GandyError, message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,103 +54,94 @@ class ContractUnknownError(GandyError, LookupError):
         self.known = tuple(known)
 
 
+@message(
+    "lifecycle {scheduler}: {problem}. Pass --target URL, or write database = {{ env = "
+    '"APP_DATABASE_URL" }} in the contract'
+)
 class ContractTargetError(GandyError):
     """A contract without a database."""
 
     exit_code = 2
 
-    def __init__(self, scheduler: str, problem: str) -> None:
-        super().__init__(
-            f"lifecycle {scheduler}: {problem}. Pass --target URL, or write database = {{ env = "
-            '"APP_DATABASE_URL" } in the contract'
-        )
-        self.scheduler = scheduler
-        self.problem = problem
+    scheduler: str
+    problem: str
 
 
+@message("no contract {scheduler!r}; `gandy lifecycle check` lists those of the application")
 class ContractNotFoundError(GandyError, LookupError):
     """The application has no contract of this name."""
 
     exit_code = 2
 
-    def __init__(self, scheduler: str) -> None:
-        super().__init__(f"no contract {scheduler!r}; `gandy lifecycle check` lists those of the application")
-        self.scheduler = scheduler
+    scheduler: str
 
 
+@message("the lifecycle cannot keep its state: {problem}")
 class StateObstructedError(GandyError):
     """The lifecycle cannot create or write its state tables, so it must not delete."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the lifecycle cannot keep its state: {problem}")
-        self.problem = problem
+    problem: str
 
 
+@message(
+    "the search_path of the application's database is {path}: a role that may create there can make "
+    "this one call its operators. Remove pg_catalog from it, so that it is searched first "
+    "(ALTER DATABASE ... SET search_path, ALTER ROLE ... SET search_path, or options= of the URL)"
+)
 class UnsafeSearchPathError(GandyError):
     """The names that a sweep uses would be resolved in another schema before pg_catalog."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"the search_path of the application's database is {path}: a role that may create there can make "
-            "this one call its operators. Remove pg_catalog from it, so that it is searched first "
-            "(ALTER DATABASE ... SET search_path, ALTER ROLE ... SET search_path, or options= of the URL)"
-        )
-        self.path = path
+    path: str
 
 
+@message("the command failed in the application's database: {problem}")
 class TargetFaultError(GandyError):
     """A command failed in the application's database: a lock, a timeout, a file that is not a database."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the command failed in the application's database: {problem}")
-        self.problem = problem
+    problem: str
 
 
+@message("table {table}: {rule}: {reason}")
 class RuleRefusedError(GandyError):
     """A rule that must not delete at present; the other rules continue."""
 
-    def __init__(self, table: str, rule: str, reason: str) -> None:
-        super().__init__(f"table {table}: {rule}: {reason}")
-        self.table = table
-        self.rule = rule
-        self.reason = reason
+    table: str
+    rule: str
+    reason: str
 
 
+@message(
+    "table {table}: {rule}: stopped after {rows} rows that cannot be deleted; the last error: "
+    "{first_error}. See: gandy lifecycle quarantine"
+)
 class RowsStuckError(GandyError):
     """A rule was stopped because too many of its rows cannot be deleted."""
 
-    def __init__(self, table: str, rule: str, *, rows: int, first_error: str) -> None:
-        super().__init__(
-            f"table {table}: {rule}: stopped after {rows} rows that cannot be deleted; the last error: "
-            f"{first_error}. See: gandy lifecycle quarantine"
-        )
-        self.table = table
-        self.rule = rule
-        self.rows = rows
-        self.first_error = first_error
+    table: str
+    rule: str
+    _: KW_ONLY
+    rows: int
+    first_error: str
 
 
+@message("lifecycle {scheduler}: another process holds the lease now; this process stopped")
 class SweepLeaseLostError(GandyError):
     """Another process took over the sweep; this process must not delete any more."""
 
-    def __init__(self, scheduler: str) -> None:
-        super().__init__(f"lifecycle {scheduler}: another process holds the lease now; this process stopped")
-        self.scheduler = scheduler
+    scheduler: str
 
 
+@message("lifecycle {scheduler}: nothing could be swept: {problem}")
 class ContractTickError(GandyError):
     """A contract of which no rule could be executed; the next tick tries again."""
 
-    def __init__(self, scheduler: str, problem: str) -> None:
-        super().__init__(f"lifecycle {scheduler}: nothing could be swept: {problem}")
-        self.scheduler = scheduler
-        self.problem = problem
+    scheduler: str
+    problem: str
 
 
+@message("{needed_for}: the variable {variable}, which names the database, is not set here")
 class MissingVariableError(GandyError):
     """The environment variable that names a database is not set where the job runs."""
 
-    def __init__(self, variable: str, needed_for: str) -> None:
-        super().__init__(f"{needed_for}: the variable {variable}, which names the database, is not set here")
-        self.variable = variable
-        self.needed_for = needed_for
+    variable: str
+    needed_for: str

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from gandy.errors.base import GandyError
+from gandy.errors.base import GandyError, message
 
 
 class RouteError(GandyError):
     """The base of errors in a train's definition."""
 
 
+@message("junction {junction}: {problem}", kw_only=True)
 class JunctionSignatureError(RouteError):
     """A junction with invalid annotations."""
 
-    def __init__(self, *, junction: str, problem: str) -> None:
-        self.junction = junction
-        self.problem = problem
-        super().__init__(f"junction {junction}: {problem}")
+    junction: str
+    problem: str
 
 
+@message("train {train}: {problem}", kw_only=True)
 class TrainDefinitionError(RouteError):
     """An invalid definition of a train."""
 
-    def __init__(self, *, train: str, problem: str) -> None:
-        self.train = train
-        self.problem = problem
-        super().__init__(f"train {train}: {problem}")
+    train: str
+    problem: str
 
 
 class MissingCargoError(RouteError):
@@ -72,14 +70,13 @@ class MissingOutputError(RouteError):
         )
 
 
+@message("two trains are named {name!r}: {first} and {second}; rename one of them", kw_only=True)
 class DuplicateTrainError(GandyError):
     """Two trains of one application have the same name."""
 
-    def __init__(self, *, name: str, first: str, second: str) -> None:
-        self.name = name
-        self.first = first
-        self.second = second
-        super().__init__(f"two trains are named {name!r}: {first} and {second}; rename one of them")
+    name: str
+    first: str
+    second: str
 
 
 class UnknownTrainError(GandyError):
@@ -142,20 +139,17 @@ class MissingProvidedError(GandyError):
         )
 
 
+@message("cannot provide {provided}: {problem}", kw_only=True)
 class ProvideError(GandyError):
     """A value cannot be provided."""
 
-    def __init__(self, *, provided: str, problem: str) -> None:
-        self.provided = provided
-        self.problem = problem
-        super().__init__(f"cannot provide {provided}: {problem}")
+    provided: str
+    problem: str
 
 
+@message("no train is running here; call current_run() from inside a junction")
 class NoCurrentRunError(GandyError):
     """`current_run()` was called outside of a run."""
-
-    def __init__(self) -> None:
-        super().__init__("no train is running here; call current_run() from inside a junction")
 
 
 class TrainProcessError(GandyError):
@@ -168,21 +162,20 @@ class TrainProcessError(GandyError):
         super().__init__(f"train {train}: {problem}")
 
 
+@message(
+    "train {train}: code of a job cancelled the task that ran it (asyncio.Task.cancel); "
+    "to end a run from inside, return End or raise an exception",
+    kw_only=True,
+)
 class TaskCancelledError(GandyError):
     """The task that ran a train was cancelled by code of a job, not by its caller."""
 
-    def __init__(self, *, train: str) -> None:
-        self.train = train
-        super().__init__(
-            f"train {train}: code of a job cancelled the task that ran it (asyncio.Task.cancel); "
-            "to end a run from inside, return End or raise an exception"
-        )
+    train: str
 
 
+@message("{exception_type}: {reason}", kw_only=True)
 class RemoteJunctionError(GandyError):
     """Replaces an exception of a child process that cannot be rebuilt here."""
 
-    def __init__(self, *, exception_type: str, reason: str) -> None:
-        self.exception_type = exception_type
-        self.reason = reason
-        super().__init__(f"{exception_type}: {reason}")
+    exception_type: str
+    reason: str
