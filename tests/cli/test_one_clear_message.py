@@ -107,7 +107,7 @@ def test_two_trains_with_one_name(project: Path) -> None:
 
     done = run_gandy(project, "--app", "billing:app", "trains", "list")
 
-    clear(done, "two trains are named 'close'", "close_again", "another name", code=1)
+    clear(done, "two trains are named 'close'", "close_again", "rename one of them", code=1)
 
 
 def test_a_value_that_nobody_provides(project: Path) -> None:

@@ -68,6 +68,25 @@ def close_shop(order: Order) -> Receipt:
     raise ShopClosedError(shop=f"shop {order.number}")
 
 
+class ShopFullError(Exception):
+    """An error whose text is made of another value."""
+
+    def __init__(self, guests: int) -> None:
+        super().__init__(f"{guests} guests are enough")
+
+
+def turn_away(order: Order) -> Receipt:
+    """Raise it."""
+    raise ShopFullError(order.number)
+
+
+class TurningAway(Train[Order, Receipt]):
+    """Fails with it."""
+
+    route = (turn_away,)
+    process = True
+
+
 class Closed(Train[Order, Receipt]):
     process = True
     route = (close_shop,)

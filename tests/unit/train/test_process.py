@@ -81,6 +81,13 @@ async def test_the_original_exception_is_raised_here_with_the_trace_of_there() -
     assert "hunter22" not in outcome.stack_trace
 
 
+async def test_an_exception_that_makes_its_own_text_keeps_it() -> None:
+    with pytest.raises(trains.ShopFullError) as raised:
+        await trains.TurningAway.run(Order(number=3))
+
+    assert str(raised.value) == "3 guests are enough"
+
+
 async def test_an_exception_that_cannot_be_rebuilt_has_a_stand_in() -> None:
     outcome = await trains.Closed.outcome(Order(number=3))
 

@@ -282,6 +282,8 @@ def _rebuilt(ended: EndedBadly) -> BaseException:
     if kind is not None and ended.arguments is not None:
         try:
             exception = kind(*ended.arguments)
+            if exception.args != ended.arguments:  # it makes its text of other values, which are not sent
+                exception = kind.__new__(kind, *ended.arguments)
             exception.add_note(ended.stack_trace)
         except BaseException:  # noqa: BLE001 - the constructor needs other arguments: use the stand-in
             return RemoteJunctionError(exception_type=ended.exception_type, reason=ended.reason)
