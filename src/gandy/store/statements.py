@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from gandy.errors import DatabaseFaultError, RowBusyError, RowConflictError, SetRefusedError
+from gandy.model.manifest import MANIFEST_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,6 +23,7 @@ T = TypeVar("T")
 Row: TypeAlias = Any  # untyped at the driver: a named tuple of the columns that the statement returns
 Rows: TypeAlias = list[Row]
 
+_OPTIONS: Final = re.compile(r"/\* options: (?P<list>\w+) \*/")
 _HEADER = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)\s*$", re.MULTILINE)
 
 # The neutral spelling of sql/common: `:name` or `:name::type` after a blank or a parenthesis, `gandy.table`
@@ -122,7 +124,7 @@ def columns_of(step: Batch) -> tuple[tuple[str, ...], Iterable[Collection[Any]]]
 @cache
 def load_statements(dialect: Dialect) -> Mapping[str, str]:
     """Read every statement of a dialect; a name that is defined twice is an error in the package."""
-    own = _read_folder(dialect)
+    own = {name: with_options(text, dialect) for name, text in _read_folder(dialect).items()}
     shared = {name: translated(name, text, dialect) for name, text in _read_folder("common").items()}
     if twice := sorted(own.keys() & shared.keys()):
         raise ValueError(f"sql/common and sql/{dialect} both define {', '.join(twice)}")
@@ -139,6 +141,23 @@ def _read_folder(folder: str) -> dict[str, str]:
                     raise ValueError(f"statement {name} is defined twice in sql/{folder}")
                 found[name] = text
     return found
+
+
+def with_options(text: str, dialect: Dialect) -> str:
+    """Replace `/* options: columns */` and its kin by the list for all options of a manifest."""
+    return _OPTIONS.sub(lambda found: f"{', '.join(_option_list(found['list'], dialect))},", text)
+
+
+def _option_list(wanted: str, dialect: Dialect) -> Iterator[str]:
+    for option in MANIFEST_OPTIONS:
+        column, sql_type = option.column, option.form.sql_type
+        if column is None:
+            continue
+        is_json = sql_type == "json"
+        value = f":{column}" if dialect == "sqlite" else f"r.{column}{'::json' if is_json else ''}"
+        array = f"%({column})s::{'text' if is_json else sql_type}[]"
+        forms = {"columns": column, "values": value, "arrays": array, "changes": f"{column} = {value}"}
+        yield forms[wanted]
 
 
 def translated(name: str, text: str, dialect: Dialect) -> str:

@@ -27,31 +27,24 @@ SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN gandy.manif
 -- New manifests as a set; a dependent counts its parent's successes from now on.
 INSERT INTO gandy.manifest (
     external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, variance_seconds, exclusions,
-    misfire_policy, misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
-    keep_for_seconds, keep_last, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
+    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, /* options: columns */
+    priority, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
     created_at, updated_at)
 SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
     r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at,
     (SELECT p.id FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent),
     coalesce((SELECT p.success_count FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent), 0),
-    r.variance_seconds, r.exclusions::json, r.misfire_policy, r.misfire_threshold_seconds, r.max_retries, r.is_retried,
-    r.retry_delay_seconds, r.timeout_seconds, r.priority, r.keep_for_seconds, r.keep_last, %(origin)s, r.batch,
+    /* options: values */ r.priority, %(origin)s, r.batch,
     r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
     gandy.now(), gandy.now()
 FROM unnest(
     %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],
     %(property_type_name)s::text[], %(schedule_type)s::text[], %(cron_expression)s::text[],
     %(interval_seconds)s::float8[], %(timezone)s::text[], %(scheduled_at)s::timestamptz[], %(parent)s::text[],
-    %(variance_seconds)s::float8[], %(exclusions)s::text[], %(misfire_policy)s::text[],
-    %(misfire_threshold_seconds)s::float8[], %(max_retries)s::int[], %(is_retried)s::bool[],
-    %(retry_delay_seconds)s::float8[], %(timeout_seconds)s::float8[], %(priority)s::smallint[],
-    %(keep_for_seconds)s::float8[], %(keep_last)s::int[], %(batch)s::text[], %(is_enabled)s::bool[],
+    /* options: arrays */ %(priority)s::smallint[], %(batch)s::text[], %(is_enabled)s::bool[],
     %(declared)s::text[], %(next_scheduled_run)s::timestamptz[], %(next_look_at)s::timestamptz[])
     AS r(external_id, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-         interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
-         misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
-         keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at)
+         interval_seconds, timezone, scheduled_at, parent, /* options: columns */ priority, batch, is_enabled, declared, next_scheduled_run, next_look_at)
 ON CONFLICT (owner, external_id) DO NOTHING
 RETURNING external_id;
 
@@ -64,10 +57,7 @@ UPDATE gandy.manifest m SET
     depends_on_manifest_id = p.id,
     parent_success_seen = CASE WHEN m.depends_on_manifest_id IS NOT DISTINCT FROM p.id THEN m.parent_success_seen
                                ELSE coalesce(p.success_count, 0) END,
-    variance_seconds = r.variance_seconds, exclusions = r.exclusions::json, misfire_policy = r.misfire_policy,
-    misfire_threshold_seconds = r.misfire_threshold_seconds, max_retries = r.max_retries, is_retried = r.is_retried,
-    retry_delay_seconds = r.retry_delay_seconds, timeout_seconds = r.timeout_seconds, priority = r.priority,
-    keep_for_seconds = r.keep_for_seconds, keep_last = r.keep_last, origin = r.origin, batch = r.batch,
+    /* options: changes */ priority = r.priority, origin = r.origin, batch = r.batch,
     is_enabled = r.is_enabled,
     disabled_at = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(m.disabled_at, gandy.now()) END,
     disabled_reason = CASE WHEN r.is_enabled THEN NULL ELSE coalesce(r.reason, m.disabled_reason) END,
@@ -85,16 +75,11 @@ FROM unnest(
     %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],
     %(property_type_name)s::text[], %(schedule_type)s::text[], %(cron_expression)s::text[],
     %(interval_seconds)s::float8[], %(timezone)s::text[], %(scheduled_at)s::timestamptz[], %(parent)s::text[],
-    %(variance_seconds)s::float8[], %(exclusions)s::text[], %(misfire_policy)s::text[],
-    %(misfire_threshold_seconds)s::float8[], %(max_retries)s::int[], %(is_retried)s::bool[],
-    %(retry_delay_seconds)s::float8[], %(timeout_seconds)s::float8[], %(priority)s::smallint[],
-    %(keep_for_seconds)s::float8[], %(keep_last)s::int[], %(batch)s::text[], %(is_enabled)s::bool[],
+    /* options: arrays */ %(priority)s::smallint[], %(batch)s::text[], %(is_enabled)s::bool[],
     %(declared)s::text[], %(next_scheduled_run)s::timestamptz[], %(next_look_at)s::timestamptz[],
     %(overrides)s::text[], %(completed_at)s::timestamptz[], %(used_instants)s::text[], %(origin)s::text[], %(is_orphaned)s::bool[], %(reason)s::text[])
     AS r(external_id, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-         interval_seconds, timezone, scheduled_at, parent, variance_seconds, exclusions, misfire_policy,
-         misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
-         keep_for_seconds, keep_last, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
+         interval_seconds, timezone, scheduled_at, parent, /* options: columns */ priority, batch, is_enabled, declared, next_scheduled_run, next_look_at, overrides,
          completed_at, used_instants, origin, is_orphaned, reason)
 LEFT JOIN LATERAL (
     SELECT id, success_count FROM gandy.manifest WHERE owner = %(owner)s AND external_id = r.parent LIMIT 1) p ON true

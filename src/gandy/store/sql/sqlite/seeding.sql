@@ -28,16 +28,14 @@ SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN manifest p 
 -- New manifests; a dependent counts its parent's successes from now on.
 INSERT INTO manifest (
     external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
-    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, variance_seconds, exclusions,
-    misfire_policy, misfire_threshold_seconds, max_retries, is_retried, retry_delay_seconds, timeout_seconds, priority,
-    keep_for_seconds, keep_last, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
+    interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, /* options: columns */
+    priority, origin, batch, is_enabled, disabled_at, declared, next_scheduled_run, next_look_at,
     created_at, updated_at)
 VALUES (:external_id, :owner, :name, :manifest_group_id, :properties, :property_type_name, :schedule_type,
     :cron_expression, :interval_seconds, :timezone, :scheduled_at,
     (SELECT id FROM manifest WHERE owner = :owner AND external_id = :parent),
     coalesce((SELECT success_count FROM manifest WHERE owner = :owner AND external_id = :parent), 0),
-    :variance_seconds, :exclusions, :misfire_policy, :misfire_threshold_seconds, :max_retries, :is_retried,
-    :retry_delay_seconds, :timeout_seconds, :priority, :keep_for_seconds, :keep_last, :origin, :batch, :is_enabled,
+    /* options: values */ :priority, :origin, :batch, :is_enabled,
     CASE WHEN NOT :is_enabled THEN gandy_now() END, :declared, :next_scheduled_run, :next_look_at, gandy_now(), gandy_now())
 ON CONFLICT (owner, external_id) DO NOTHING
 RETURNING external_id;
@@ -52,10 +50,7 @@ UPDATE manifest SET
     parent_success_seen = CASE
         WHEN depends_on_manifest_id IS (SELECT p.id FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent) THEN parent_success_seen
         ELSE coalesce((SELECT p.success_count FROM manifest p WHERE p.owner = :owner AND p.external_id = :parent), 0) END,
-    variance_seconds = :variance_seconds, exclusions = :exclusions, misfire_policy = :misfire_policy,
-    misfire_threshold_seconds = :misfire_threshold_seconds, max_retries = :max_retries, is_retried = :is_retried,
-    retry_delay_seconds = :retry_delay_seconds, timeout_seconds = :timeout_seconds, priority = :priority,
-    keep_for_seconds = :keep_for_seconds, keep_last = :keep_last, origin = :origin, batch = :batch,
+    /* options: changes */ priority = :priority, origin = :origin, batch = :batch,
     is_enabled = :is_enabled,
     disabled_at = CASE WHEN :is_enabled THEN NULL ELSE coalesce(disabled_at, gandy_now()) END,
     disabled_reason = CASE WHEN :is_enabled THEN NULL ELSE coalesce(:reason, disabled_reason) END,
