@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import psycopg
-from psycopg.rows import namedtuple_row
-
-from gandy.errors import DatabaseFaultError, DatabaseUnreachableError, NoRolesError
+from gandy.errors import DatabaseUnreachableError, NoRolesError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
-from gandy.store.drivers.database import dialect_of, drive, sqlite_path
+from gandy.store.drivers.database import dialect_of, sqlite_path
 from gandy.store.drivers.grants import find_grants
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, read_state
-from gandy.store.drivers.pooler import name_statements, pooler_of
-from gandy.store.drivers.postgres import is_spoilt
-from gandy.store.drivers.postgres_values import run_step, sql, translated
 from gandy.store.drivers.sqlite import SqliteDatabase
 from gandy.store.drivers.sqlite_values import translated as translated_sqlite
 
@@ -38,7 +32,7 @@ T = TypeVar("T")
 def open_database(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> Database:
     """Create the driver for a URL; it does not connect yet."""
     if dialect_of(settings.url) == "postgres":
-        from gandy.store.drivers.postgres import PostgresDatabase  # noqa: PLC0415 see above
+        from gandy.store.drivers.postgres import PostgresDatabase  # noqa: PLC0415 loads the driver
 
         return PostgresDatabase(settings, clock=clock)
     return SqliteDatabase(settings, clock=clock)
@@ -48,7 +42,7 @@ def migrate(url: str) -> MigrationResult:
     """Bring a database's schema up to date; safe to run on two servers at once."""
     if dialect_of(url) == "sqlite":
         return _on_sqlite(url, sqlite.migrate)
-    from gandy.store.drivers.postgres_direct import migrate_postgres  # noqa: PLC0415 see above
+    from gandy.store.drivers.postgres_direct import migrate_postgres  # noqa: PLC0415 loads the driver
 
     return migrate_postgres(url)
 
@@ -59,7 +53,7 @@ def schema_state(url: str) -> SchemaState:
         if not _is_there(sqlite_path(url)):
             return SchemaState(0, 0)
         return _on_sqlite(url, lambda connection: sqlite.run_on(connection, read_state()))
-    from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 see above
+    from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 loads the driver
 
     return drive_postgres(url, read_state())
 
@@ -68,7 +62,7 @@ def grants_for(url: str, role: str) -> Grants:
     """Return the grants that a role needs on a PostgreSQL database; nothing is granted."""
     if dialect_of(url) == "sqlite":
         raise NoRolesError(mask_url(url))
-    from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 see above
+    from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 loads the driver
 
     return drive_postgres(url, find_grants(role))
 
@@ -101,70 +95,10 @@ class ThreadLink(Protocol):
 def open_link(settings: DatabaseSettings, *, clock: ManualClock | None = None) -> ThreadLink:
     """Create a link to the database of these settings; it connects on first use."""
     if dialect_of(settings.url) == "postgres":
+        from gandy.store.drivers.postgres_direct import PostgresLink  # noqa: PLC0415 loads the driver
+
         return PostgresLink(settings, clock)
     return SqliteLink(settings, clock)
-
-
-class PostgresLink:
-    """A blocking psycopg connection."""
-
-    def __init__(self, settings: DatabaseSettings, clock: ManualClock | None) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._address = mask_url(settings.url)
-        self._pooler = pooler_of(settings.url)
-        self._connection: psycopg.Connection[Any] | None = None
-
-    def run(self, operation: Operation[T]) -> T:
-        """Run an operation in a transaction of its own."""
-        try:
-            with translated(self._address):
-                return self._run(operation)
-        except DatabaseFaultError as fault:
-            if is_spoilt(fault):
-                self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _run(self, operation: Operation[T]) -> T:
-        connection = self._live_connection()
-        with connection.transaction(), connection.cursor(row_factory=namedtuple_row) as cursor:
-            if self._pooler.is_found:
-                cursor.execute(sql("configure_transaction"))
-            if self._clock is not None:
-                cursor.execute(sql("set_clock"), {"now": self._clock.now.isoformat()}, prepare=False)
-            return drive(operation, lambda step: run_step(cursor, step))
-
-    def _live_connection(self) -> psycopg.Connection[Any]:
-        if self._connection is None or self._connection.closed or self._connection.broken:
-            self._connection = self._connect()
-            self._configure(self._connection)
-        return self._connection
-
-    def _connect(self) -> psycopg.Connection[Any]:
-        seconds = max(1, int(self._settings.connect_timeout.total_seconds()))
-        return psycopg.connect(
-            self._settings.url,
-            autocommit=True,
-            connect_timeout=seconds,
-            application_name="gandy lease",
-            prepare_threshold=5 if self._settings.prepared_statements else None,
-            keepalives_idle=5,
-            keepalives_interval=2,
-            keepalives_count=3,
-            tcp_user_timeout=seconds * 1000,
-        )
-
-    def _configure(self, connection: psycopg.Connection[Any]) -> None:
-        name_statements(connection, self._pooler)
-        promised = {"backend": connection.info.backend_pid}
-        for row in connection.execute(sql("configure_session"), promised).fetchall():
-            self._pooler.look_at(connection, row[0])
 
 
 class SqliteLink:
