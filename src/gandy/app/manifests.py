@@ -9,7 +9,7 @@ from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import MANIFEST_OPTIONS, ManifestDeclaration
-from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once
+from gandy.model.schedule import Cron, Interval, Manual, Once
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS, shortened, written
@@ -122,18 +122,9 @@ def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:
 
 def _schedule_problems(schedule: Schedule) -> tuple[str, ...]:
     """Return the problems of a schedule, also of one that was not made by every(), cron() or once()."""
-    match schedule:
-        case Interval(every):
-            given: dict[str, object | None] = {"every": every}
-        case Once(at, delay):
-            given = {"at": at, "delay": delay}
-        case Dependent(parent) | DormantDependent(parent):
-            given = {"after": parent}
-        case _:
-            return ()
     return tuple(
         problem
-        for option, value in given.items()
+        for option, value in schedule.bounded().items()
         if value is not None and (problem := BOUNDS[option].problem(option, value))
     )
 

@@ -19,7 +19,6 @@ from gandy.rules.schedules import cron
 from gandy.rules.zones import wall_of, zone
 from gandy.settings import format_duration
 from gandy.settings.bounds import BOUNDS
-from gandy.store.declared import schedule_to_json
 from gandy.store.reading.overview import DRAWN, list_dependencies
 from gandy.store.reading.views import picture_of
 
@@ -171,7 +170,7 @@ def override_values(changes: ManifestChanges) -> dict[str, object]:
         if option.field in changes.options
     }
     if changes.schedule is not None:
-        given["schedule"] = schedule_to_json(changes.schedule)
+        given["schedule"] = changes.schedule.to_json()
     if changes.input_json is not None:  # null is a valid input
         given["input"] = json.loads(changes.input_json)
     if not given and changes.next_at is None:

@@ -23,7 +23,7 @@ Editor: TypeAlias = Literal["text", "number", "span", "switch", "choice", "json"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OptionForm:
     """How the values of an option are stored and edited."""
 
     to_json: Callable[[Value], Value]
@@ -66,13 +66,13 @@ def _exclusions_from_json(stored: Value) -> tuple[Exclusion, ...]:
     return exclusion_json.from_json(json.dumps(stored))
 
 
-TEXT = Form(_same, _same, _same, "text")
-NUMBER = Form(_same, _same, _same, "int", "number")
-SWITCH = Form(_same, _same, _same, "bool", "switch")
-SPAN = Form(_seconds, _span, _seconds, "float8", "span")
-TIMEOUT = Form(_timeout_to_json, _timeout_from_json, _seconds, "float8", "span")
-EXCLUSIONS = Form(_exclusions_to_json, _exclusions_from_json, exclusion_json.to_json, "json", "json")
-POLICY = Form(_same, MisfirePolicy, lambda policy: policy.value, "text", "choice")
+TEXT = OptionForm(_same, _same, _same, "text")
+NUMBER = OptionForm(_same, _same, _same, "int", "number")
+SWITCH = OptionForm(_same, _same, _same, "bool", "switch")
+SPAN = OptionForm(_seconds, _span, _seconds, "float8", "span")
+TIMEOUT = OptionForm(_timeout_to_json, _timeout_from_json, _seconds, "float8", "span")
+EXCLUSIONS = OptionForm(_exclusions_to_json, _exclusions_from_json, exclusion_json.to_json, "json", "json")
+POLICY = OptionForm(_same, MisfirePolicy, lambda policy: policy.value, "text", "choice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Option:
 
     keyword: str  #: in Python, REST and forms, and with dashes on the command line
     field: str = ""  #: of the declaration, and the key in stored JSON; by default the keyword
-    form: Form
+    form: OptionForm
     label: str  #: on pages
     about: str  #: for the help of commands, for REST and for pages
     column: str | None = None  #: None: the column needs more than the value

@@ -1,16 +1,16 @@
-"""The six kinds of schedule, and the values of a verdict."""
+"""The six kinds of schedule with their stored forms, and the values of a verdict."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
 from gandy.errors import IntervalError, NaiveInstantError, OnceError
 
 if TYPE_CHECKING:
-    from typing import Final
+    from collections.abc import Mapping
 
 #: For a shorter interval the cycles would cost more than the work.
 SHORTEST_INTERVAL: Final = timedelta(seconds=1)
@@ -62,23 +62,85 @@ class Origin(StrEnum):
     REQUEUE = "requeue"
 
 
+class ScheduleColumns(NamedTuple):
+    """The columns of a manifest that hold its schedule, in the order of the view."""
+
+    kind: str
+    expression: str | None = None
+    seconds: float | None = None
+    timezone: str = "UTC"
+    scheduled_at: datetime | None = None
+    parent: str | None = None
+
+
+class ScheduleKind:
+    """What every kind of schedule offers: its type, its forms in JSON and in columns, and its values."""
+
+    __slots__ = ()
+    type: ClassVar[ScheduleType]
+
+    def to_json(self) -> dict[str, object]:
+        """Serialise the fields; a delay stays relative, so that declaring it again changes nothing."""
+        return {"type": self.type.value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:  # noqa: ARG003 - for kinds with fields
+        """Read what `to_json` wrote."""
+        return cls()
+
+    def columns(self) -> dict[str, object]:
+        """Return the columns that only this kind fills."""
+        return {}
+
+    @classmethod
+    def from_columns(cls, columns: ScheduleColumns) -> Self:  # noqa: ARG003 - the same
+        """Read the columns of a manifest."""
+        return cls()
+
+    def bounded(self) -> dict[str, object | None]:
+        """Return the values that the table of bounds limits, by their names there."""
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
-class Manual:
+class Manual(ScheduleKind):
     """Never due by itself: an operator or another job triggers it."""
 
+    type = ScheduleType.NONE
+
 
 @dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(ScheduleKind):
     """A cron expression read in a time zone; `gandy.cron` makes a checked one."""
 
+    type = ScheduleType.CRON
     expression: str
     timezone: str = "UTC"
 
+    def to_json(self) -> dict[str, object]:
+        """Serialise the expression and its zone."""
+        return {"type": self.type.value, "expression": self.expression, "timezone": self.timezone}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read both."""
+        return cls(data["expression"], data["timezone"])
+
+    def columns(self) -> dict[str, object]:
+        """Return the expression."""
+        return {"cron_expression": self.expression}
+
+    @classmethod
+    def from_columns(cls, columns: ScheduleColumns) -> Self:
+        """Read the expression and its zone."""
+        return cls(columns.expression or "", columns.timezone)
+
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(ScheduleKind):
     """A fixed rate, anchored at the first due instant."""
 
+    type = ScheduleType.INTERVAL
     every: timedelta
     timezone: str = "UTC"  #: for exclusions only; the rate does not depend on a zone
 
@@ -88,11 +150,34 @@ class Interval:
         if self.every > LONGEST_INTERVAL:
             raise IntervalError(self.every, "is longer than a century")
 
+    def to_json(self) -> dict[str, object]:
+        """Serialise the rate in seconds."""
+        return {"type": self.type.value, "every": self.every.total_seconds(), "timezone": self.timezone}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the rate."""
+        return cls(timedelta(seconds=data["every"]), data["timezone"])
+
+    def columns(self) -> dict[str, object]:
+        """Return the rate."""
+        return {"interval_seconds": self.every.total_seconds()}
+
+    @classmethod
+    def from_columns(cls, columns: ScheduleColumns) -> Self:
+        """Read the rate."""
+        return cls(timedelta(seconds=columns.seconds or 0), columns.timezone)
+
+    def bounded(self) -> dict[str, object | None]:
+        """Return the rate."""
+        return {"every": self.every}
+
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class Once(ScheduleKind):
     """One instant, given outright or as a delay that the first seeding resolves."""
 
+    type = ScheduleType.ONCE
     at: datetime | None = None
     delay: timedelta | None = None
     timezone: str = "UTC"  #: for exclusions only
@@ -111,49 +196,87 @@ class Once:
             return self.at.astimezone(UTC)
         return now if self.delay is None else now + self.delay
 
+    def to_json(self) -> dict[str, object]:
+        """Serialise the instant, or the delay in seconds."""
+        at = None if self.at is None else self.at.astimezone(UTC).isoformat()
+        delay = None if self.delay is None else self.delay.total_seconds()
+        return {"type": self.type.value, "at": at, "delay": delay, "timezone": self.timezone}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the instant or the delay."""
+        at = None if data["at"] is None else datetime.fromisoformat(data["at"])
+        delay = None if data["delay"] is None else timedelta(seconds=data["delay"])
+        return cls(at, delay, data["timezone"])
+
+    @classmethod
+    def from_columns(cls, columns: ScheduleColumns) -> Self:
+        """Read the instant, which the first seeding has resolved."""
+        return cls(at=columns.scheduled_at, timezone=columns.timezone)
+
+    def bounded(self) -> dict[str, object | None]:
+        """Return the instant and the delay."""
+        return {"at": self.at, "delay": self.delay}
+
 
 @dataclass(frozen=True, slots=True)
-class Dependent:
+class _Follower(ScheduleKind):
+    parent: str  #: external id
+
+    def to_json(self) -> dict[str, object]:
+        """Serialise the parent."""
+        return {"type": self.type.value, "parent": self.parent}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read the parent."""
+        return cls(data["parent"])
+
+    @classmethod
+    def from_columns(cls, columns: ScheduleColumns) -> Self:
+        """Read the parent."""
+        return cls(columns.parent or "")
+
+    def bounded(self) -> dict[str, object | None]:
+        """Return the parent."""
+        return {"after": self.parent}
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent(_Follower):
     """Due when the parent has succeeded since this manifest was last queued."""
 
-    parent: str  #: external id
+    type = ScheduleType.DEPENDENT
 
 
 @dataclass(frozen=True, slots=True)
-class DormantDependent:
+class DormantDependent(_Follower):
     """Belongs to a parent, and runs only when the parent's run activates it."""
 
-    parent: str  #: external id
+    type = ScheduleType.DORMANT_DEPENDENT
 
 
 Schedule: TypeAlias = Manual | Cron | Interval | Once | Dependent | DormantDependent
 
 
-def schedule_type(schedule: Schedule) -> ScheduleType:
-    """Return the stored value of this kind of schedule."""
-    match schedule:
-        case Manual():
-            return ScheduleType.NONE
-        case Cron():
-            return ScheduleType.CRON
-        case Interval():
-            return ScheduleType.INTERVAL
-        case Once():
-            return ScheduleType.ONCE
-        case Dependent():
-            return ScheduleType.DEPENDENT
-        case DormantDependent():
-            return ScheduleType.DORMANT_DEPENDENT
-        case _:
-            assert_never(schedule)
+_KINDS: Final = {kind.type: kind for kind in (Manual, Cron, Interval, Once, Dependent, DormantDependent)}
+
+
+def schedule_from_json(data: Mapping[str, Any]) -> Schedule:
+    """Read a schedule of any kind."""
+    return _KINDS[ScheduleType(data["type"])].from_json(data)
+
+
+def schedule_from_columns(columns: ScheduleColumns) -> Schedule:
+    """Read the columns of a schedule of any kind."""
+    return _KINDS[ScheduleType(columns.kind)].from_columns(columns)
 
 
 def timezone_of(schedule: Schedule) -> str:
     """Return the zone of this schedule and its exclusions."""
-    match schedule:
-        case Cron() | Interval() | Once():
-            return schedule.timezone
-        case Manual() | Dependent() | DormantDependent():
-            return "UTC"
-        case _:
-            assert_never(schedule)
+    return schedule.timezone if isinstance(schedule, Cron | Interval | Once) else "UTC"
+
+
+def parent_of(schedule: Schedule) -> str | None:
+    """Return the external id of the parent, or None."""
+    return schedule.parent if isinstance(schedule, _Follower) else None

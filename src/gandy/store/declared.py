@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.model.manifest import MANIFEST_OPTIONS, GroupDeclaration, ManifestDeclaration
-from gandy.model.options import SPAN
-from gandy.model.schedule import (
-    Cron,
-    Dependent,
-    DormantDependent,
-    Interval,
-    Manual,
-    Once,
-    ScheduleType,
-    schedule_type,
-    timezone_of,
-)
+from gandy.model.schedule import Dependent, Once, parent_of, schedule_from_json, timezone_of
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.exclusions import refuse_excluded_once, refuse_none_left
 from gandy.rules.schedules import changed_cursor, first_cursor
@@ -41,7 +30,7 @@ def shape_text(declaration: ManifestDeclaration) -> str:
         {
             "train": declaration.train,
             "input_type": declaration.input_type_name,
-            "schedule": schedule_to_json(declaration.schedule),
+            "schedule": declaration.schedule.to_json(),
             **{
                 option.field: option.form.to_json(getattr(declaration, option.field))
                 for option in MANIFEST_OPTIONS
@@ -91,51 +80,6 @@ def group_from_stored(name: str, declared: str, overrides: str = "{}") -> GroupD
     """Read the effective settings of a group; a group that is only named has the defaults."""
     data: Stored = {**json.loads(declared), **json.loads(overrides)}
     return GroupDeclaration(name=name, **data)
-
-
-def schedule_to_json(schedule: Schedule) -> Mapping[str, object]:
-    """Serialise a schedule; a delay stays relative, so that declaring it again changes nothing."""
-    kind: dict[str, object] = {"type": schedule_type(schedule).value}
-    match schedule:
-        case Manual():
-            return kind
-        case Cron(expression, timezone):
-            return {**kind, "expression": expression, "timezone": timezone}
-        case Interval(every, timezone):
-            return {**kind, "every": every.total_seconds(), "timezone": timezone}
-        case Once(at, delay, timezone):
-            instant = None if at is None else at.astimezone(UTC).isoformat()
-            return {**kind, "at": instant, "delay": SPAN.to_json(delay), "timezone": timezone}
-        case Dependent(parent) | DormantDependent(parent):
-            return {**kind, "parent": parent}
-        case _:
-            assert_never(schedule)
-
-
-def schedule_from_json(data: Stored) -> Schedule:
-    """Parse a schedule."""
-    kind = ScheduleType(data["type"])
-    match kind:
-        case ScheduleType.NONE:
-            return Manual()
-        case ScheduleType.CRON:
-            return Cron(data["expression"], data["timezone"])
-        case ScheduleType.INTERVAL:
-            return Interval(timedelta(seconds=data["every"]), data["timezone"])
-        case ScheduleType.ONCE:
-            at = None if data["at"] is None else datetime.fromisoformat(data["at"])
-            return Once(at, SPAN.from_json(data["delay"]), data["timezone"])
-        case ScheduleType.DEPENDENT:
-            return Dependent(data["parent"])
-        case ScheduleType.DORMANT_DEPENDENT:
-            return DormantDependent(data["parent"])
-        case _:
-            assert_never(kind)
-
-
-def parent_of(schedule: Schedule) -> str | None:
-    """Return the external id of the parent, or None."""
-    return schedule.parent if isinstance(schedule, Dependent | DormantDependent) else None
 
 
 ManifestRow: TypeAlias = "dict[str, object]"
@@ -283,11 +227,12 @@ def _named_instant(name: str | None) -> datetime | None:
 
 def _schedule_columns(schedule: Schedule) -> ManifestRow:
     return {
-        "schedule_type": schedule_type(schedule).value,
-        "cron_expression": schedule.expression if isinstance(schedule, Cron) else None,
-        "interval_seconds": schedule.every.total_seconds() if isinstance(schedule, Interval) else None,
+        "schedule_type": schedule.type.value,
+        "cron_expression": None,
+        "interval_seconds": None,
         "timezone": timezone_of(schedule),
         "parent": parent_of(schedule),
+        **schedule.columns(),
     }
 
 

@@ -6,21 +6,19 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from gandy.errors import ScheduleError
 from gandy.model import exclusion as exclusion_json
 from gandy.model.manifest import DispatchView
 from gandy.model.schedule import (
     Cron,
-    Dependent,
-    DormantDependent,
     Interval,
     Manual,
     MisfirePolicy,
-    Once,
-    ScheduleType,
+    ScheduleColumns,
     SkipReason,
+    schedule_from_columns,
 )
 from gandy.rules.dispatching import Demand
 from gandy.settings.bounds import as_span
@@ -311,31 +309,9 @@ _REASONS: Final = {reason.value: reason for reason in SkipReason}
 
 
 @lru_cache(maxsize=_MEMORY)
-def schedule_of(  # noqa: PLR0917 the columns of a row, in their order
-    kind: str,
-    expression: str | None,
-    seconds: float | None,
-    timezone: str,
-    scheduled_at: datetime | None,
-    parent: str | None,
-) -> Schedule:
-    """Read a schedule from its columns."""
-    schedule_type = ScheduleType(kind)
-    match schedule_type:
-        case ScheduleType.CRON:
-            return Cron(expression or "", timezone)
-        case ScheduleType.INTERVAL:
-            return Interval(timedelta(seconds=seconds or 0), timezone)
-        case ScheduleType.ONCE:
-            return Once(at=scheduled_at, timezone=timezone)
-        case ScheduleType.DEPENDENT:
-            return Dependent(parent or "")
-        case ScheduleType.DORMANT_DEPENDENT:
-            return DormantDependent(parent or "")
-        case ScheduleType.NONE:
-            return Manual()
-        case _:
-            assert_never(schedule_type)
+def schedule_of(*columns: Any) -> Schedule:  # noqa: ANN401 - values of a row
+    """Read a schedule from its columns, in the order of ScheduleColumns."""
+    return schedule_from_columns(ScheduleColumns(*columns))
 
 
 @lru_cache(maxsize=_MEMORY)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import GroupNotFoundError, ManifestNotFoundError, OverrideError, ParentNotFoundError
 from gandy.model.manifest import DEFAULT_GROUP, GroupDeclaration
-from gandy.model.schedule import Cron, Interval, Manual, Once, timezone_of
+from gandy.model.schedule import Cron, Interval, Manual, Once, parent_of, timezone_of
 from gandy.rules.clocks import true_cursor
 from gandy.rules.exclusions import is_excluded
 from gandy.store.clocks import clear_ahead
@@ -19,7 +19,6 @@ from gandy.store.declared import (
     from_stored,
     group_from_stored,
     group_text,
-    parent_of,
 )
 from gandy.store.manifests import load_view_of, read_now
 from gandy.store.statements import batch, statement

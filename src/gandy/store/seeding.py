@@ -14,8 +14,9 @@ from gandy.errors import (
     RowConflictError,
     SetRefusedError,
 )
+from gandy.model.schedule import parent_of
 from gandy.rules.schedules import refuse_cycle
-from gandy.store.declared import Change, RowMaker, parent_of
+from gandy.store.declared import Change, RowMaker
 from gandy.store.overriding import ensure_groups, seed_groups
 from gandy.store.statements import HalvedResult, batch, statement, write_halved
 from gandy.store.waiting import promote_and_announce

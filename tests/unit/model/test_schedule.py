@@ -14,7 +14,6 @@ from gandy.model.schedule import (
     Once,
     Schedule,
     ScheduleType,
-    schedule_type,
     timezone_of,
 )
 
@@ -32,7 +31,7 @@ ONE_OF_EACH: list[tuple[Schedule, ScheduleType, str]] = [
 def test_every_schedule_has_its_word_and_its_zone() -> None:
     assert {kind for _, kind, _ in ONE_OF_EACH} == set(ScheduleType)
     for schedule, kind, zone in ONE_OF_EACH:
-        assert schedule_type(schedule) is kind
+        assert schedule.type is kind
         assert timezone_of(schedule) == zone
 
 
