@@ -461,7 +461,7 @@ def test_rules_on_tables_of_gandys_own_file_are_refused_and_on_others_of_that_na
 
 
 def test_the_names_of_gandys_tables_are_those_of_its_migrations() -> None:
-    from gandy.lifecycle.contract.rules import GANDY_TABLES  # noqa: PLC0415  # this test alone needs it
+    from gandy.lifecycle.contract.names import GANDY_TABLES  # noqa: PLC0415  # this test alone needs it
 
     folder = Path(gandy.store.migrations.__path__[0])
     lines = [line for file in sorted(folder.rglob("*.sql")) for line in file.read_text().splitlines()]

@@ -23,7 +23,7 @@ from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Columns, InlineWat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.contract.fields import Unit
     from gandy.lifecycle.database.facts import TableFacts
     from gandy.lifecycle.selection.resolve import Resolved
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from gandy.lifecycle.contract.fields import Fields, Scalar, Span
 from gandy.lifecycle.contract.rules import (
     Cap,
     DropPartition,
     Expires,
-    Fields,
     Inline,
     Keep,
     OlderThan,
-    Scalar,
     Singleton,
-    Span,
     StaleCursor,
     Terminal,
     Words,

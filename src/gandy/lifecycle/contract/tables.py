@@ -9,21 +9,19 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
 
 from gandy.errors import ContractInvalidError, ContractProblem, ContractTargetError
+from gandy.lifecycle.contract.fields import Fields, Span
+from gandy.lifecycle.contract.names import GANDY, is_state_table
 from gandy.lifecycle.contract.rules import (
-    GANDY,
     Cap,
     DropPartition,
     Expires,
-    Fields,
     Inline,
     Keep,
     OlderThan,
     Rule,
     Singleton,
-    Span,
     StaleCursor,
     Terminal,
-    is_state_table,
 )
 from gandy.settings.bounds import BOUNDS, shown
 from gandy.settings.values import format_duration
@@ -32,7 +30,7 @@ from gandy.sweep import Budget, Pace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gandy.lifecycle.contract.rules import Reference
+    from gandy.lifecycle.contract.names import Reference
 
 
 def kind_of(rule: Rule) -> str:

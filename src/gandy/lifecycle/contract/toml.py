@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import ContractInvalidError, ContractProblem
 from gandy.lifecycle.contract import build
-from gandy.lifecycle.contract.rules import LARGEST, Fields
+from gandy.lifecycle.contract.fields import LARGEST, Fields
 from gandy.lifecycle.contract.tables import (
     DEFAULT_BUDGET,
     DEFAULT_EVERY,

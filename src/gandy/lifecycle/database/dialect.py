@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Select
 
-    from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.contract.fields import Unit
     from gandy.lifecycle.database.facts import (
         Catalogue,
         ColumnFacts,

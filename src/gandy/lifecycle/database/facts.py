@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import TableClause, column, table
 from sqlalchemy.types import TypeEngine
 
-from gandy.lifecycle.contract.rules import spelled
+from gandy.lifecycle.contract.names import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import Date, DateTime, TypeEngine
 
-from gandy.lifecycle.contract.rules import Unit
+from gandy.lifecycle.contract.fields import Unit
 from gandy.lifecycle.database import numbers
 from gandy.lifecycle.database.numbers import Window, as_number, is_placeholder
 

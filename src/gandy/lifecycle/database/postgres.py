@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
-    from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.contract.fields import Unit
     from gandy.lifecycle.database.state_sight import StateSight
 
 

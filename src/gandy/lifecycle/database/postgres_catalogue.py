@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, text
 
-from gandy.lifecycle.contract.rules import GANDY, GANDY_TABLES
+from gandy.lifecycle.contract.names import GANDY, GANDY_TABLES
 from gandy.lifecycle.database.facts import (
     Catalogue,
     ColumnFacts,

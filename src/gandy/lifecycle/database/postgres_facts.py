@@ -9,7 +9,7 @@ from sqlalchemy import Boolean, ColumnElement, String, and_, bindparam, text, tr
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import UserDefinedType
 
-from gandy.lifecycle.contract.rules import quoted
+from gandy.lifecycle.contract.names import quoted
 from gandy.lifecycle.database.facts import Comparison, Doubt, different_collations, different_types
 
 if TYPE_CHECKING:

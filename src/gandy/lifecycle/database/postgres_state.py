@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, text
 
-from gandy.lifecycle.contract.rules import quoted
+from gandy.lifecycle.contract.names import quoted
 from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateSight, StateTable
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement
 
-    from gandy.lifecycle.contract.rules import Unit
+    from gandy.lifecycle.contract.fields import Unit
     from gandy.lifecycle.database.state_sight import StateSight
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}

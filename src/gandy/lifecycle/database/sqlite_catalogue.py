@@ -23,7 +23,7 @@ from sqlalchemy.dialects.sqlite.base import ischema_names
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import Integer, NullType, Numeric, Text
 
-from gandy.lifecycle.contract.rules import GANDY_TABLES
+from gandy.lifecycle.contract.names import GANDY_TABLES
 from gandy.lifecycle.database.facts import (
     Catalogue,
     ColumnFacts,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from gandy.lifecycle.contract.rules import quoted
+from gandy.lifecycle.contract.names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

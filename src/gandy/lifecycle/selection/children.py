@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, and_, exists, or_, select
 
-from gandy.lifecycle.contract.rules import in_quotes
+from gandy.lifecycle.contract.names import in_quotes
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
 from gandy.lifecycle.database.instants import UnreadableError
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from gandy.lifecycle.contract.rules import Reference, Unit
+    from gandy.lifecycle.contract.fields import Unit
+    from gandy.lifecycle.contract.names import Reference
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import ColumnFacts
     from gandy.lifecycle.database.instants import Form

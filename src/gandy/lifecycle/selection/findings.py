@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gandy.errors import ContractProblem
-from gandy.lifecycle.contract.rules import Cap, StaleCursor, quoted
+from gandy.lifecycle.contract.names import quoted
+from gandy.lifecycle.contract.rules import Cap, StaleCursor
 from gandy.lifecycle.contract.tables import ChildMode
 
 if TYPE_CHECKING:

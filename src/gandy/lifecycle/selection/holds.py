@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from gandy.lifecycle.contract.rules import Keep, Scalar
+from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.selection.children import UnjudgedError, WrongFieldError, must_be_findable
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import FromClause
 
+    from gandy.lifecycle.contract.fields import Scalar
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
     from gandy.lifecycle.selection.walks import Child
 

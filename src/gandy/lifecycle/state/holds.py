@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, select
 
-from gandy.lifecycle.contract.rules import Keep, Scalar
+from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import Contract, Table
 from gandy.lifecycle.database.state_sight import columns_of
 from gandy.lifecycle.state.home import remembered_as
@@ -19,6 +19,7 @@ from gandy.lifecycle.state.tables import HOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gandy.lifecycle.contract.fields import Scalar
     from gandy.lifecycle.database.facts import SchemaFacts, Wanted
     from gandy.lifecycle.database.target import TargetSession
 

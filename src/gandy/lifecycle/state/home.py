@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gandy.lifecycle.contract.rules import quoted
+from gandy.lifecycle.contract.names import quoted
 from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateSight, StateTable
 from gandy.lifecycle.state.tables import HOLD, OWN_TABLES, RULE, STATE_TABLES
 

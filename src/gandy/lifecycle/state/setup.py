@@ -9,7 +9,7 @@ from sqlalchemy import Connection, and_, delete, exists, or_, select, text
 from sqlalchemy.schema import CreateTable
 
 from gandy.errors import StateObstructedError
-from gandy.lifecycle.contract.rules import quoted
+from gandy.lifecycle.contract.names import quoted
 from gandy.lifecycle.database.state_sight import StateObstacle, reach_state, state_schema
 from gandy.lifecycle.database.target import TargetSession, open_target
 from gandy.lifecycle.state.home import EVERY_PRIVILEGE, StateHome, plain, remembered_as
