@@ -205,7 +205,7 @@ PARTS = [
     Mutant(
         breaks="the refusal of parts where the row may come back to life",
         file="driver/heavy.py",
-        old="return isinstance(walk.rule, OlderThan | Terminal) and not walk.rule.wait_for",
+        old="return walk.rule.is_final and not walk.rule.wait_for",
         new="return True",
         tests=["test_many_children.py"],
     ),

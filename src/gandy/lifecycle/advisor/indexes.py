@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Column, Connection, Index, MetaData, Table, func, literal, select
 from sqlalchemy.schema import CreateIndex
 
-from gandy.lifecycle.contract.rules import Cap, StaleCursor
 from gandy.lifecycle.database.sampling import learned_about
 from gandy.lifecycle.selection.findings import Severity
 from gandy.lifecycle.selection.statements import first_row, nth_row
@@ -72,10 +71,6 @@ class IndexAdvisor:
     def _advise_age(self, resolved: Resolved, walk: AgeWalk) -> None:
         if not self._is_served(walk):
             self._missing(resolved, walk.table, _with_key(walk.table, (*walk.equals, walk.instant)))
-        if isinstance(walk.rule, StaleCursor):
-            log = self.schema.find(walk.rule.log, walk.table.name.schema)
-            if log is not None and not log.has_index_on((walk.rule.log_at,)):
-                self._missing(resolved, log, (walk.rule.log_at,))
 
     def asks_nothing(self, resolved: Resolved) -> bool:
         """Whether all results for the rule are cached, so that it needs no savepoint."""
@@ -84,7 +79,6 @@ class IndexAdvisor:
     def _is_known(self, walk: Walk) -> bool:
         return (
             isinstance(walk, AgeWalk)
-            and not isinstance(walk.rule, StaleCursor)
             and not walk.form.is_number
             and learned_about(self.connection).recall(self._question(walk)) is True
             and all(table.has_index_on(columns) for table, columns in self._beside(walk))
@@ -110,7 +104,7 @@ class IndexAdvisor:
 
     def _advise_cap(self, resolved: Resolved, walk: CapWalk) -> None:
         if _cap_index(walk) is None:
-            self._missing(resolved, walk.table, _with_key(walk.table, (*walk.rule.per, walk.rule.order_by)))
+            self._missing(resolved, walk.table, _with_key(walk.table, walk.rule.sorted_by))
 
     def _advise_children(self, resolved: Resolved, walk: AgeWalk | CapWalk) -> None:
         for table, columns in self._beside(walk):
@@ -119,14 +113,14 @@ class IndexAdvisor:
 
     def _beside(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
         """Yield the other tables that a batch reads, with the columns of the lookup."""
-        yield from self._waited(walk)
+        yield from self._read(walk)
         yield from _descendants(walk.children)
 
-    def _waited(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
-        for reference in walk.rule.wait_for:
-            child = self.schema.find(reference.table, reference.schema or walk.table.name.schema)
-            if child is not None:
-                yield child, reference.columns
+    def _read(self, walk: AgeWalk | CapWalk) -> Iterator[tuple[TableFacts, tuple[str, ...]]]:
+        for reference in walk.rule.reads:
+            other = self.schema.find(reference.table, reference.schema or walk.table.name.schema)
+            if other is not None:
+                yield other, reference.columns
 
     def _missing(self, resolved: Resolved, table: TableFacts, columns: tuple[str, ...]) -> None:
         rows = self.row_count(table)
@@ -179,12 +173,11 @@ def _leads_to(columns: tuple[str, ...], instant: str, *, pinned: tuple[str, ...]
 
 def _cap_index(walk: CapWalk) -> str | None:
     """Return an index that stores the rows of each `per` key together, in order."""
-    rule: Cap = walk.rule
-    wanted = len(rule.per)
+    wanted = walk.rule.sorted_by
     leads = [("the primary key", walk.table.primary_key)]
     leads += [(index.name, index.columns) for index in walk.table.indexes if not index.is_partial]
     for name, columns in leads:
-        if columns[:wanted] == rule.per and columns[wanted : wanted + 1] == (rule.order_by,):
+        if columns[: len(wanted)] == wanted:
             return name
     return None
 

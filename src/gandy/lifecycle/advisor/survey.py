@@ -12,7 +12,6 @@ from sqlalchemy.exc import DataError, DBAPIError, ProgrammingError
 from gandy.errors import ContractTargetError, DatabaseUrlError
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.units import advise_units
-from gandy.lifecycle.contract.rules import DropPartition, Inline, Keep, Singleton, StaleCursor
 from gandy.lifecycle.database.facts import reflect
 from gandy.lifecycle.database.failures import said
 from gandy.lifecycle.selection.findings import RuleFinding, Severity
@@ -21,7 +20,7 @@ from gandy.lifecycle.state.holds import absent_tables, declared_elsewhere, read_
 from gandy.settings.urls import read_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -46,7 +45,7 @@ def sweep_order(tables: Sequence[Table], default_schema: str | None) -> list[Tab
         if table.label in visited:
             return
         visited.add(table.label)
-        for schema, name in _first(table):
+        for schema, name in table.related:
             for other in tables:
                 if other.name == name and (other.schema or default_schema) == (schema or default_schema):
                     visit(other)
@@ -55,17 +54,6 @@ def sweep_order(tables: Sequence[Table], default_schema: str | None) -> list[Tab
     for table in tables:
         visit(table)
     return ordered
-
-
-def _first(table: Table) -> Iterator[tuple[str | None, str]]:
-    for reference, _ in table.child_modes:
-        yield reference.schema or table.schema, reference.table
-    for rule in table.rules:
-        if isinstance(rule, Singleton | Inline | Keep | DropPartition):
-            continue
-        yield from ((reference.schema or table.schema, reference.table) for reference in rule.wait_for)
-        if isinstance(rule, StaleCursor):
-            yield table.schema, rule.log
 
 
 _POSTGRES_PORT = 5432
@@ -156,9 +144,7 @@ def _judge_throttle(connection: Connection, dialect: Dialect, rule: Resolved) ->
 
 
 def _hold_rows(contracts: Iterable[Contract]) -> bool:
-    return any(
-        isinstance(rule, Keep) for contract in contracts for table in contract.tables for rule in table.rules
-    )
+    return any(table.keeps for contract in contracts for table in contract.tables)
 
 
 def _judge(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from gandy.lifecycle.contract.base import Words
 from gandy.lifecycle.contract.fields import Fields, Scalar, Span
 from gandy.lifecycle.contract.rules import (
     Cap,
@@ -12,15 +13,17 @@ from gandy.lifecycle.contract.rules import (
     Expires,
     Inline,
     Keep,
+    KeepLast,
     OlderThan,
     Singleton,
     StaleCursor,
     Terminal,
-    Words,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gandy.lifecycle.contract.rules import Rule
 
 
 def _words(fields: Fields, safety: str, lost_by_design: str) -> Words:
@@ -39,9 +42,9 @@ def expires(
     lost_by_design: str = "",
 ) -> Expires:
     """Delete rows once their expiry has passed; NULL means never."""
-    fields = Fields("expires")
+    fields = Fields(Expires.kind)
     rule = Expires(
-        column=fields.name("expires", column),
+        column=fields.name(Expires.kind, column),
         unit=fields.unit(unit),
         grace=fields.span_or_zero("grace", grace) or timedelta(0),
         wait_for=fields.references("wait_for", wait_for),
@@ -61,9 +64,9 @@ def older_than(
     lost_by_design: str = "",
 ) -> OlderThan:
     """Delete rows whose timestamp is older than keep_for."""
-    fields = Fields("older_than")
+    fields = Fields(OlderThan.kind)
     rule = OlderThan(
-        column=fields.name("older_than", column),
+        column=fields.name(OlderThan.kind, column),
         keep_for=fields.span("keep_for", keep_for),
         unit=fields.unit(unit),
         wait_for=fields.references("wait_for", wait_for),
@@ -85,9 +88,9 @@ def terminal(
     lost_by_design: str = "",
 ) -> Terminal:
     """Delete rows in a final state, keep_for after they reached it; keep_for may differ per state."""
-    fields = Fields("terminal")
+    fields = Fields(Terminal.kind)
     rule = Terminal(
-        column=fields.name("terminal", column),
+        column=fields.name(Terminal.kind, column),
         at=fields.name("at", at),
         keep_for=fields.per_state(fields.states(states), keep_for),
         unit=fields.unit(unit),
@@ -99,7 +102,7 @@ def terminal(
 
 
 def _newest(
-    kind: str,
+    declared: type[Cap],
     rows: int,
     *,
     order_by: str,
@@ -108,12 +111,11 @@ def _newest(
     safety: str,
     lost_by_design: str,
 ) -> Cap:
-    fields = Fields(kind)
-    rule = Cap(
-        rows=fields.count(kind, rows),
+    fields = Fields(declared.kind)
+    rule = declared(
+        rows=fields.count(declared.kind, rows),
         order_by=fields.name("order_by", order_by),
         per=fields.names("per", per),
-        kind=kind,
         wait_for=fields.references("wait_for", wait_for),
         words=_words(fields, safety, lost_by_design),
     )
@@ -132,7 +134,7 @@ def cap(
 ) -> Cap:
     """Keep at most `rows` rows per key: delete the oldest beyond them, even live rows."""
     return _newest(
-        "cap",
+        Cap,
         rows,
         order_by=order_by,
         per=per,
@@ -153,7 +155,7 @@ def keep_last(
 ) -> Cap:
     """Keep the newest `rows` rows per key and delete the others."""
     return _newest(
-        "keep_last",
+        KeepLast,
         rows,
         order_by=order_by,
         per=per,
@@ -175,9 +177,9 @@ def stale_cursor(
     lost_by_design: str = "",
 ) -> StaleCursor:
     """Delete cursors that stopped advancing, once the log contains nothing older than their progress."""
-    fields = Fields("stale_cursor")
+    fields = Fields(StaleCursor.kind)
     rule = StaleCursor(
-        column=fields.name("stale_cursor", column),
+        column=fields.name(StaleCursor.kind, column),
         keep_for=fields.span("keep_for", keep_for),
         log=fields.name("log", log),
         log_at=fields.name("log_at", log_at),
@@ -191,8 +193,8 @@ def stale_cursor(
 
 def singleton(column: str, *, safety: str = "", lost_by_design: str = "") -> Singleton:
     """The key bounds the table; nothing is deleted."""
-    fields = Fields("singleton")
-    rule = Singleton(column=fields.name("singleton", column), words=_words(fields, safety, lost_by_design))
+    fields = Fields(Singleton.kind)
+    rule = Singleton(column=fields.name(Singleton.kind, column), words=_words(fields, safety, lost_by_design))
     fields.raise_if_wrong()
     return rule
 
@@ -209,9 +211,9 @@ def inline(
     lost_by_design: str = "",
 ) -> Inline:
     """The application deletes the rows itself; rows older than alarm_after show that it stopped doing so."""
-    fields = Fields("inline")
+    fields = Fields(Inline.kind)
     rule = Inline(
-        path=fields.name("inline", path),
+        path=fields.name(Inline.kind, path),
         column=fields.optional_name("column", column),
         states=fields.states(states) if states else (),
         at=fields.optional_name("at", at),
@@ -229,7 +231,7 @@ def inline(
 
 def keep(column: str, *, equals: Scalar, safety: str = "", lost_by_design: str = "") -> Keep:
     """Exclude rows with this value from every rule of the table (a legal hold)."""
-    fields = Fields("keep")
+    fields = Fields(Keep.kind)
     rule = Keep(
         column=fields.name("column", column),
         equals=fields.scalar("equals", equals),
@@ -248,12 +250,27 @@ def drop_partition(
     lost_by_design: str = "",
 ) -> DropPartition:
     """Drop whole partitions once every row they can contain is older than keep_for."""
-    fields = Fields("drop_partition")
+    fields = Fields(DropPartition.kind)
     rule = DropPartition(
-        column=fields.name("drop_partition", column),
+        column=fields.name(DropPartition.kind, column),
         keep_for=fields.span("keep_for", keep_for),
         unit=fields.unit(unit),
         words=_words(fields, safety, lost_by_design),
     )
     fields.raise_if_wrong()
     return rule
+
+
+#: The constructor of each kind, by its keyword; its parameters are the fields of the rule in TOML.
+BUILDERS: dict[str, Callable[..., Rule]] = {
+    Expires.kind: expires,
+    OlderThan.kind: older_than,
+    Terminal.kind: terminal,
+    Cap.kind: cap,
+    KeepLast.kind: keep_last,
+    StaleCursor.kind: stale_cursor,
+    Singleton.kind: singleton,
+    Inline.kind: inline,
+    Keep.kind: keep,
+    DropPartition.kind: drop_partition,
+}

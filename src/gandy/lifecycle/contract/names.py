@@ -77,7 +77,7 @@ def _marked(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Columns of another table that refer to rows of this one."""
+    """Columns of another table that are compared with rows of this one, or refer to them."""
 
     table: str
     columns: tuple[str, ...]

@@ -6,65 +6,19 @@ import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from gandy.errors import ContractInvalidError, ContractProblem, ContractTargetError
 from gandy.lifecycle.contract.fields import Fields, Span
 from gandy.lifecycle.contract.names import GANDY, is_state_table
-from gandy.lifecycle.contract.rules import (
-    Cap,
-    DropPartition,
-    Expires,
-    Inline,
-    Keep,
-    OlderThan,
-    Rule,
-    Singleton,
-    StaleCursor,
-    Terminal,
-)
+from gandy.lifecycle.contract.rules import Keep, Rule
 from gandy.settings.bounds import BOUNDS, shown
-from gandy.settings.values import format_duration
 from gandy.sweep import Budget, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gandy.lifecycle.contract.names import Reference
-
-
-def kind_of(rule: Rule) -> str:
-    """Return the keyword of the rule in a contract."""
-    if isinstance(rule, Cap):
-        return rule.kind
-    words: dict[type[Rule], str] = {
-        Expires: "expires",
-        OlderThan: "older_than",
-        Terminal: "terminal",
-        StaleCursor: "stale_cursor",
-        Singleton: "singleton",
-        Inline: "inline",
-        Keep: "keep",
-        DropPartition: "drop_partition",
-    }
-    return words[type(rule)]
-
-
-def keys_of(rule: Rule) -> tuple[str, ...]:
-    """Return keys that identify a rule within its table; the stored state of a rule uses them."""
-    match rule:
-        case Terminal():
-            return tuple(f"terminal:{rule.column}={state}:{rule.at}" for state in rule.states)
-        case Cap():
-            return (f"{rule.kind}:{','.join(rule.per)}:{rule.order_by}",)
-        case Inline():
-            return (f"inline:{rule.path}",)
-        case Keep():
-            return (f"keep:{rule.column}={rule.equals}",)
-        case Expires() | OlderThan() | StaleCursor() | Singleton() | DropPartition():
-            return (f"{kind_of(rule)}:{rule.column}",)
-        case _:
-            assert_never(rule)
 
 
 def own_problems(name: object, schema: object) -> Iterator[tuple[str, str]]:
@@ -77,44 +31,19 @@ def own_problems(name: object, schema: object) -> Iterator[tuple[str, str]]:
 
 def rule_problems(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
     """Yield every contradiction between the rules of one table."""
-    yield from _states_deleted_twice(rules)
+    yield from (problem for rule in rules for other in rules if (problem := rule.clash(other)) is not None)
     yield from _said_twice(rules)
-    if any(isinstance(rule, Singleton) for rule in rules) and any(_deletes(rule) for rule in rules):
-        yield ContractProblem(
-            rule="singleton", message="declares that the key bounds the table; remove the rules that delete"
-        )
-
-
-def _deletes(rule: Rule) -> bool:
-    return not isinstance(rule, Singleton | Inline | Keep)
-
-
-def _states_deleted_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
-    """Rows that the application deletes itself must not be pruned a second time."""
-    for inline in rules:
-        if not isinstance(inline, Inline) or not inline.states:
-            continue
-        for rule in rules:
-            if not _deletes(rule):
-                continue
-            if not isinstance(rule, Terminal):
-                message = (
-                    f"takes rows of every state, but {inline.path!r} already deletes {list(inline.states)}"
-                )
-                yield ContractProblem(rule=kind_of(rule), message=message)
-            elif rule.column == inline.column and (both := set(rule.states) & set(inline.states)):
-                message = (
-                    f"{sorted(map(str, both))} is already deleted by {inline.path!r}; remove it from one"
-                )
-                yield ContractProblem(rule="terminal", field="states", message=message)
+    if any(rule.deletes for rule in rules):
+        excluding = {rule.kind: rule.excludes for rule in rules if rule.excludes}
+        yield from (ContractProblem(rule=kind, message=message) for kind, message in excluding.items())
 
 
 def _said_twice(rules: tuple[Rule, ...]) -> Iterator[ContractProblem]:
     seen: set[str] = set()
     for rule in rules:
-        for key in keys_of(rule):
+        for key in rule.keys:
             if key in seen:
-                yield ContractProblem(rule=kind_of(rule), message=f"{key} has two rules; remove one")
+                yield ContractProblem(rule=rule.kind, message=f"{key} has two rules; remove one")
             seen.add(key)
 
 
@@ -155,71 +84,15 @@ def matrix_markdown(contracts: Iterable[Contract]) -> str:
 
 def bound_of(table: Table) -> str:
     """Describe the bounds of the table in one line."""
-    return "; ".join(text for rule in table.rules if (text := rule_bound(rule)))
-
-
-def rule_bound(rule: Rule) -> str:  # noqa: PLR0911  # one sentence for each rule
-    """Describe the bound of the rule."""
-    match rule:
-        case Expires():
-            grace = f" plus {format_duration(rule.grace)}" if rule.grace else ""
-            return f"{rule.column} has passed{grace}"
-        case OlderThan():
-            return f"{rule.column} older than {format_duration(rule.keep_for)}"
-        case Terminal():
-            ages = ", ".join(f"{state} {format_duration(span)}" for state, span in rule.keep_for)
-            return f"{rule.column} final since {rule.at}: {ages}"
-        case Cap():
-            per = f" per {', '.join(rule.per)}" if rule.per else ""
-            return f"the newest {rule.rows}{per} by {rule.order_by}"
-        case StaleCursor():
-            return f"{rule.column} still for {format_duration(rule.keep_for)} and {rule.log} pruned past it"
-        case Singleton():
-            return f"singleton key {rule.column}"
-        case Inline():
-            states = f" ({', '.join(map(str, rule.states))})" if rule.states else ""
-            return f"deleted by {rule.path}{states}"
-        case Keep():
-            return ""
-        case DropPartition():
-            return f"partitions of {rule.column} older than {format_duration(rule.keep_for)}"
-        case _:
-            assert_never(rule)
-
-
-def rule_label(rule: Rule) -> str:
-    """A short name for a rule, as events and errors use it."""
-    match rule:
-        case Cap():
-            return f"{rule.kind} {rule.rows}"
-        case Singleton() | Keep() | Expires() | OlderThan() | StaleCursor() | DropPartition():
-            return f"{kind_of(rule)} {rule.column}"
-        case Terminal():
-            return f"terminal {rule.column} {', '.join(map(str, rule.states))}"
-        case Inline():
-            return f"inline {rule.path}"
-        case _:
-            assert_never(rule)
+    return "; ".join(rule.bound for rule in table.rules if rule.bound)
 
 
 def _paths(contract: Contract, table: Table) -> Iterator[str]:
-    for rule in table.rules:
-        if isinstance(rule, Inline):
-            yield rule.path
-        elif not isinstance(rule, Singleton | Keep):
-            yield f"{contract.name} sweep"
+    return filter(None, (rule.pruned_by(contract.name) for rule in table.rules))
 
 
 def _sentences(table: Table) -> Iterator[str]:
-    for rule in table.rules:
-        if rule.words.safety:
-            yield f"{rule.words.safety.rstrip('.')}."
-        if rule.words.lost_by_design:
-            yield f"Lost by design: {rule.words.lost_by_design.rstrip('.')}."
-        if isinstance(rule, Keep):
-            yield f"Rows with {rule.column} = {rule.equals!r} are kept."
-        if not isinstance(rule, Singleton | Inline | Keep | DropPartition) and rule.wait_for:
-            yield f"Waits for {', '.join(map(str, rule.wait_for))}."
+    return (sentence for rule in table.rules for sentence in rule.sentences())
 
 
 class ChildMode(StrEnum):
@@ -266,9 +139,14 @@ class Table:
         fields.raise_if_wrong()
 
     @property
+    def keeps(self) -> tuple[Keep, ...]:
+        """Its `keep` rules."""
+        return tuple(rule for rule in self.rules if isinstance(rule, Keep))
+
+    @property
     def only_keeps(self) -> bool:
         """Whether the table has `keep` rules only."""
-        return all(isinstance(rule, Keep) for rule in self.rules)
+        return len(self.keeps) == len(self.rules)
 
     @property
     def label(self) -> str:
@@ -280,6 +158,14 @@ class Table:
         """The children, parsed."""
         read = ((Fields().reference("children", child), mode) for child, mode in self.children.items())
         return tuple((reference, ChildMode(mode)) for reference, mode in read if reference is not None)
+
+    @property
+    def related(self) -> Iterator[tuple[str | None, str]]:
+        """The schemas and names of the tables that its children and rules name."""
+        children = (reference for reference, _ in self.child_modes)
+        read = (reference for rule in self.rules for reference in rule.reads)
+        for reference in (*children, *read):
+            yield reference.schema or self.schema, reference.table
 
 
 _USUAL_SCHEMA = "public"

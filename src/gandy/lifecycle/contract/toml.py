@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gandy.errors import ContractInvalidError, ContractProblem
-from gandy.lifecycle.contract import build
+from gandy.lifecycle.contract.build import BUILDERS
 from gandy.lifecycle.contract.fields import LARGEST, Fields
 from gandy.lifecycle.contract.tables import (
     DEFAULT_BUDGET,
@@ -29,18 +29,6 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.contract.rules import Rule
 
-_BUILDERS: dict[str, Callable[..., Rule]] = {
-    "expires": build.expires,
-    "older_than": build.older_than,
-    "terminal": build.terminal,
-    "cap": build.cap,
-    "keep_last": build.keep_last,
-    "stale_cursor": build.stale_cursor,
-    "singleton": build.singleton,
-    "inline": build.inline,
-    "keep": build.keep,
-    "drop_partition": build.drop_partition,
-}
 _VERSION = 1
 _MISSING = "is missing"
 
@@ -169,16 +157,16 @@ def _rule(entry: object) -> Rule:
     if not isinstance(entry, Mapping):
         fields.note("rules", f"needs a table such as {{ expires = ... }}, not {entry!r}")
         raise ContractInvalidError(fields.problems)
-    kinds = [kind for kind in _BUILDERS if kind in entry]
+    kinds = [kind for kind in BUILDERS if kind in entry]
     if len(kinds) != 1:
-        known = ", ".join(_BUILDERS)
+        known = ", ".join(BUILDERS)
         fields.note("rules", f"a rule is exactly one of {known}; this one has {sorted(entry)}")
         raise ContractInvalidError(fields.problems)
     return _build(kinds[0], dict(entry))
 
 
 def _build(kind: str, values: dict[str, object]) -> Rule:
-    builder = _BUILDERS[kind]
+    builder = BUILDERS[kind]
     first = values.pop(kind)
     if kind == "keep" and isinstance(first, Mapping):  # { keep = { column = ..., equals = ... } }
         values = {**first, **values}

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Select, func, literal, select, text
 from sqlalchemy.exc import DBAPIError
 
-from gandy.lifecycle.contract.rules import OlderThan, Terminal
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import DriverFailure
 from gandy.lifecycle.database.failures import said
@@ -56,12 +55,11 @@ _REFUSED = (
 def may_go_in_parts(walk: AgeWalk | CapWalk) -> bool:
     """Whether a dead row stays dead and is certainly deletable.
 
-    An age only grows, and a terminal state is final. A trigger that may keep a row does so only with the last
-    part, when the earlier parts cannot be restored.
+    A trigger that may keep a row does so only with the last part, when the earlier parts cannot be restored.
     """
     if _may_keep_rows(walk.table, walk.children):
         return False
-    return isinstance(walk.rule, OlderThan | Terminal) and not walk.rule.wait_for
+    return walk.rule.is_final and not walk.rule.wait_for
 
 
 def _may_keep_rows(table: TableFacts, children: Sequence[Child]) -> bool:

@@ -11,7 +11,6 @@ from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.advisor.indexes import IndexAdvisor
 from gandy.lifecycle.advisor.survey import Survey, of_one_database, survey, sweep_order
-from gandy.lifecycle.contract.rules import StaleCursor
 from gandy.lifecycle.contract.tables import gathered
 from gandy.lifecycle.database.failures import said, unexpected
 from gandy.lifecycle.database.instants import read_instant
@@ -270,7 +269,7 @@ def _notes(walk: Walk, seen: Survey) -> Iterator[str]:
     referring = seen.schema.referring_to(walk.table.name)
     keys = {(key.child.name, key.columns) for key in referring if key.is_enforced}
     waits = [(reference.table, reference.columns) for reference in walk.rule.wait_for]
-    if isinstance(walk, CapWalk) or isinstance(walk.rule, StaleCursor) or not set(waits) <= keys:
+    if walk.rule.reads_other_rows or not set(waits) <= keys:
         yield _AFTER_LOCKS
     if walk.table.name.name in {table for table, _ in waits}:
         yield _SELF

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from gandy.lifecycle.database.instants import Form
 
 
-_COMPARED = frozenset({"per", "order_by", "terminal"})  # fields whose column is compared with values
-
-
 class WrongFieldError(ValueError):
     """A field of a rule that does not fit the database."""
 
@@ -64,9 +61,12 @@ class ColumnReader:
         if name not in self.facts.columns:
             known = ", ".join(self.facts.columns)
             raise WrongFieldError(field, f"{self.facts.name} has no column {name}; it has {known}")
-        column = self.facts.columns[name]
-        if field in _COMPARED:
-            must_be_findable(self.facts.name, column, field=field)
+        return self.facts.columns[name]
+
+    def find_compared(self, field: str, name: str) -> ColumnFacts:
+        """Return a column that is compared with values; raise an error if its type does not allow that."""
+        column = self.find(field, name)
+        must_be_findable(self.facts.name, column, field=field)
         return column
 
     def holds(self, name: str) -> bool:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from gandy.errors import ContractProblem
 from gandy.lifecycle.contract.names import quoted
-from gandy.lifecycle.contract.rules import Cap, StaleCursor
 from gandy.lifecycle.contract.tables import ChildMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gandy.lifecycle.contract.rules import RowRule
+    from gandy.lifecycle.contract.base import RowRule
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, TableName, Trigger
     from gandy.lifecycle.selection.resolve import Resolved
     from gandy.lifecycle.selection.walks import Child
@@ -136,8 +135,7 @@ class Obstacles:
         _raise_if_any(list(dict.fromkeys(found)))
 
     def _needs(self, rule: RowRule, children: Sequence[Child], read: Sequence[TableFacts]) -> Iterator[_Need]:
-        locks = bool(children or rule.wait_for) or isinstance(rule, Cap | StaleCursor)
-        locks = locks or self.target.may_keep_rows
+        locks = bool(children or rule.wait_for) or rule.reads_other_rows or self.target.may_keep_rows
         yield _Need(table=self.target, deletes=True, locks=locks)
         for child in _each(children):
             if child.mode is ChildMode.SET_NULL:

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from gandy.errors import GandyError
-from gandy.lifecycle.contract.rules import (
-    Cap,
-    DropPartition,
-    Expires,
-    Inline,
-    Keep,
-    OlderThan,
-    Rule,
-    Singleton,
-    StaleCursor,
-    Terminal,
-)
-from gandy.lifecycle.contract.tables import rule_label
 from gandy.lifecycle.database.facts import SchemaFacts, TableFacts, table_clause
 from gandy.lifecycle.database.failures import unexpected
 from gandy.lifecycle.selection.children import ColumnReader, NotCoveredError, UnjudgedError, WrongFieldError
 from gandy.lifecycle.selection.findings import ObstructedError, RuleFinding, Severity, unknown_triggers
-from gandy.lifecycle.selection.holds import is_held
 from gandy.lifecycle.selection.shapes import RuleShaper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gandy.lifecycle.contract.rules import Rule
     from gandy.lifecycle.contract.tables import Contract, Table
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.selection.walks import InlineWatch, Walk
@@ -79,7 +66,7 @@ class Resolved:
     @property
     def label(self) -> str:
         """The rule's short name."""
-        return rule_label(self.rule)
+        return self.rule.label
 
     @property
     def is_refused(self) -> bool:
@@ -128,14 +115,7 @@ def tables_of(contract: Contract) -> Iterator[tuple[str | None, str]]:
     """Yield every table that the contract names."""
     for table in contract.tables:
         yield table.schema, table.name
-        for reference, _ in table.child_modes:
-            yield reference.schema or table.schema, reference.table
-        for rule in table.rules:
-            if isinstance(rule, StaleCursor):
-                yield table.schema, rule.log
-            if isinstance(rule, Expires | OlderThan | Terminal | Cap | StaleCursor):
-                for reference in rule.wait_for:
-                    yield reference.schema or table.schema, reference.table
+        yield from table.related
 
 
 def _fill(shaper: RuleShaper) -> None:
@@ -144,7 +124,7 @@ def _fill(shaper: RuleShaper) -> None:
     try:
         shaper.obstacles.judge_reading()
         _must_lead_somewhere(shaper)
-        _shape(shaper, resolved.rule)
+        shaper.shape(resolved.rule)
     except UnjudgedError as error:
         resolved.note(Severity.REFUSED, str(error), field=error.field)
     except WrongFieldError as error:
@@ -173,7 +153,7 @@ def _note_unforeseen(resolved: Resolved, error: Exception) -> None:
 
 def _must_lead_somewhere(shaper: RuleShaper) -> None:
     """Refuse a key to a missing column: SQLite allows it, and then refuses every delete from the parent."""
-    if isinstance(shaper.resolved.rule, Inline | Singleton | Keep):
+    if not shaper.resolved.rule.deletes:
         return
     going = [shaper.facts.name]
     for parent in going:
@@ -185,20 +165,3 @@ def _must_lead_somewhere(shaper: RuleShaper) -> None:
                         "exist: the database refuses to delete any row there; correct the key"
                     )
             going += [key.child] if key.child not in going else []
-
-
-def _shape(shaper: RuleShaper, rule: Rule) -> None:
-    match rule:
-        case Expires() | OlderThan() | Terminal() | StaleCursor() | Cap():
-            shaper.resolved.walks = tuple(shaper.walks(rule))
-        case DropPartition():
-            shaper.resolved.walks = (shaper.partitions(rule),)
-        case Inline():
-            shaper.resolved.watch = shaper.watch(rule)
-        case Singleton():
-            shaper.check_singleton(rule)
-        case Keep():
-            shaper.reader.find("keep", rule.column)
-            is_held(shaper.facts.clause, rule)
-        case _:
-            assert_never(rule)

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from sqlalchemy import ColumnElement, exists, literal, or_, select
 
-from gandy.lifecycle.contract.rules import (
-    Cap,
-    DropPartition,
-    Expires,
-    Inline,
-    OlderThan,
-    RowRule,
-    Rule,
-    Singleton,
-    StaleCursor,
-    Terminal,
-)
-from gandy.lifecycle.contract.tables import keys_of, kind_of
+from gandy.lifecycle.contract.base import AgeRule, RowRule
+from gandy.lifecycle.contract.rules import Cap, DropPartition, Inline, Keep, Rule, Singleton, StaleCursor
 from gandy.lifecycle.database.instants import InstantKind, is_strange_text
 from gandy.lifecycle.selection.children import ColumnReader, Family, NotCoveredError, WrongFieldError
 from gandy.lifecycle.selection.findings import Obstacle, Obstacles, ObstructedError, Severity
-from gandy.lifecycle.selection.holds import Holds, any_held
-from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk, Walk
+from gandy.lifecycle.selection.holds import Holds, any_held, is_held
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.progress import RuleKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import timedelta
 
+    from gandy.lifecycle.contract.base import Age
     from gandy.lifecycle.contract.tables import Contract
     from gandy.lifecycle.database.dialect import Dialect
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
@@ -62,61 +51,61 @@ class RuleShaper:
         """The holds of every contract of the database."""
         return Holds(self.contracts, self.schema)
 
-    def walks(self, rule: RowRule) -> Iterator[Walk]:
-        """Yield the walks of a rule that deletes rows: one walk, or one for each state."""
-        if not self.facts.key:
+    def shape(self, rule: Rule) -> None:
+        """Add what the rule does in this database: its walks, its watch, or a finding."""
+        if isinstance(rule, RowRule) and not self.facts.key:
             raise NotCoveredError("the table is partitioned and has no key that identifies its rows")
         match rule:
-            case Expires():
-                yield self._age(rule, instant=rule.column, keep_for=rule.grace)
-            case OlderThan():
-                yield self._age(rule, instant=rule.column, keep_for=rule.keep_for)
-            case Terminal():
-                yield from self._terminal(rule)
             case StaleCursor():
                 unread = self._unread(rule)
-                yield self._age(rule, instant=rule.column, keep_for=rule.keep_for, guards=(~unread,))
+                self.resolved.walks = tuple(self._ages(rule, guards=(~unread,)))
+            case AgeRule():
+                self.resolved.walks = tuple(self._ages(rule))
             case Cap():
-                yield self._cap(rule)
+                self.resolved.walks = (self._cap(rule),)
+            case DropPartition():
+                self.resolved.walks = (self._partitions(rule),)
+            case Inline():
+                self.resolved.watch = self._watch(rule)
+            case Singleton():
+                self._check_singleton(rule)
+            case Keep():
+                self._check_hold(rule)
+            case _:
+                assert_never(rule)
 
-    def _age(
-        self,
-        rule: Expires | OlderThan | Terminal | StaleCursor,
-        *,
-        instant: str,
-        keep_for: timedelta,
-        index: int = 0,
-        more: Columns = (),
-        guards: Columns = (),
-    ) -> AgeWalk:
-        children, surrounding = self._surroundings(rule)
-        field = "at" if isinstance(rule, Terminal) else kind_of(rule)
-        return AgeWalk(
-            key=self._key(rule, index),
-            label=self.resolved.label,
-            rule=rule,
-            table=self.facts,
-            instant=instant,
-            form=self.reader.form(field, instant, unit=rule.unit),
-            keep_for=keep_for,
-            equals=(rule.column,) if isinstance(rule, Terminal) else (),
-            conditions=(*more, *self.holds.not_held(self.facts)),
-            guards=(*guards, *surrounding),
-            children=children,
-        )
+    def _ages(self, rule: AgeRule, guards: Columns = ()) -> Iterator[AgeWalk]:
+        """Yield a walk for each age of the rule."""
+        for key, age in zip(rule.keys, rule.ages, strict=True):
+            more = tuple(self._equals(rule, age))
+            children, surrounding = self._surroundings(rule)
+            yield AgeWalk(
+                key=self._key(key),
+                label=rule.label,
+                rule=rule,
+                table=self.facts,
+                instant=age.instant,
+                form=self.reader.form(age.field, age.instant, unit=rule.unit),
+                keep_for=age.keep_for,
+                equals=tuple(name for name, _ in age.equals),
+                conditions=(*more, *self.holds.not_held(self.facts)),
+                guards=(*guards, *surrounding),
+                children=children,
+            )
 
-    def _terminal(self, rule: Terminal) -> Iterator[AgeWalk]:
-        self.reader.find("terminal", rule.column)
-        column = self.facts.clause.c[rule.column]
-        for index, (state, keep_for) in enumerate(rule.keep_for):
-            is_state = column == literal(state, column.type)
-            yield self._age(rule, instant=rule.at, keep_for=keep_for, index=index, more=(is_state,))
+    def _equals(self, rule: AgeRule, age: Age) -> Iterator[ColumnElement[bool]]:
+        for name, value in age.equals:
+            self.reader.find_compared(rule.kind, name)
+            column = self.facts.clause.c[name]
+            yield column == literal(value, column.type)
 
     def _unread(self, rule: StaleCursor) -> ColumnElement[bool]:
         """Return a condition: the log still contains a row older than the cursor's progress."""
-        log = self._log(rule)
+        log = self.schema.find(rule.log, self.facts.name.schema)
+        if log is None:
+            raise WrongFieldError("log", f"there is no table {rule.log}")
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
-        form = self.reader.form("stale_cursor", rule.column, unit=rule.unit)
+        form = self.reader.form(rule.kind, rule.column, unit=rule.unit)
         log_form = log_reader.form("log_at", rule.log_at, unit=rule.unit)
         is_known = InstantKind.UNKNOWN not in {log_form.kind, form.kind}
         if log_form != form and is_known and self.reader.holds(rule.column) and log_reader.holds(rule.log_at):
@@ -132,25 +121,19 @@ class RuleShaper:
         # A number that is not an instant of the unit has no known age: it counts as unread.
         return or_(unread, exists(select(1).select_from(log.clause).where(form.window.above(at))))
 
-    def _log(self, rule: StaleCursor) -> TableFacts:
-        log = self.schema.find(rule.log, self.facts.name.schema)
-        if log is None:
-            raise WrongFieldError("log", f"there is no table {rule.log}")
-        return log
-
     @property
     def obstacles(self) -> Obstacles:
         """The checks that may stop the rule."""
         return Obstacles(self.resolved, self.schema, self.facts)
 
     def _cap(self, rule: Cap) -> CapWalk:
-        self.reader.find("order_by", rule.order_by)
+        self.reader.find_compared("order_by", rule.order_by)
         for name in rule.per:
-            self.reader.find("per", name)
+            self.reader.find_compared("per", name)
         children, surrounding = self._surroundings(rule)
         return CapWalk(
-            key=self._key(rule),
-            label=self.resolved.label,
+            key=self._key(rule.keys[0]),
+            label=rule.label,
             rule=rule,
             table=self.facts,
             conditions=tuple(self.holds.not_held(self.facts)),
@@ -163,18 +146,17 @@ class RuleShaper:
         family = Family(self.resolved.contract, self.schema, self.resolved.declared)
         waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]
         children = family.children(self.facts, rule.wait_for)
-        read = [family.find(reference) for reference in rule.wait_for]
-        read += [self._log(rule)] if isinstance(rule, StaleCursor) else []
+        read = [family.find(reference) for reference in rule.reads]
         self.obstacles.judge(rule, children, read)
         return children, (*waits, *self.holds.none_held_below(self.facts, children))
 
-    def partitions(self, rule: DropPartition) -> PartitionWalk:
+    def _partitions(self, rule: DropPartition) -> PartitionWalk:
         """Return the walk of a rule that drops partitions."""
         if not self.dialect.has_partitions:
-            raise WrongFieldError("drop_partition", f"{self.dialect.name} has no partitions; use older_than")
-        form = self.reader.form("drop_partition", rule.column, unit=rule.unit)
+            raise WrongFieldError(rule.kind, f"{self.dialect.name} has no partitions; use older_than")
+        form = self.reader.form(rule.kind, rule.column, unit=rule.unit)
         if not self.facts.is_partitioned:
-            raise WrongFieldError("drop_partition", "the table is not partitioned; use older_than")
+            raise WrongFieldError(rule.kind, "the table is not partitioned; use older_than")
         self._must_be_range(rule)
         referring = self.schema.referring_to(self.facts.name)
         for key in (key for key in referring if key.member is None):  # other keys block one partition only
@@ -183,8 +165,8 @@ class RuleShaper:
         keeps = tuple(self.holds.keeps(self.facts))
         any_held(self.facts.clause, keeps)  # raises now if values cannot be compared, not in a batch
         return PartitionWalk(
-            key=self._key(rule),
-            label=self.resolved.label,
+            key=self._key(rule.keys[0]),
+            label=rule.label,
             rule=rule,
             table=self.facts,
             form=form,
@@ -199,13 +181,13 @@ class RuleShaper:
                 f"the table is partitioned by {layout.key}, and drop_partition judges only partitions "
                 f"BY RANGE ({rule.column}), each by the value of {rule.column} that it ends at"
             )
-            raise ObstructedError([Obstacle(message, "Use older_than", field="drop_partition")])
+            raise ObstructedError([Obstacle(message, "Use older_than", field=rule.kind)])
         if layout.endless:
             names = ", ".join(map(str, layout.endless))
             message = f"rows in {names} stay: a partition without an upper bound is never dropped"
-            self.resolved.note(Severity.WARNING, message, field="drop_partition")
+            self.resolved.note(Severity.WARNING, message, field=rule.kind)
 
-    def watch(self, rule: Inline) -> InlineWatch | None:
+    def _watch(self, rule: Inline) -> InlineWatch | None:
         """Return the watch for rows that the application did not delete; None without an instant."""
         if rule.column is not None:
             self.reader.find("column", rule.column)
@@ -214,8 +196,8 @@ class RuleShaper:
         columns = self.facts.clause.c
         states = () if rule.column is None else (columns[rule.column].in_(rule.states),)
         return InlineWatch(
-            key=self._key(rule),
-            label=self.resolved.label,
+            key=self._key(rule.keys[0]),
+            label=rule.label,
             rule=rule,
             table=self.facts,
             instant=rule.at,
@@ -224,21 +206,26 @@ class RuleShaper:
             conditions=(*states, *self.holds.not_held(self.facts)),
         )
 
-    def check_singleton(self, rule: Singleton) -> None:
+    def _check_singleton(self, rule: Singleton) -> None:
         """Check that the constraint that bounds the table exists."""
-        self.reader.find("singleton", rule.column)
+        self.reader.find(rule.kind, rule.column)
         if not self.facts.is_unique_on((rule.column,)):
             message = (
                 f"no primary key or unique constraint covers {rule.column} alone: nothing bounds the table"
             )
-            raise WrongFieldError("singleton", message)
+            raise WrongFieldError(rule.kind, message)
         if self.dialect.is_checked_singleton(self.reader.connection, self.facts, rule.column):
             return
         found = self.reader.connection.execute(select(self.facts.clause.c[rule.column]).limit(2)).all()
         if len(found) > 1:
-            self.resolved.note(Severity.WARNING, "the table holds more than one row", field="singleton")
+            self.resolved.note(Severity.WARNING, "the table holds more than one row", field=rule.kind)
 
-    def _key(self, rule: Rule, index: int = 0) -> RuleKey:
+    def _check_hold(self, rule: Keep) -> None:
+        """Check that the column exists and that its values can be compared."""
+        self.reader.find(rule.kind, rule.column)
+        is_held(self.facts.clause, rule)
+
+    def _key(self, key: str) -> RuleKey:
         contract, declared = self.resolved.contract, self.resolved.declared
         scheduler = remembered_as(contract, self.schema.default_schema, self.schema.state_schema)
-        return RuleKey(scheduler, declared.label, keys_of(rule)[index])
+        return RuleKey(scheduler, declared.label, key)

@@ -12,16 +12,8 @@ from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.instants import Form, is_before
 
 if TYPE_CHECKING:
-    from gandy.lifecycle.contract.rules import (
-        Cap,
-        DropPartition,
-        Expires,
-        Inline,
-        Keep,
-        OlderThan,
-        StaleCursor,
-        Terminal,
-    )
+    from gandy.lifecycle.contract.base import AgeRule
+    from gandy.lifecycle.contract.rules import Cap, DropPartition, Inline, Keep
     from gandy.lifecycle.database.facts import TableFacts, Trigger
     from gandy.lifecycle.state.progress import RuleKey
 
@@ -74,7 +66,7 @@ class AgeWalk:
 
     key: RuleKey
     label: str
-    rule: Expires | OlderThan | Terminal | StaleCursor
+    rule: AgeRule
     table: TableFacts
     instant: str
     form: Form

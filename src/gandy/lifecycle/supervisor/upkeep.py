@@ -11,7 +11,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import NullType
 
-from gandy.lifecycle.contract.tables import keys_of
 from gandy.lifecycle.selection.statements import among, operand
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.progress import (
@@ -70,7 +69,7 @@ def tidied(session: TargetSession, survey: Survey, recalled: Recalled) -> Memory
         RuleKey(_name(survey), table.label, key)
         for table in survey.contract.tables
         for rule in table.rules
-        for key in keys_of(rule)
+        for key in rule.keys
     }
     undeclared = set(recalled.states) - declared
     if undeclared or recalled.vanished:
