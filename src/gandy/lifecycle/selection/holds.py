@@ -23,7 +23,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import TableName
 from gandy.lifecycle.selection.children import UnjudgedError, WrongFieldError, must_be_findable
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import FromClause
 
     from gandy.lifecycle.contract.fields import Scalar
+    from gandy.lifecycle.contract.rules import Keep
     from gandy.lifecycle.database.facts import SchemaFacts, TableFacts
     from gandy.lifecycle.selection.walks import Child
 
@@ -55,15 +55,14 @@ class Holds:
         kin = self.schema.kin(facts.name)
         for contract in self.contracts:
             for table in contract.tables:
-                mine = [rule for rule in table.rules if isinstance(rule, Keep)]
                 if (table.schema, table.name) in self.schema.absent:
-                    _must_not_be_meant(facts, table.label, mine, contract=contract)
+                    _must_not_be_meant(facts, table, contract)
                 if kin.isdisjoint(self._meant(table)):
                     continue
-                for rule in mine:
-                    _must_fit(facts, rule, contract)
-                    _must_be_judged(facts, rule)
-                    yield rule
+                for keep in table.keeps:
+                    _must_fit(facts, keep, contract)
+                    _must_be_judged(facts, keep)
+                    yield keep
 
     def _meant(self, table: Table) -> list[TableName]:
         """Return the table, or every table that a name without a schema may mean."""
@@ -142,15 +141,15 @@ def _as_boolean(keep: Keep) -> bool:
     )
 
 
-def _must_not_be_meant(facts: TableFacts, label: str, keeps: Sequence[Keep], *, contract: Contract) -> None:
+def _must_not_be_meant(facts: TableFacts, table: Table, contract: Contract) -> None:
     """Raise an error if a missing table with holds may have been renamed to this one."""
-    for keep in keeps:
+    for keep in table.keeps:
         if keep.column in facts.columns:
             raise UnjudgedError(
                 "keep",
-                f"{contract.where} keeps rows of {label} by {keep.column}; there is no such table any more, "
-                f"and {facts.name} has that column. If it was renamed, name it there; if the contract is "
-                f"gone: gandy lifecycle forget {contract.name}",
+                f"{contract.where} keeps rows of {table.label} by {keep.column}; there is no such table any "
+                f"more, and {facts.name} has that column. If it was renamed, name it there; if the contract "
+                f"is gone: gandy lifecycle forget {contract.name}",
             )
 
 

@@ -56,7 +56,7 @@ def absent_tables(
         (table.schema, table.name)
         for contract in contracts
         for table in contract.tables
-        if any(isinstance(rule, Keep) for rule in table.rules)
+        if table.keeps
         and schema.find(table.name, table.schema) is None
         and columns_of(connection, table.name, table.schema) is None
     )
@@ -70,11 +70,10 @@ def _holds_of(contract: Contract, schema: SchemaFacts) -> set[Hold]:
     """Return a contract's holds on this database; a name without a schema means the default schema."""
     scheduler = _name(contract, schema)
     return {
-        Hold(scheduler, found.name.schema or "", found.name.name, rule.column, json.dumps(rule.equals))
+        Hold(scheduler, found.name.schema or "", found.name.name, keep.column, json.dumps(keep.equals))
         for table in contract.tables
         if (found := schema.find(table.name, table.schema)) is not None
-        for rule in table.rules
-        if isinstance(rule, Keep)
+        for keep in table.keeps
     }
 
 

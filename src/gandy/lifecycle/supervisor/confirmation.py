@@ -13,7 +13,6 @@ from sqlalchemy import ColumnElement, Connection, func, literal, or_, select, tr
 from sqlalchemy.exc import DBAPIError
 
 from gandy.lifecycle.advisor.indexes import LARGE, IndexAdvisor
-from gandy.lifecycle.contract.rules import Keep
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import Dialect, DriverFailure
 from gandy.lifecycle.database.facts import reflect
@@ -102,8 +101,7 @@ def _holds(contracts: Iterable[Contract], schema: SchemaFacts, touched: set[Tabl
         for table in contract.tables:
             facts = schema.find(table.name, table.schema)
             if facts is not None and facts.name in touched:
-                keeps = (rule for rule in table.rules if isinstance(rule, Keep))
-                yield from (f"{facts.name}.{keep.column}={keep.equals!r}" for keep in keeps)
+                yield from (f"{facts.name}.{keep.column}={keep.equals!r}" for keep in table.keeps)
 
 
 def is_new(agreement: Agreement, state: RuleState | None) -> bool:
