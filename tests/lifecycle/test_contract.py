@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,6 +28,9 @@ from gandy.lifecycle import (
 from gandy.lifecycle.advisor.survey import sweep_order
 from gandy.lifecycle.contract.tables import Throttle
 from gandy.sweep import Budget, Pace
+
+if TYPE_CHECKING:
+    from gandy.lifecycle.contract.rules import Rule
 
 FULL = """
 version = 1
@@ -291,3 +295,30 @@ def test_the_contract_in_the_how_to_is_a_contract() -> None:
     [contract] = loads(page.split("```toml")[1].split("```")[0])
 
     assert [table.name for table in contract.tables] == ["sessions", "imports"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "keys", "label"),
+    [
+        (expires("until", grace="1h"), ["expires:until"], "expires until"),
+        (older_than("at", keep_for="1d", wait_for=["note.ref"]), ["older_than:at"], "older_than at"),
+        (
+            terminal("status", states=["sent", 2], at="ended", keep_for="1d"),
+            ["terminal:status=sent:ended", "terminal:status=2:ended"],
+            "terminal status sent, 2",
+        ),
+        (cap(5, order_by="at"), ["cap::at"], "cap 5"),
+        (keep_last(5, order_by="at", per=["a", "b"]), ["keep_last:a,b:at"], "keep_last 5"),
+        (stale_cursor("at", keep_for="1d", log="l", log_at="x"), ["stale_cursor:at"], "stale_cursor at"),
+        (drop_partition("at", keep_for="1d"), ["drop_partition:at"], "drop_partition at"),
+        (singleton("id"), ["singleton:id"], "singleton id"),
+        (inline("app.prune"), ["inline:app.prune"], "inline app.prune"),
+        (keep("held", equals=True), ["keep:held=True"], "keep held"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_state_of_a_rule_is_found_under_the_same_keys_by_every_version(
+    rule: Rule, keys: list[str], label: str
+) -> None:
+    assert list(rule.keys) == keys
+    assert rule.label == label
