@@ -138,7 +138,7 @@ KEYS = [
     Mutant(
         breaks="wait_for",
         file="selection/shapes.py",
-        old="waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]",
+        old="waits = [family.is_unreferenced(self.facts, reference) for reference in rule.wait_for]",
         new="waits: list[ColumnElement[bool]] = []",
         tests=["test_writers.py"],
     ),

@@ -213,7 +213,7 @@ class Family:
     def _slot(self, reference: Reference) -> Slot:
         return (self._named(reference), reference.columns)
 
-    def nobody_refers(self, parent: TableFacts, reference: Reference) -> ColumnElement[bool]:
+    def is_unreferenced(self, parent: TableFacts, reference: Reference) -> ColumnElement[bool]:
         """Return a condition: no row refers to the row by this reference."""
         child = self.find(reference)
         return and_(

@@ -144,7 +144,7 @@ class RuleShaper:
     def _surroundings(self, rule: RowRule) -> tuple[tuple[Child, ...], Columns]:
         """Return the children, and conditions on other rows that keep a row of any age."""
         family = Family(self.resolved.contract, self.schema, self.resolved.declared)
-        waits = [family.nobody_refers(self.facts, reference) for reference in rule.wait_for]
+        waits = [family.is_unreferenced(self.facts, reference) for reference in rule.wait_for]
         children = family.children(self.facts, rule.wait_for)
         read = [family.find(reference) for reference in rule.reads]
         self.obstacles.judge(rule, children, read)

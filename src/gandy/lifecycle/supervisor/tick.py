@@ -92,7 +92,7 @@ _RESTLESS = (
 )
 
 
-def nobody_confirms(_held: Held) -> bool:
+def confirm_nothing(_held: Held) -> bool:
     """Confirm nothing: without an operator, such rules are held."""
     return False
 
@@ -113,7 +113,7 @@ def _sleep(span: timedelta) -> None:
 class Attendance:
     """The callbacks and options of a run: confirmation, progress, stopping."""
 
-    confirm: Confirm = nobody_confirms
+    confirm: Confirm = confirm_nothing
     is_stopping: Callable[[], bool] = _never
     rest: Callable[[timedelta], None] = _sleep
     pruned: Callable[[str, Counts], None] = _ignore
