@@ -59,7 +59,7 @@ def test_what_a_budget_of_rows_leaves_is_told_by_table(tables: Ground, tmp_path:
     assert told == {table: ("rows", count) for table, count in left.items() if count}
     assert sum(left.values()) == max(sum(ROWS.values()) - rows, 0)
     for table, count in left.items():
-        said = f"table {table}: older_than at: stopped by budget.rows, and {count:,} rows are left"
+        said = f"table {table}: older_than at: stopped by budget.rows, {count:,} rows are left"
         assert (said in result.stderr) == bool(count)
     assert result.exit_code == 0
 

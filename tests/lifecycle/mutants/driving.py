@@ -17,8 +17,8 @@ CAPS = [
     Mutant(
         breaks="what waits and what is held, in caps",
         file="driver/caps.py",
-        old="return and_(equal(walk.per, key), oldest, *walk.conditions, *walk.guards)",
-        new="return and_(equal(walk.per, key), oldest, *walk.conditions)",
+        old="dead=and_(self._beyond(key, bound, order), *self.walk.guards),",
+        new="dead=self._beyond(key, bound, order),",
         tests=["test_holds.py"],
     ),
     Mutant(
