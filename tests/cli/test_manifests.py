@@ -84,6 +84,16 @@ def test_what_is_set_is_in_force_until_it_is_reset(shop: Gandy) -> None:
     assert shown["schedule"] == "at 03:00 (cron 0 3 * * *, Europe/Berlin)"
 
 
+def test_words_are_typed_as_they_are_stored(shop: Gandy) -> None:
+    changed = answer(shop, "manifests", "set", "report", "--misfire", "catch_up", "--json")
+    assert isinstance(changed, dict)
+    assert changed["misfire_policy"] == "catch_up"
+
+    found = answer(shop, "manifests", "list", "--type", "cron", "--json")
+    assert isinstance(found, list)
+    assert "report" in [each["external_id"] for each in found]
+
+
 def test_a_bad_schedule_is_refused_as_a_wrong_call(shop: Gandy) -> None:
     result = shop("manifests", "set", "report", "--cron", "0 0 30 2 *")
 

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
+from gandy.cli.main import main
 from tests.docs.walks import PACKAGE, WALKS
 
 if TYPE_CHECKING:
@@ -62,3 +64,28 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     named = set(re.findall(r"`([\w]+/[\w/]+\.py)`", page.read_text(encoding="utf-8")))
 
     assert [file for file in sorted(named) if not (PACKAGE / file).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_every_command_that_a_page_names_exists(page: Path) -> None:
+    """A command is what stands in backticks or begins a line of a shell block."""
+    text = page.read_text(encoding="utf-8")
+    named = {
+        *re.findall(r"`gandy ([a-z][a-z -]*)", text),
+        *re.findall(r"^\$? ?gandy ([a-z][a-z -]*)", text, re.MULTILINE),
+    }
+
+    assert [words for words in sorted(named) if not is_command(words.split())] == []
+
+
+def is_command(words: list[str]) -> bool:
+    """Follow the words down the commands; what follows the last command are its arguments."""
+    command: click.Command = main
+    for word in words:
+        if not isinstance(command, click.Group):
+            return True
+        found = command.get_command(click.Context(command), word)
+        if found is None:
+            return False
+        command = found
+    return True

@@ -148,7 +148,7 @@ def test_a_forgotten_contract_holds_nothing(notes: Ground) -> None:
 def test_a_contract_that_was_never_kept_cannot_be_forgotten(notes: Ground) -> None:
     kept_by(notes, SWEEPS)
 
-    with pytest.raises(ContractUnknownError, match=r"contract legal; it remembers sweeps"):
+    with pytest.raises(ContractUnknownError, match=r"contract legal; it has sweeps"):
         forget(notes.url, "legal")
 
 

@@ -62,8 +62,11 @@ async def test_a_clock_that_was_wrong_repeats_nothing_and_silences_nothing(
             assert not missing, f"{name} did not run {sorted(missing)}; it ran {sorted(ran)}"
 
 
-@pytest.mark.parametrize("stays", [timedelta(hours=1), timedelta(hours=3)], ids=str)
-@pytest.mark.parametrize("keep_for", [None, timedelta(minutes=1)], ids=["runs kept", "runs deleted"])
+@pytest.mark.parametrize(
+    ("keep_for", "stays"),
+    [(None, timedelta(hours=1)), (timedelta(minutes=1), timedelta(hours=2))],
+    ids=["runs kept", "runs deleted"],
+)
 async def test_an_instant_that_ran_early_does_not_run_again_once_its_entry_is_gone(
     migrated_url: str, keep_for: timedelta | None, stays: timedelta
 ) -> None:
@@ -76,9 +79,9 @@ async def test_an_instant_that_ran_early_does_not_run_again_once_its_entry_is_go
         await site.jump(timedelta(hours=-5), restarts=False)
         right = site.clock.now
         await site.step()
-        for _ in range(20):
+        for _ in range(14):
             await site.step(HALF_HOUR)
-            await clean_up(site)
+        await clean_up(site)
 
     for name in SCHEDULES:
         ran = site.ran[name]
@@ -103,9 +106,9 @@ async def test_a_manifest_that_was_made_under_a_clock_ahead_runs_the_instants_be
         await site.jump(timedelta(hours=-5), restarts=False)
         right = site.clock.now
         await site.step()
-        for _ in range(20):
+        for _ in range(14):
             await site.step(HALF_HOUR)
-            await clean_up(site)
+        await clean_up(site)
 
     ran = site.ran["late comer"]
     assert sorted(ran) == sorted(set(instants(right, site.clock.now)) | set(ran))

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.app.configuration import Configuration
-    from gandy.app.keywords import AnyTrain, EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
+    from gandy.app.keywords import AnyTrain, EnqueueKeywords, RuntimeScheduleKeywords
+    from gandy.model.schedule import TimeSchedule
     from gandy.store.queueing import Enqueued, EnqueueRequest
     from gandy.train.codec import PayloadCodec
     from gandy.train.registry import AnyTrain as Definition

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from gandy.app.asking import Job
     from gandy.app.configuration import Configuration
-    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
+    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords
     from gandy.app.opening import OpenApp
+    from gandy.model.schedule import TimeSchedule
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.store.runs import JobView

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime, timedelta
 
-    from gandy.app.keywords import AnyTrain, LifecycleKeywords, ScheduleKeywords, TimeSchedule, TrainKeywords
+    from gandy.app.keywords import AnyTrain, LifecycleKeywords, ScheduleKeywords, TrainKeywords
     from gandy.model.manifest import ManifestDeclaration
-    from gandy.model.schedule import Interval, Schedule
+    from gandy.model.schedule import Interval, Schedule, TimeSchedule
     from gandy.submit import Submitter
     from gandy.train.base import (
         AnyFunction,

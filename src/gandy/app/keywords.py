@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict, Unpack, overload
 
 from gandy.app.manifests import NOT_GIVEN
-from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, MisfirePolicy, Once
+from gandy.model.schedule import Dependent, DormantDependent, MisfirePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from gandy.train.base import FunctionOf, In, RunFirstTrainOf, Train, TrainWithoutInput
 
 
-TimeSchedule: TypeAlias = Manual | Cron | Interval | Once
 MisfireWord: TypeAlias = Literal["fire_once_now", "do_nothing", "catch_up"]
 AnyTrain: TypeAlias = "type | Callable[..., object]"
 

@@ -9,7 +9,7 @@ from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import MANIFEST_OPTIONS, ManifestDeclaration
-from gandy.model.schedule import Cron, Interval, Manual, Once
+from gandy.model.schedule import Manual, TimeSchedule
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS, shortened, written
@@ -17,7 +17,6 @@ from gandy.settings.bounds import BOUNDS, shortened, written
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gandy.app.keywords import TimeSchedule
     from gandy.model.manifest import Declarations
     from gandy.model.options import Option
     from gandy.model.schedule import Schedule
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-TIME_SCHEDULES: Final = (Manual, Cron, Interval, Once)
 
 
 class NotGiven:
@@ -106,11 +103,11 @@ def input_value(definition: AnyTrain, value: object) -> object:
 def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[object, TimeSchedule]:
     """Separate input and schedule: for a train without input the schedule takes the place of the input."""
     if schedule is not None:
-        if not isinstance(schedule, TIME_SCHEDULES):
+        if not isinstance(schedule, TimeSchedule):
             problem = f"is a {type(schedule).__name__}; use every(...) or cron(...)"
             raise DeclarationError(repr(schedule), problem, what="schedule")
         return value, schedule
-    return (NOT_GIVEN, value) if isinstance(value, TIME_SCHEDULES) else (value, Manual())
+    return (NOT_GIVEN, value) if isinstance(value, TimeSchedule) else (value, Manual())
 
 
 def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from gandy.app.asking import Job
     from gandy.app.configuration import Configuration
     from gandy.app.declaring import Declaring
-    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords, TimeSchedule
+    from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords
     from gandy.clock import ManualClock
+    from gandy.model.schedule import TimeSchedule
     from gandy.settings import Settings
     from gandy.store.runs import JobView
     from gandy.store.statements import Operation

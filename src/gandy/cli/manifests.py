@@ -65,7 +65,7 @@ def _option(option: Option) -> Callable[[Command], Command]:
     name = "--" + option.keyword.replace("_", "-")
     if option.form.editor == "switch":
         return click.option(f"{name}/--no-{name[2:]}", option.field, default=None, help=option.about)
-    kinds = {"choice": click.Choice(list(MisfirePolicy)), "json": json_input}
+    kinds = {"choice": click.Choice([policy.value for policy in MisfirePolicy]), "json": json_input}
     kind = kinds.get(option.form.editor) or bounded(option.keyword)
     metavar = {"span": "D", "json": "JSON"}.get(option.form.editor)
     return click.option(name, option.field, type=kind, metavar=metavar, help=option.about)
@@ -99,7 +99,12 @@ def manifests() -> None:
 @click.option("--prefix", default="", help="Only external ids with this prefix.")
 @click.option("--group", help="Only manifests of this group.")
 @click.option("--train", help="Only manifests of this train.")
-@click.option("--type", "schedule_type", type=click.Choice(list(ScheduleType)), help="Only this type.")
+@click.option(
+    "--type",
+    "schedule_type",
+    type=click.Choice([kind.value for kind in ScheduleType]),
+    help="Only this type.",
+)
 @click.option("--enabled/--disabled", "is_enabled", default=None, help="Only enabled ones, or only disabled.")
 @click.option("--after", default="", metavar="ID", help="Only ids that come after this one.")
 @click.option(

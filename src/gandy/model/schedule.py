@@ -256,7 +256,11 @@ class DormantDependent(_Follower):
     type = ScheduleType.DORMANT_DEPENDENT
 
 
-Schedule: TypeAlias = Manual | Cron | Interval | Once | Dependent | DormantDependent
+#: Kinds with a timetable: instants that follow each other without end.
+Recurring: TypeAlias = Cron | Interval
+#: Kinds that an application passes to `schedule`; the others follow a parent.
+TimeSchedule: TypeAlias = Manual | Recurring | Once
+Schedule: TypeAlias = TimeSchedule | Dependent | DormantDependent
 
 
 _KINDS: Final = {kind.type: kind for kind in (Manual, Cron, Interval, Once, Dependent, DormantDependent)}

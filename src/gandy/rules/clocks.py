@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from gandy.model.schedule import Cron, Interval
+from gandy.model.schedule import Cron, Interval, Recurring
 from gandy.rules.timetable import InstantPlan, IntervalTimetable, series_between, timetable_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def is_impossible(view: DispatchView, now: datetime) -> bool:
     A cursor that an operator set is always possible.
     """
     cursor = view.next_scheduled_run
-    if not isinstance(view.schedule, Cron | Interval) or cursor is None or cursor <= now + FAR:
+    if not isinstance(view.schedule, Recurring) or cursor is None or cursor <= now + FAR:
         return False
     if view.is_next_set:
         return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gandy.errors import ExcludedInstantError, ExclusionError
 from gandy.model.exclusion import WEEK, DateRange, Dates, Days, Exclusion, TimeWindow
-from gandy.model.schedule import Cron, Interval, Once
+from gandy.model.schedule import Cron, Interval, Once, Recurring
 from gandy.rules.cron import HORIZON_YEARS, parse
 from gandy.rules.zones import DAY, EPOCH, instant_of, seconds_of, stretches_back, stretches_from, wall_of
 
@@ -115,7 +115,7 @@ def refuse_none_left(
     schedule: Schedule, exclusions: Exclusions, *, now: datetime | None = None, anchor: datetime | None = None
 ) -> None:
     """Raise for exclusions that exclude every instant; `anchor` is an instant of a rate, if known."""
-    if not exclusions or not isinstance(schedule, Cron | Interval):
+    if not exclusions or not isinstance(schedule, Recurring):
         return
     open_times = _open_times(exclusions)
     if not open_times:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from gandy.model.schedule import Cron, Interval, SkipReason
+from gandy.model.schedule import Recurring, SkipReason
 from gandy.rules.deciding import decide
 from gandy.rules.exclusions import is_excluded
 from gandy.rules.recurring import guard_of, settle_letter
@@ -80,7 +80,7 @@ def _switched_on(view: DispatchView, now: datetime) -> DispatchView:
 
 def _resolved(view: DispatchView, now: datetime) -> DispatchView:
     """Return a manifest with an unresolved dead letter as if that were resolved now."""
-    if guard_of(view) is not SkipReason.DEAD_LETTER or not isinstance(view.schedule, Cron | Interval):
+    if guard_of(view) is not SkipReason.DEAD_LETTER or not isinstance(view.schedule, Recurring):
         return view
     settled = settle_letter(view, view.schedule, since=now, now=now)
     return _unguarded(view)._replace(next_scheduled_run=settled.next_scheduled_run)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.errors import ScheduleError
 from gandy.model.manifest import Decision, DispatchView, Occurrence, Skipped
-from gandy.model.schedule import Cron, Interval, MisfirePolicy, Origin, SkipReason
+from gandy.model.schedule import Interval, MisfirePolicy, Origin, Recurring, SkipReason
 from gandy.rules.clocks import FAR, true_timetable
 from gandy.rules.dispatching import entry_priority
 from gandy.rules.exclusions import is_excluded
@@ -190,7 +190,7 @@ class Ledger:
         self.skipped.append(Skipped(series.first, series.last, series.count, reason, extends))
 
 
-def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: datetime) -> Decision:
+def determine_recurring(view: DispatchView, schedule: Recurring, now: datetime) -> Decision:
     """Settle every instant up to `now`; at most one of them is queued."""
     if guard_of(view) is SkipReason.DEAD_LETTER:
         return deferred(view, SkipReason.DEAD_LETTER)  # until an operator has resolved the letter
@@ -207,9 +207,7 @@ def determine_recurring(view: DispatchView, schedule: Cron | Interval, now: date
     return _at_once(view, plan, judged, now=now)
 
 
-def settle_letter(
-    view: DispatchView, schedule: Cron | Interval, *, since: datetime, now: datetime
-) -> Decision:
+def settle_letter(view: DispatchView, schedule: Recurring, *, since: datetime, now: datetime) -> Decision:
     """Settle every instant that came while a dead letter waited, from `since` until it is resolved `now`."""
     cursor = view.next_scheduled_run
     if cursor is None or cursor >= now:
@@ -333,7 +331,7 @@ class Rhythm(NamedTuple):
 def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
     """Return whether the two instants around now that are not excluded are less than the delay apart."""
     schedule, cursor = rhythm.schedule, rhythm.cursor
-    if cursor is None or not isinstance(schedule, Cron | Interval):
+    if cursor is None or not isinstance(schedule, Recurring):
         return False
     if isinstance(schedule, Interval) and not rhythm.exclusions:
         return schedule.every < delay
@@ -343,7 +341,7 @@ def is_denser(rhythm: Rhythm, delay: timedelta) -> bool:
         return False
 
 
-def _gap(rhythm: Rhythm, schedule: Cron | Interval, cursor: datetime, *, within: timedelta) -> timedelta:
+def _gap(rhythm: Rhythm, schedule: Recurring, cursor: datetime, *, within: timedelta) -> timedelta:
     """Measure the gap between the instants around now, at most `within`."""
     at = min(rhythm.now, cursor - _MOMENT)  # a due instant without a verdict counts as future
     plan = InstantPlan(_timetable(schedule, cursor, within), rhythm.exclusions, schedule.timezone)
@@ -352,7 +350,7 @@ def _gap(rhythm: Rhythm, schedule: Cron | Interval, cursor: datetime, *, within:
     return after[0] - before[-1] if before and after else within
 
 
-def _timetable(schedule: Cron | Interval, cursor: datetime, delay: timedelta) -> Timetable:
+def _timetable(schedule: Recurring, cursor: datetime, delay: timedelta) -> Timetable:
     """Return a timetable on both sides of the cursor: a rate has no instants before its anchor."""
     if isinstance(schedule, Interval):
         cursor -= schedule.every * (delay // schedule.every + 1)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Protocol, assert_never
 
-from gandy.model.schedule import Cron, Interval
+from gandy.model.schedule import Cron, Interval, Recurring
 from gandy.rules import cron
 from gandy.rules.exclusions import is_excluded, stretch_start
 from gandy.rules.zones import EPOCH
@@ -104,7 +104,7 @@ class IntervalTimetable:
         return max((until - self.anchor) // self.every + 1 - before, 0)
 
 
-def timetable_of(schedule: Cron | Interval, cursor: datetime) -> Timetable:
+def timetable_of(schedule: Recurring, cursor: datetime) -> Timetable:
     """Return the timetable of a schedule; the cursor is one of its instants, and anchors an interval."""
     match schedule:
         case Cron():

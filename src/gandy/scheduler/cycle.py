@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gandy.errors import RowConflictError
 from gandy.model.manifest import Decision, DispatchView, Skipped
-from gandy.model.schedule import Cron, Interval, MisfirePolicy, SkipReason
+from gandy.model.schedule import MisfirePolicy, Recurring, SkipReason
 from gandy.rules.ending import spans_of
 from gandy.rules.recurring import as_error
 from gandy.settings import CleanupSettings, ManifestManagerSettings, RetentionSettings, RetrySettings
@@ -280,7 +280,7 @@ def _skips_of(pair: Decided, written: Written) -> Iterator[SkipRow]:
 
 
 def _is_only_deferred(view: DispatchView) -> bool:
-    is_recurring = isinstance(view.schedule, Cron | Interval)
+    is_recurring = isinstance(view.schedule, Recurring)
     return not is_recurring or view.misfire_policy is MisfirePolicy.CATCH_UP
 
 

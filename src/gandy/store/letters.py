@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from gandy.model.schedule import Cron, Interval
+from gandy.model.schedule import Recurring
 from gandy.rules.recurring import settle_letter
 from gandy.store.audit import Deed, record_deed
 from gandy.store.manifests import advance, load_views, read_now, record_skips
@@ -40,7 +40,7 @@ def settle_letters(since: Mapping[int, datetime]) -> Operation[None]:
 
 def _settle(view: DispatchView, since: datetime, now: datetime) -> Decision | None:
     """Settle one manifest; None after an error, which the next cycle records as a verdict."""
-    if not isinstance(view.schedule, Cron | Interval):
+    if not isinstance(view.schedule, Recurring):
         return None
     try:
         return settle_letter(view, view.schedule, since=since, now=now)

@@ -12,10 +12,9 @@ from gandy.errors import ScheduleError
 from gandy.model import exclusion as exclusion_json
 from gandy.model.manifest import DispatchView
 from gandy.model.schedule import (
-    Cron,
-    Interval,
     Manual,
     MisfirePolicy,
+    Recurring,
     ScheduleColumns,
     SkipReason,
     schedule_from_columns,
@@ -299,7 +298,7 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.max_retries,
         row.is_retried,
         row.version,
-        row.scheduled_at if isinstance(schedule, Cron | Interval) else None,  # a once keeps its instant here
+        row.scheduled_at if isinstance(schedule, Recurring) else None,  # a once keeps its instant here
         row.queued_origin == "retry",
     )
 

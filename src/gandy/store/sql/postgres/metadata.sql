@@ -12,6 +12,7 @@ RETURNING id, fence, start_time AS started_at;
 -- name: end_runs
 -- Moves runs from the live partition into the partition of the day they expire, if their claim still owns them (fence).
 -- A run that an operator cancelled is recorded as cancelled even if it failed.
+-- The row moves: a column that outlives the end is in RETURNING, INSERT and SELECT, or its value is lost.
 WITH clock AS MATERIALIZED (
     SELECT gandy.now() AS now, since, until FROM gandy.history_horizon WHERE is_only
 ), ended AS MATERIALIZED (
