@@ -15,7 +15,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 export PYTHONDONTWRITEBYTECODE :=
 
 # Folders whose tests neither start hundreds of processes nor generate matrices; `make test` runs the rest.
-QUICK := $(addprefix tests/,app architecture desk scheduler store support traps unit)
+QUICK := $(addprefix tests/,architecture desk scheduler support traps unit)
 PYTEST := $(BIN)/pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist loadgroup --quiet
 
 .PHONY: help
@@ -34,13 +34,16 @@ $(READY): pyproject.toml constraints.txt tools/setup.sh
 demo: setup ## Run the demo on an embedded database; SECONDS=20 ends it by itself
 	$(BIN)/gandy demo $(if $(SECONDS),--seconds $(SECONDS))
 
+# Lint and tests run side by side, because mypy uses one core only; a failed lint ends the tests.
 .PHONY: check
-check: lint ## The fast checks: format, lint, types, import contracts, unit and quick SQLite tests
-	$(PYTEST) -m "not postgres and not slow" $(QUICK)
+check: setup ## The fast checks: format, lint, types, import contracts, unit and quick SQLite tests
+	@$(MAKE) --no-print-directory lint & lint=$$!; $(PYTEST) -m "not postgres and not slow" $(QUICK) & tests=$$!; \
+		wait $$lint || { kill $$tests; exit 1; }; wait $$tests
 
 .PHONY: test
-test: lint browser pooler ## All tests, PostgreSQL included; lists the databases and programs used
-	$(PYTEST)
+test: setup browser pooler ## Lint and all tests, PostgreSQL included; lists the databases and programs used
+	@$(MAKE) --no-print-directory lint & lint=$$!; $(PYTEST) & tests=$$!; \
+		wait $$lint || { kill $$tests; exit 1; }; wait $$tests
 
 .PHONY: lint
 lint: setup ## Format check, ruff, mypy and the import contracts
