@@ -12,6 +12,7 @@ from gandy.model.manifest import Declarations
 from gandy.model.owners import Operator
 from gandy.model.run import Failure, RunEnd, TrainState
 from gandy.rules.deciding import missing_look
+from gandy.rules.timetable import scheduled_at
 from gandy.scheduler.repair import find_spent
 from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch, open_due
 from gandy.store.finishing import FinishRules, finish_runs
@@ -61,6 +62,7 @@ class Site:
     """A database, its one clock, and short words for what processes do with it."""
 
     def __init__(self, url: str, now: datetime) -> None:
+        self._first, self._shift = now, timedelta(0)
         self._loop = asyncio.new_event_loop()
         self.world: World = self.call(open_world(url, now))
         self.past = Past(self.world)
@@ -90,10 +92,23 @@ class Site:
         self._loop.close()
 
     def empty(self) -> None:
-        """Begin anew, at noon of the next day: a database's clock never goes back."""
+        """Begin again, at noon of the next day: a database's clock never goes back."""
         self._reader.clear(TABLES)
         noon = self.now.replace(hour=12, minute=0, second=0, microsecond=0)
         self.advance(noon + timedelta(days=1) - self.now)
+        self._shift = self.now - self._first
+
+    def jittered(
+        self,
+        external_id: str,
+        due_at: datetime,
+        variance: timedelta,
+        *,
+        next_due_at: datetime | None = None,
+    ) -> datetime:
+        """Jitter follows from the instant; without this, a life would go otherwise when it is lived again."""
+        following = None if next_due_at is None else next_due_at - self._shift
+        return scheduled_at(external_id, due_at - self._shift, variance, next_due_at=following) + self._shift
 
     def seed(self, manifests: Sequence[ManifestDeclaration], groups: Sequence[GroupDeclaration]) -> None:
         self.do(seed(Declarations(owner=OWNER, manifests=tuple(manifests), groups=tuple(groups))))

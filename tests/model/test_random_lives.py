@@ -42,8 +42,9 @@ def test_no_life_breaks_an_invariant_on_postgresql(part: int, postgres_server: P
 
 def live(home: DatabaseHome, part: int, examples: int) -> None:
     """Live on one database, which is emptied after each life."""
-    with home.database(home.template("past", prepare)) as url:
+    with home.database(home.template("past", prepare)) as url, pytest.MonkeyPatch.context() as patch:
         site = Site(url, START)
+        patch.setattr("gandy.rules.recurring.scheduled_at", site.jittered)
         machine = type("Life", (Life,), {"site": site})
         try:
             run_state_machine_as_test(
