@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from benchmarks.protocol import Contestant, serve
 from gandy import Gandy
-from gandy.cli.services import loop_factory, spare_collector
+from gandy.cli.services import loop_factory, tune_garbage_collector
 from gandy.store.drivers.opening import migrate
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class GandyContestant(Contestant):
                 self._started.put_nowait(time.perf_counter())
 
         self._no_op = no_op
-        spare_collector()
+        tune_garbage_collector()
         self._run(self._app.__aenter__())
 
     def close(self) -> None:

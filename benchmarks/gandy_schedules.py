@@ -13,7 +13,7 @@ from benchmarks.coming_due import WARM_TICKS, make_due
 from benchmarks.protocol import Contestant, serve
 from benchmarks.statements import load_statements
 from gandy import Gandy, every
-from gandy.cli.services import loop_factory, spare_collector
+from gandy.cli.services import loop_factory, tune_garbage_collector
 from gandy.loops.cycles import Record, run_in_transaction
 from gandy.scheduler.cycle import CycleRequest
 from gandy.scheduler.manager import ManifestManagerTrain
@@ -98,7 +98,7 @@ class GandySchedules(Contestant):
     def _declarations(self, manifests: int) -> Declarations:
         if manifests not in self._declared:
             self._declared = {manifests: declare(manifests)}
-            spare_collector()  # as a server does when it has loaded its application
+            tune_garbage_collector()  # as a server does when it has loaded its application
         return self._declared[manifests]
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 whatever it gives

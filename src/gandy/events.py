@@ -168,7 +168,7 @@ class EventBus:
         return unsubscribe
 
     @property
-    def is_heard(self) -> bool:
+    def has_subscribers(self) -> bool:
         """Whether there is a subscriber, so that no unused event is built."""
         return bool(self._deliveries)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.cli.status_line import LineBelow, describe
+from gandy.cli.status_line import StatusLine, describe
 from gandy.desk.explain import Count
 from gandy.desk.home import Glance
 
@@ -98,7 +98,7 @@ def test_in_a_pipe_there_is_the_log_and_nothing_else(project: Path) -> None:
 
 def test_what_others_write_goes_above_the_line() -> None:
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
-    line = LineBelow(terminal)
+    line = StatusLine(terminal)
 
     line.show("3 ready")
     line.write("a log line\n")

@@ -58,7 +58,7 @@ async def test_catching_up_behind_a_long_run_needs_no_look_before_that_run_has_e
     assert world.manifest()["next_look_at"] is None, "it waits for the run"
 
     world.advance(hours=5)  # more instants than are made up for
-    assert (await repair_hints(world.database, page=10, is_asked_for=True)).repaired == 0
+    assert (await repair_hints(world.database, page=10, is_requested=True)).repaired == 0
 
     await world.finish(run)
     await world.cycle()

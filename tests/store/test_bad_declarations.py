@@ -9,7 +9,7 @@ import pytest
 from gandy.errors import SetRefusedError
 from gandy.model.manifest import BatchDeclaration, Declarations, GroupDeclaration
 from gandy.model.schedule import Dependent
-from gandy.store.seeding import seed_halved
+from gandy.store.seeding import seed_bisecting
 from tests.support.poison import heal, poison
 from tests.support.world import OWNER, manifest
 
@@ -37,7 +37,7 @@ CASES = {
 
 async def seed_of(world: World, *manifests: ManifestDeclaration, **options: object) -> SeedResult:
     declared = Declarations(owner=OWNER, manifests=manifests, **options)  # type: ignore[arg-type]
-    return await seed_halved(world.database, declared)
+    return await seed_bisecting(world.database, declared)
 
 
 def seeded(world: World) -> set[str]:

@@ -147,7 +147,7 @@ async def test_a_turn_that_was_missed_is_named_by_the_check_up_and_healed_by_the
     assert await world.claim() == [], "a waiting entry is never claimed"
     assert [row.held_by for row in await world.database.read(find_stalled_turns(OWNERS))] == ["nothing"]
 
-    healed = await repair_hints(world.database, page=10, is_asked_for=True)
+    healed = await repair_hints(world.database, page=10, is_requested=True)
 
     assert (healed.healed, entry(world, waiting)["status"]) == (1, "queued")
     assert await world.database.read(find_stalled_turns(OWNERS)) == []
@@ -160,7 +160,7 @@ async def test_an_entry_whose_manifest_is_gone_is_named_and_cancelled_by_the_rep
     world.rows("DELETE FROM manifest WHERE external_id = ? RETURNING id", "report")
     assert [row.held_by for row in await world.database.read(find_stalled_turns(OWNERS))] == ["gone"]
 
-    await repair_hints(world.database, page=10, is_asked_for=True)
+    await repair_hints(world.database, page=10, is_requested=True)
 
     assert entry(world, waiting)["status"] == "cancelled"
 
@@ -172,7 +172,7 @@ async def test_the_repair_pass_goes_on_from_page_to_page(world: World) -> None:
         add_entry(world, name, origin="dormant")
     world.rows("UPDATE work_queue SET status = 'waiting' RETURNING id")
 
-    healed = [(await repair_hints(world.database, page=2, is_asked_for=True)).healed for _ in range(3)]
+    healed = [(await repair_hints(world.database, page=2, is_requested=True)).healed for _ in range(3)]
 
     assert healed == [2, 2, 1]
 

@@ -33,7 +33,7 @@ async def world(migrated_url: str) -> AsyncIterator[World]:
     opened = await open_world(migrated_url)
     yield opened
     # A hint that has to be repaired is a bug, whatever the test was about.
-    repair = await repair_hints(opened.database, page=100_000, is_asked_for=True)
+    repair = await repair_hints(opened.database, page=100_000, is_requested=True)
     await opened.database.close()
     assert (repair.repaired, repair.healed) == (0, 0)
 

@@ -134,7 +134,7 @@ async def test_a_tick_keeps_every_contract_once_and_is_always_recorded(world: Wo
 
 async def test_a_sweep_that_did_something_is_recorded_with_its_counts(world: World, ground: Ground) -> None:
     service = make(world, contract(ground))
-    await service._keeper.tick(contract(ground), is_asked_for=False)
+    await service._keeper.tick(contract(ground), is_requested=False)
 
     (record,) = records(world)
     assert (record["train_state"], counts(record)) == (
@@ -147,11 +147,11 @@ async def test_idle_sweeps_are_recorded_once_a_minute(world: World, ground: Grou
     service = make(world)
     ground.run("DELETE FROM sessions")
     for _ in range(3):
-        await service._keeper.tick(contract(ground), is_asked_for=False)
+        await service._keeper.tick(contract(ground), is_requested=False)
     assert len(records(world)) == 1
 
     world.advance(minutes=1)
-    await service._keeper.tick(contract(ground), is_asked_for=False)
+    await service._keeper.tick(contract(ground), is_requested=False)
     assert len(records(world)) == 2
 
 

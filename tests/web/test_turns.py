@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from starlette.exceptions import HTTPException
 
-from gandy.web.turns import TurnLimits, Turns
+from gandy.web.turns import RequestLimiter, TurnLimits
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -23,7 +23,7 @@ class Application:
         self.let_go = asyncio.Event()
         self.working = self.most = 0
         self.bodies: list[bytes] = []
-        self.turns = Turns(self._answer, lambda: limits)
+        self.turns = RequestLimiter(self._answer, lambda: limits)
 
     async def _answer(self, _scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
@@ -152,7 +152,7 @@ async def test_a_body_that_is_refused_is_refused_by_the_application() -> None:
     async def application(_scope: Scope, receive: Receive, _send: Send) -> None:
         await receive()
 
-    turns = Turns(application, lambda: LIMITS)
+    turns = RequestLimiter(application, lambda: LIMITS)
 
     async def send(_message: Message) -> None:
         raise AssertionError

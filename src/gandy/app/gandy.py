@@ -173,11 +173,11 @@ class Gandy(AsyncFace):
 
     async def seed(self) -> SeedResult:
         """Write the declarations, as the manifest-manager service does at its start."""
-        from gandy.store.seeding import seed_halved  # noqa: PLC0415 - see above
+        from gandy.store.seeding import seed_bisecting  # noqa: PLC0415 - see above
 
         open_app = self._require("app.seed()")
         await open_app.layouts.record(self.registry)
-        return await seed_halved(open_app.context.database, open_app.context.declarations)
+        return await seed_bisecting(open_app.context.database, open_app.context.declarations)
 
     async def tick(self, service: str, *, is_clock_right: bool = False) -> Ticked:
         """Run exactly one cycle of a service, and return its result.

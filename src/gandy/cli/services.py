@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gandy.app import Gandy
     from gandy.app.running import Ticked
-    from gandy.cli.status_line import LineBelow
+    from gandy.cli.status_line import StatusLine
 
 
 YOUNG_OBJECTS: Final = 50_000
@@ -33,7 +33,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def spare_collector() -> None:
+def tune_garbage_collector() -> None:
     """Exclude start-up objects from garbage collection and collect less often: jobs create few cycles."""
     gc.collect()
     gc.freeze()
@@ -68,7 +68,7 @@ def up(
     if web:
         app.configure({"web": web})
     names = tuple(name.strip() for name in services.split(",") if name.strip()) if services else None
-    spare_collector()
+    tune_garbage_collector()
     with line_below() as line:
         configure_logging(app.settings.logging)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
@@ -76,7 +76,7 @@ def up(
 
 
 async def _serve(
-    app: Gandy, names: tuple[str, ...] | None, *, line: LineBelow | None, has_port: bool
+    app: Gandy, names: tuple[str, ...] | None, *, line: StatusLine | None, has_port: bool
 ) -> None:
     from gandy.cli.session import stop_on_signals  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.cli.status_line import status_shown  # noqa: PLC0415
@@ -103,7 +103,7 @@ def work(call: Call, ctx: click.Context, *, until_idle: bool, concurrency: int |
     if concurrency is not None:
         app.configure({"worker": {"slots": concurrency}})
     configure_logging(app.settings.logging)
-    spare_collector()
+    tune_garbage_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         parked = run_contained(runner, _work(app, until_idle=until_idle))
     if until_idle and parked:

@@ -185,14 +185,14 @@ def stop_on_signals(*, grace: timedelta) -> asyncio.Event:
         if stop.is_set():
             os._exit(SECOND_SIGNAL)
         stop.set()
-        end_for_sure(grace.total_seconds() + LEAVE_SECONDS)
+        exit_after(grace.total_seconds() + LEAVE_SECONDS)
 
     for each in SIGNALS:
         loop.add_signal_handler(each, ask)
     return stop
 
 
-def end_for_sure(seconds: float) -> None:
+def exit_after(seconds: float) -> None:
     """Exit the process after a timeout: a thread that hangs would block the interpreter's exit forever."""
     timer = threading.Timer(seconds, os._exit, (CUT_OFF,))
     timer.daemon = True

@@ -27,7 +27,7 @@ EVERY_SECONDS: Final = 2.0
 _CLEAR: Final = "\r\x1b[K"
 
 
-class LineBelow:
+class StatusLine:
     """A terminal whose last line is the status line; all other output is written above it."""
 
     def __init__(self, terminal: TextIO) -> None:
@@ -57,13 +57,13 @@ class LineBelow:
 
 
 @contextmanager
-def line_below() -> Iterator[LineBelow | None]:
+def line_below() -> Iterator[StatusLine | None]:
     """Reserve the last line of the terminal; yield None if stderr is not a terminal."""
     terminal = sys.stderr
     if not terminal.isatty():
         yield None
         return
-    line = LineBelow(terminal)
+    line = StatusLine(terminal)
     sys.stderr = cast("TextIO", line)
     try:
         yield line
@@ -73,7 +73,7 @@ def line_below() -> Iterator[LineBelow | None]:
 
 
 @asynccontextmanager
-async def status_shown(app: Gandy, line: LineBelow | None) -> AsyncIterator[None]:
+async def status_shown(app: Gandy, line: StatusLine | None) -> AsyncIterator[None]:
     """Update the status line of an open application until the context ends."""
     if line is None:
         yield
@@ -88,7 +88,7 @@ async def status_shown(app: Gandy, line: LineBelow | None) -> AsyncIterator[None
         line.show("")
 
 
-async def _draw(app: Gandy, line: LineBelow) -> None:
+async def _draw(app: Gandy, line: StatusLine) -> None:
     ended = 0
 
     def count(_event: RunFinished) -> None:

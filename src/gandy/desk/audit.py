@@ -108,7 +108,7 @@ class _Job(Protocol):
     def id(self) -> int: ...
 
 
-class AnsweredBefore(Exception):  # noqa: N818 not an error: the result of an earlier request
+class AlreadyHandled(Exception):  # noqa: N818 not an error: the result of an earlier request
     """A request with the same idempotency key was already processed."""
 
     def __init__(self, job_id: int) -> None:
@@ -130,13 +130,13 @@ class IdempotentDatabase:
         return await self._database.read(operation)
 
     async def run(self, operation: Operation[T]) -> T:
-        """Run an operation that returns a job; raise AnsweredBefore if an earlier request did."""
+        """Run an operation that returns a job; raise AlreadyHandled if an earlier request did."""
         return await self._database.run(self._once(operation))
 
     def _once(self, operation: Operation[T]) -> Operation[T]:
         earlier = yield from find_answer(self._owner, self._key)
         if earlier is not None:
-            raise AnsweredBefore(earlier)
+            raise AlreadyHandled(earlier)
         result = yield from operation
         job = cast("_Job", result)
         yield from keep_answer(self._owner, self._key, job_id=job.id)

@@ -13,7 +13,7 @@ from gandy.errors import (
     RunOverError,
 )
 from gandy.rules.ending import spans_of
-from gandy.store.audit import Deed, record_deed
+from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.cancelling import (
     CancelResult,
     begin_group_walk,
@@ -77,8 +77,8 @@ class CancelDesk:
         rules = ReapRules(self._spans, self._most_letters)
         failed = yield from fail_run(wanted, rules, is_bare=is_bare)
         detail = {"reason": reason, "worker": failed.worker_id, "next_attempt": failed.next_attempt}
-        deed = Deed(owner=failed.owner, action="fail run", subject=str(run_id), detail=detail)
-        yield from record_deed(self._operator, deed)
+        audited = AuditRecord(owner=failed.owner, action="fail run", subject=str(run_id), detail=detail)
+        yield from record_audit(self._operator, audited)
         return failed
 
     async def manifest(self, external_id: str) -> CancelResult:
@@ -118,7 +118,7 @@ class CancelDesk:
                 "asked": [job_id for job_id in result.asked if job_id in own],
             }
             named = subject or ", ".join(str(job_id) for job_id in sorted(own))
-            yield from record_deed(
-                self._operator, Deed(owner=owner, action=action, subject=named, detail=detail)
+            yield from record_audit(
+                self._operator, AuditRecord(owner=owner, action=action, subject=named, detail=detail)
             )
         return result

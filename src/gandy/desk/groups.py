@@ -13,7 +13,7 @@ from gandy.desk.audit import shown
 from gandy.errors import GroupNotFoundError, OverrideError, WorkerNotFoundError
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import Timeout, problems_of
-from gandy.store.audit import Deed, record_deed
+from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.overriding import override_group
 from gandy.store.owners import owner_of_group
 from gandy.store.queueing import trigger_group
@@ -98,8 +98,10 @@ class GroupDesk:
         def operation() -> Operation[tuple[Triggered, ...]]:
             owner = (yield from self._show(name)).owner
             triggered = yield from trigger_group(owner, name)
-            deed = Deed(owner=owner, action="trigger group", subject=name, detail={"entries": len(triggered)})
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(
+                owner=owner, action="trigger group", subject=name, detail={"entries": len(triggered)}
+            )
+            yield from record_audit(self._operator, audited)
             return triggered
 
         return await self._database.run(operation())
@@ -118,8 +120,8 @@ class GroupDesk:
             owner = yield from owner_of_group(self._owners, name)
             yield from override_group(owner, name, values, reason=reason)
             detail = {**(values or {}), **({"reason": reason} if reason else {})}
-            deed = Deed(owner=owner, action=action, subject=name, detail=detail)
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(owner=owner, action=action, subject=name, detail=detail)
+            yield from record_audit(self._operator, audited)
 
         await self._database.run(operation())
 
@@ -186,7 +188,9 @@ class WorkerDesk:
         owner = yield from drain_worker(worker_id, self._owners)
         if owner is None:
             raise WorkerNotFoundError(worker_id)
-        yield from record_deed(self._operator, Deed(owner=owner, action="drain worker", subject=worker_id))
+        yield from record_audit(
+            self._operator, AuditRecord(owner=owner, action="drain worker", subject=worker_id)
+        )
 
 
 def _worker_summary(row: Row) -> WorkerSummary:

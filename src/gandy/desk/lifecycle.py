@@ -12,7 +12,7 @@ from gandy.desk.explain import Concern
 from gandy.desk.findings import Finding
 from gandy.errors import ContractNotFoundError, GandyError
 from gandy.lifecycle.contract.tables import matrix
-from gandy.store.audit import Deed, record_deed
+from gandy.store.audit import AuditRecord, record_audit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -196,8 +196,8 @@ class LifecycleDesk:
             "rule": rule,
             "confirmed": is_confirmed,
         }
-        deed = Deed(owner=self._owner, action="sweep", subject=scheduler, detail=detail)
-        await self._database.run(record_deed(self._operator, deed))
+        audited = AuditRecord(owner=self._owner, action="sweep", subject=scheduler, detail=detail)
+        await self._database.run(record_audit(self._operator, audited))
         return swept
 
 

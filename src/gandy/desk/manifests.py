@@ -11,7 +11,7 @@ from gandy.desk.audit import Listed, shown
 from gandy.desk.runs import edited_input
 from gandy.desk.schedules import ManifestChanges, override_values, plain_cron, plain_interval
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
-from gandy.store.audit import Deed, record_deed
+from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.overriding import override_manifest
 from gandy.store.owners import owner_of_group, owner_of_manifest
 from gandy.store.queueing import lock_manifest, remove_manifest, trigger
@@ -142,8 +142,8 @@ class ManifestDesk:
                 kept = {"given": text, "stored": manifest.properties}
                 text = yield from edited_input(self._registry, owner, manifest.train, **kept)
             triggered = yield from trigger(external_id, owner=owner, delay=delay, input_json=text)
-            deed = Deed(owner=owner, action="trigger manifest", subject=external_id, detail=detail)
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(owner=owner, action="trigger manifest", subject=external_id, detail=detail)
+            yield from record_audit(self._operator, audited)
             return triggered
 
         return await self._database.run(operation())
@@ -179,8 +179,8 @@ class ManifestDesk:
         def operation() -> Operation[bool]:
             owner = yield from owner_of_manifest(self._owners, external_id)
             is_gone = yield from remove_manifest(external_id, owner=owner)
-            deed = Deed(owner=owner, action="delete manifest", subject=external_id)
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(owner=owner, action="delete manifest", subject=external_id)
+            yield from record_audit(self._operator, audited)
             return is_gone
 
         return await self._database.run(operation())
@@ -209,8 +209,8 @@ class ManifestDesk:
             if next_at is not None:
                 told["next"] = next_at.isoformat()
             detail = {**told, **({"reason": reason} if reason else {})}
-            deed = Deed(owner=owner, action=action, subject=external_id, detail=detail)
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(owner=owner, action=action, subject=external_id, detail=detail)
+            yield from record_audit(self._operator, audited)
 
         await self._database.run(operation())
 

@@ -15,7 +15,7 @@ from gandy.errors import EnqueueError, MissingInputError, PayloadError
 from gandy.model.layout import Layouts
 from gandy.model.manifest import DEFAULT_GROUP
 from gandy.settings.bounds import problems_of
-from gandy.store.audit import Deed, record_deed
+from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.manifests import read_now
 from gandy.store.owners import single_owner
 from gandy.store.queueing import EnqueueRequest, Uniqueness, enqueue, uniqueness_key
@@ -194,8 +194,8 @@ class QueueDesk:
             yield from record_known(owner, registry, train)
             enqueued = yield from enqueue(request)
             (job_id,) = enqueued.ids
-            deed = Deed(owner=owner, action="enqueue", subject=train, detail={"entry": job_id})
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(owner=owner, action="enqueue", subject=train, detail={"entry": job_id})
+            yield from record_audit(self._operator, audited)
             return QueuedJob(id=job_id, train=train, is_new=job_id not in enqueued.existing)
 
         return await self._database.run(operation())
@@ -212,8 +212,8 @@ class QueueDesk:
                 text = yield from edited_input(registry, run.owner, run.train, given=text, stored=run.input)
             again = yield from queue_rerun(run_id, owners=self._owners, input_json=text)
             detail = {"entry": again.id, "is_edited": input_json is not None}
-            deed = Deed(owner=again.owner, action="rerun", subject=str(run_id), detail=detail)
-            yield from record_deed(self._operator, deed)
+            audited = AuditRecord(owner=again.owner, action="rerun", subject=str(run_id), detail=detail)
+            yield from record_audit(self._operator, audited)
             return again
 
         return await self._database.run(operation())

@@ -39,7 +39,7 @@ class FinishedCycle:
     counts: Mapping[str, int]
     keep_for: timedelta
     is_idle: bool
-    is_asked_for: bool = False  #: requested by an operator: always recorded
+    is_requested: bool = False  #: requested by an operator: always recorded
 
 
 async def record_cycle(database: Runner, cycle: FinishedCycle) -> None:
@@ -48,7 +48,7 @@ async def record_cycle(database: Runner, cycle: FinishedCycle) -> None:
 
 
 def _record(cycle: FinishedCycle) -> Operation[None]:
-    if cycle.is_idle and not cycle.is_asked_for:
+    if cycle.is_idle and not cycle.is_requested:
         key = f"idle:{cycle.train}"
         if not (yield from take_turn(key, every_seconds=_IDLE_EVERY_SECONDS, owner=cycle.owner)):
             return
@@ -94,7 +94,7 @@ class Record:
 
     owner: str
     keep_for: timedelta
-    is_asked_for: bool = False  #: requested by an operator: always recorded
+    is_requested: bool = False  #: requested by an operator: always recorded
 
 
 class _CycleFailed(Exception):  # noqa: N818 - internal: it only rolls the transaction back
@@ -170,7 +170,7 @@ async def _recorded(
             counts={} if result is None else result.counts,
             keep_for=record.keep_for,
             is_idle=result is not None and result.is_idle,
-            is_asked_for=record.is_asked_for,
+            is_requested=record.is_requested,
         ),
     )
     if result is None:

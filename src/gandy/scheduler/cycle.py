@@ -24,7 +24,7 @@ from gandy.store.manifests import (
     step_back,
 )
 from gandy.store.reaping import ReapRules
-from gandy.store.statements import write_halved
+from gandy.store.statements import write_bisecting
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -196,7 +196,7 @@ async def write_decisions(
     """
     written = Written()
     if decided:
-        result = await write_halved(decided, _writing(transaction, written), charges_all=charges_all)
+        result = await write_bisecting(decided, _writing(transaction, written), charges_all=charges_all)
         for refused in result.refused:
             await _write_as_error(transaction, written, pair=refused.item, error=refused.error)
     await _write_verdicts(transaction, written, charges_all=charges_all)
@@ -228,7 +228,7 @@ async def _write_as_error(
     written.errors[view.id] = str(error)
     if decision.occurrence is not None:
         settled = [(view, as_error(decision))]
-        result = await write_halved(settled, _writing(transaction, written), charges_all=True)
+        result = await write_bisecting(settled, _writing(transaction, written), charges_all=True)
         for refused in result.refused:
             _log.error("manifest %s stays due: %s", view.external_id, refused.error)
 
@@ -262,7 +262,7 @@ async def _record(transaction: Transaction, skips: Sequence[SkipRow], *, charges
         async with transaction.savepoint():
             return await transaction.run(record_skips([skip for rows in part for skip in rows]))
 
-    result = await write_halved(list(by_manifest.values()), write, charges_all=charges_all)
+    result = await write_bisecting(list(by_manifest.values()), write, charges_all=charges_all)
     for refused in result.refused:
         _log.error(
             "%s verdicts of manifest %s are lost: %s", len(refused.item), refused.item[0][0], refused.error

@@ -123,7 +123,9 @@ class ReaperService:
         result = await recover_runs(context.database, request)
         if result is None:
             return None
-        tell_recovery(context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered)
+        announce_recovery(
+            context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered
+        )
         if result.recovered:
             self._wakeups.wake("work")
         self._watch.follow(
@@ -139,7 +141,7 @@ class ReaperService:
             await self._context.trust.examine()
 
 
-def tell_recovery(
+def announce_recovery(
     events: EventBus, wakeups: Wakeups, *, timed_out: Iterable[int], recovered: Mapping[RecoveryCause, int]
 ) -> None:
     """Announce committed recoveries, and cancel timed-out runs of this process at once."""

@@ -36,7 +36,7 @@ from gandy.store.reaping import (
     try_lock_recovery,
 )
 from gandy.store.runs import read_policies
-from gandy.store.statements import write_halved
+from gandy.store.statements import write_bisecting
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -77,11 +77,11 @@ async def _end(
     if not found:
         return Reaped(), False
     # charges_all is safe: a refused run is only written in a simpler form, which may be refused, too.
-    usual = await write_halved(found, _writing(transaction, end_abandoned, rules), charges_all=True)
+    usual = await write_bisecting(found, _writing(transaction, end_abandoned, rules), charges_all=True)
     if not usual.refused:
         return _plus(*usual.written), False
     rest = [refused.item for refused in usual.refused]
-    bare = await write_halved(rest, _writing(transaction, end_bare, rules), charges_all=True)
+    bare = await write_bisecting(rest, _writing(transaction, end_bare, rules), charges_all=True)
     _tell("was ended without its optional data", usual.refused)
     _tell("cannot be ended; the next cycle tries again", bare.refused)
     return _plus(*usual.written, *bare.written), bool(bare.refused)
@@ -196,7 +196,7 @@ async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[
         async with transaction.savepoint():
             return await transaction.run(park_manifests(part))
 
-    result = await write_halved(manifest_ids, write, charges_all=True)
+    result = await write_bisecting(manifest_ids, write, charges_all=True)
     for refused in result.refused:
         _log.error("the dead letter of manifest %s cannot be written: %s", refused.item, refused.error)
     return tuple(letter for part in result.written for letter in part)

@@ -14,7 +14,7 @@ from gandy.store.clocks import FarPlace, bring_back, keep_mark, load_far_cursors
 from gandy.store.manifests import load_page, read_now, set_looks
 from gandy.store.owners import recall, remember, take_turn
 from gandy.store.runs import read_policies
-from gandy.store.waiting import heal_waiting
+from gandy.store.waiting import repair_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,12 +39,12 @@ class ClockRepair:
     is_going_on: bool = False
 
 
-async def repair_clock(database: Runner, *, page: int, is_asked_for: bool = False) -> ClockRepair:
+async def repair_clock(database: Runner, *, page: int, is_requested: bool = False) -> ClockRepair:
     """Look at the cursors that are furthest off, at most once a minute over all servers.
 
     Where an earlier clock was ahead of now, and wherever a page holds a wrong cursor, it goes on at once.
     """
-    step = await database.run(_begin(page, is_asked_for=is_asked_for))
+    step = await database.run(_begin(page, is_requested=is_requested))
     cursors = step.cursors
     while step.is_going_on:
         step = await database.run(_walk(page))
@@ -66,8 +66,8 @@ def put_right_all(views: Iterable[DispatchView], now: datetime) -> Operation[int
     return repaired
 
 
-def _begin(page: int, *, is_asked_for: bool) -> Operation[ClockRepair]:
-    is_turn = is_asked_for or (yield from take_turn(_CLOCK_TURN, every_seconds=_EVERY_SECONDS))
+def _begin(page: int, *, is_requested: bool) -> Operation[ClockRepair]:
+    is_turn = is_requested or (yield from take_turn(_CLOCK_TURN, every_seconds=_EVERY_SECONDS))
     if not is_turn:
         return ClockRepair()
     mark = yield from read_mark()
@@ -130,14 +130,14 @@ class RepairResult:
 
 
 async def repair_hints(
-    database: Runner, *, page: int, is_asked_for: bool = False, retry: RetrySettings = USUAL
+    database: Runner, *, page: int, is_requested: bool = False, retry: RetrySettings = USUAL
 ) -> RepairResult:
     """Look at the next page, at most once a minute over all servers."""
-    return await database.run(_repair(page, retry, is_asked_for=is_asked_for))
+    return await database.run(_repair(page, retry, is_requested=is_requested))
 
 
-def _repair(page: int, retry: RetrySettings, *, is_asked_for: bool) -> Operation[RepairResult]:
-    if not is_asked_for and not (yield from take_turn(_TURN, every_seconds=REPAIR_EVERY_SECONDS)):
+def _repair(page: int, retry: RetrySettings, *, is_requested: bool) -> Operation[RepairResult]:
+    if not is_requested and not (yield from take_turn(_TURN, every_seconds=REPAIR_EVERY_SECONDS)):
         return RepairResult()
     place = yield from recall(_PLACE)
     found = yield from load_page(place or 0, page)
@@ -161,7 +161,7 @@ def _repair(page: int, retry: RetrySettings, *, is_asked_for: bool) -> Operation
 def _heal_waiting(page: int) -> Operation[int]:
     """Promote entries that no other path did, such as behind runs that older code ended."""
     place = yield from recall(_WAITING_PLACE)
-    healed = yield from heal_waiting(place or 0, page)
+    healed = yield from repair_waiting(place or 0, page)
     if healed.promoted or healed.cancelled:
         _log.error(
             "%d waiting entries had been left behind, %d of them without their manifest",

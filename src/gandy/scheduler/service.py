@@ -13,11 +13,11 @@ from gandy.loops.cycles import Record, run_in_transaction
 from gandy.loops.poller import Poller
 from gandy.scheduler.cycle import CycleRequest
 from gandy.scheduler.manager import ManifestManagerTrain
-from gandy.scheduler.reaper import LeaseWatch, tell_recovery
+from gandy.scheduler.reaper import LeaseWatch, announce_recovery
 from gandy.scheduler.repair import REPAIR_EVERY_SECONDS, repair_clock, repair_hints
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.owners import CHARGED_AFTER, count_refusal, remember
-from gandy.store.seeding import seed_halved
+from gandy.store.seeding import seed_bisecting
 from gandy.train.hooks import HookDelivery, HookEvent
 from gandy.work.layouts import LayoutRecord
 
@@ -67,7 +67,7 @@ class ManifestManagerService:
     async def seed(self) -> SeedResult:
         """Write the declarations of the application into manifests."""
         await LayoutRecord(self._context.database, self._context.owner).record(self._context.registry)
-        result = await seed_halved(self._context.database, self._context.declarations)
+        result = await seed_bisecting(self._context.database, self._context.declarations)
         for refused in result.refused:
             _log.error("%s was not seeded: %s", refused.name, refused.problem)
         self._is_seeded = True
@@ -75,10 +75,10 @@ class ManifestManagerService:
 
     async def tick(self) -> CycleResult | None:
         """Run one cycle, requested by an operator; if leases have expired, confirm them and run another."""
-        await self._put_clock_right(is_asked_for=True)
-        result = await self._run(is_asked_for=True)
+        await self._put_clock_right(is_requested=True)
+        result = await self._run(is_requested=True)
         if result is not None and result.silent_workers and await self._watch.confirm():
-            result = await self._run(is_asked_for=True)
+            result = await self._run(is_requested=True)
         await self._hooks.settle(self._context.settings.worker.shutdown_grace.total_seconds())
         return result
 
@@ -86,8 +86,8 @@ class ManifestManagerService:
         if not self._is_seeded:
             await self._seed_at_start()
         if self._clock_seen_at is None or monotonic() - self._clock_seen_at >= REPAIR_EVERY_SECONDS:
-            await self._put_clock_right(is_asked_for=False)
-        result = await self._run(is_asked_for=False)
+            await self._put_clock_right(is_requested=False)
+        result = await self._run(is_requested=False)
         await self._repair()
         if result is None:
             return None
@@ -108,21 +108,21 @@ class ManifestManagerService:
             follows = "giving up" if self._is_seeded else "the next cycle tries again"
             _log.error("nothing was seeded; %s: %s", follows, error)
 
-    async def _run(self, *, is_asked_for: bool) -> CycleResult | None:
+    async def _run(self, *, is_requested: bool) -> CycleResult | None:
         """Run a cycle; after CHARGED_AFTER consecutive cycles with all items refused, charge each item."""
         try:
-            result = await self._run_cycle(is_asked_for=is_asked_for)
+            result = await self._run_cycle(is_requested=is_requested)
         except SetRefusedError:
             self._was_refused = True
             if await self._context.database.run(count_refusal(_REFUSALS)) < CHARGED_AFTER:
                 raise
-            result = await self._run_cycle(is_asked_for=is_asked_for, charges_all=True)
+            result = await self._run_cycle(is_requested=is_requested, charges_all=True)
         if self._was_refused and result is not None:
             await self._context.database.run(remember(_REFUSALS, None))
             self._was_refused = False
         return result
 
-    async def _run_cycle(self, *, is_asked_for: bool, charges_all: bool = False) -> CycleResult | None:
+    async def _run_cycle(self, *, is_requested: bool, charges_all: bool = False) -> CycleResult | None:
         context, begun = self._context, monotonic()
         settings = context.settings.manifest_manager
         request = CycleRequest(
@@ -136,7 +136,7 @@ class ManifestManagerService:
         record = Record(
             owner=context.owner,
             keep_for=context.settings.cleanup.kept(ManifestManagerTrain.definition.name),
-            is_asked_for=is_asked_for,
+            is_requested=is_requested,
         )
         try:
             result = await run_in_transaction(
@@ -173,7 +173,9 @@ class ManifestManagerService:
     def _tell_result(self, result: CycleResult, begun: float) -> None:
         """Announce committed results, and cancel timed-out runs of this process at once."""
         context = self._context
-        tell_recovery(context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered)
+        announce_recovery(
+            context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered
+        )
         if result.queued:
             context.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
             self._wakeups.wake("work")
@@ -203,14 +205,14 @@ class ManifestManagerService:
             )
         )
 
-    async def _put_clock_right(self, *, is_asked_for: bool) -> None:
+    async def _put_clock_right(self, *, is_requested: bool) -> None:
         """Repair cursors that a wrong clock set; do nothing while the clock is far behind."""
         context, self._clock_seen_at = self._context, monotonic()
         found = None if context.trust is None else await context.trust.examine()
         if found is not None and found.is_behind:
             return
         page = context.settings.manifest_manager.repair_page
-        result = await repair_clock(context.database, page=page, is_asked_for=is_asked_for)
+        result = await repair_clock(context.database, page=page, is_requested=is_requested)
         if result.cursors:
             context.events.emit(HintRepaired(count=result.cursors))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class AuditRecord:
     """One change by an operator."""
 
     owner: str
@@ -28,16 +28,16 @@ class Deed:
     detail: Mapping[str, object] | None = None
 
 
-def record_deed(operator: Operator, deed: Deed) -> Operation[None]:
+def record_audit(operator: Operator, audited: AuditRecord) -> Operation[None]:
     """Record an action with its operator and interface."""
     yield statement(
-        "record_deed",
-        owner=deed.owner,
+        "record_audit",
+        owner=audited.owner,
         actor=operator.name,
         face=operator.face,
-        action=deed.action,
-        subject=deed.subject,
-        detail=None if deed.detail is None else json.dumps(deed.detail),
+        action=audited.action,
+        subject=audited.subject,
+        detail=None if audited.detail is None else json.dumps(audited.detail),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.model.schedule import Recurring
 from gandy.rules.recurring import settle_letter
-from gandy.store.audit import Deed, record_deed
+from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.manifests import advance, load_views, read_now, record_skips
 from gandy.store.statements import batch, statement
 from gandy.store.waiting import input_digest, promote_and_announce, step_back
@@ -209,7 +209,7 @@ def _resolve(ids: Sequence[int], operator: Operator, wanted: _Resolution) -> Ope
     )
     since = {row.manifest_id: row.dead_lettered_at for row in won if row.manifest_id is not None}
     if since:
-        yield statement("forgive_manifests", ids=sorted(since), owner=wanted.owners.bound)
+        yield statement("reset_failures", ids=sorted(since), owner=wanted.owners.bound)
         yield from settle_letters(since)
     for owner in _owners(row for row in won if row.manifest_id is not None):
         yield statement("notify", payload=f"manager:{owner}")
@@ -222,8 +222,10 @@ def _keep_trail(
     for owner in _owners(won):
         ids = [row.id for row in won if row.owner == owner]
         subject = f"dead letter {ids[0]}" if len(ids) == 1 else f"{len(ids)} dead letters"
-        deed = Deed(owner=owner, action=action, subject=subject, detail={"letters": ids, **detail(ids)})
-        yield from record_deed(operator, deed)
+        audited = AuditRecord(
+            owner=owner, action=action, subject=subject, detail={"letters": ids, **detail(ids)}
+        )
+        yield from record_audit(operator, audited)
 
 
 def _requeued(row: Row, *, was_waiting: bool) -> Requeued:

@@ -53,7 +53,7 @@ def read_horizon() -> Operation[Horizon | None]:
 
 def lock_history(patience: timedelta) -> Operation[bool]:
     """Try the session-level advisory lock on the partitions; False: another server is changing them."""
-    yield statement("give_way_always", milliseconds=_milliseconds(patience))
+    yield statement("set_session_lock_timeout", milliseconds=_milliseconds(patience))
     return bool((yield statement("try_lock_history"))[0].is_held)
 
 

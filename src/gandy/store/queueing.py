@@ -183,7 +183,7 @@ def trigger(
             raise TriggerInputConflictError(external_id, waiting[0].id)
         is_off = not (manifest.is_enabled and manifest.is_group_enabled)
         rows = yield statement(
-            "hasten_entry", id=waiting[0].id, owner=owner, delay_seconds=seconds, is_off=is_off
+            "move_entry_earlier", id=waiting[0].id, owner=owner, delay_seconds=seconds, is_off=is_off
         )
     yield statement("notify", payload=f"{'later' if delay else 'work'}:{owner}")
     return Triggered(rows[0].id, external_id, rows[0].scheduled_at, is_new)
@@ -204,7 +204,7 @@ def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
     if manifest.origin == "declared" and not manifest.is_orphaned:
         raise ManifestDeclaredError(external_id)
     of = {"manifest_id": manifest.id, "owner": owner}
-    found = (yield statement("find_hindrances", **of))[0]
+    found = (yield statement("find_removal_blockers", **of))[0]
     if found.dependent is not None:
         raise ManifestInUseError(external_id, f"{found.dependent!r} depends on it; remove that first")
     if found.letter_id is not None:

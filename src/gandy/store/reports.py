@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from gandy.store.runs import ProgressRow, report_progress
-from gandy.store.statements import batch, statement, write_halved
+from gandy.store.statements import batch, statement, write_bisecting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,14 +97,14 @@ async def _write_by_run(
     runs: dict[int, list[Report]] = {}
     for report in reports:
         runs.setdefault(report.run_id, []).append(report)
-    by_run = await write_halved(
+    by_run = await write_bisecting(
         list(runs.values()),
         lambda part: runner.run(write([each for run in part for each in run])),
         charges_all=True,
     )
     dropped = 0
     for refused in by_run.refused:
-        by_line = await write_halved(refused.item, lambda part: runner.run(write(part)), charges_all=True)
+        by_line = await write_bisecting(refused.item, lambda part: runner.run(write(part)), charges_all=True)
         dropped += len(by_line.refused)
         for line in by_line.refused[:_NAMED]:
             _log.warning("a report of run %s is dropped: %s", line.item.run_id, line.error)

@@ -18,7 +18,7 @@ from gandy.model.schedule import parent_of
 from gandy.rules.schedules import refuse_cycle
 from gandy.store.declared import Change, RowMaker
 from gandy.store.overriding import ensure_groups, seed_groups
-from gandy.store.statements import HalvedResult, batch, statement, write_halved
+from gandy.store.statements import BisectedResult, batch, statement, write_bisecting
 from gandy.store.waiting import promote_and_announce
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SeedResult:
         )
 
 
-async def seed_halved(database: Database, declarations: Declarations) -> SeedResult:
+async def seed_bisecting(database: Database, declarations: Declarations) -> SeedResult:
     """Seed the declarations; report each refused manifest or batch, and seed the rest.
 
     SetRefusedError: the database refused several units, all with one error: no single unit can be blamed.
@@ -90,7 +90,7 @@ async def _seed_apart(transaction: Transaction, declarations: Declarations) -> S
             return await transaction.run(_seed_some(declarations.owner, manifests))
 
     units = _units(declarations.manifests)
-    result = await write_halved(units, write, charges_all=True) if units else HalvedResult([], [])
+    result = await write_bisecting(units, write, charges_all=True) if units else BisectedResult([], [])
     _refuse_alike(units, result.refused)
     refused += [RefusedDeclaration(each.item.name, str(each.error)) for each in result.refused]
     ended = await transaction.run(_finish_seeding(declarations, result.written))

@@ -192,20 +192,20 @@ class RefusedItem(NamedTuple, Generic[Item]):
     error: Exception
 
 
-class HalvedResult(NamedTuple, Generic[Item, Result]):
+class BisectedResult(NamedTuple, Generic[Item, Result]):
     """The results of the parts that were written, and the items that were refused."""
 
     written: list[Result]
     refused: list[RefusedItem[Item]]
 
 
-async def write_halved(
+async def write_bisecting(
     items: Sequence[Item],
     write: Callable[[Sequence[Item]], Awaitable[Result]],
     *,
     charges_all: bool = False,
     isolates_busy: bool = False,
-) -> HalvedResult[Item, Result]:
+) -> BisectedResult[Item, Result]:
     """Write a set; after an error, halve it until the refused items are isolated. `write` must be atomic.
 
     A database-wide fault or a cancellation stops at once, and no item is refused. If every item is refused
@@ -213,7 +213,7 @@ async def write_halved(
     for a set that was tried often enough. With `isolates_busy`, rows that stay locked are isolated likewise;
     the caller tries these again later.
     """
-    result: HalvedResult[Item, Result] = HalvedResult([], [])
+    result: BisectedResult[Item, Result] = BisectedResult([], [])
     await _write_part(items, write, result, isolates_busy=isolates_busy)
     if not charges_all and len(result.refused) == len(items) > 1:
         kinds = {_kind(refused.error) for refused in result.refused}
@@ -225,7 +225,7 @@ async def write_halved(
 async def _write_part(
     items: Sequence[Item],
     write: Callable[[Sequence[Item]], Awaitable[Result]],
-    result: HalvedResult[Item, Result],
+    result: BisectedResult[Item, Result],
     *,
     isolates_busy: bool,
 ) -> None:

@@ -109,7 +109,7 @@ class HealedWaiting(NamedTuple):
     cancelled: int
 
 
-def heal_waiting(after: int, limit: int) -> Operation[HealedWaiting]:
+def repair_waiting(after: int, limit: int) -> Operation[HealedWaiting]:
     """Promote missed entries of one page of manifests, and cancel entries whose manifest is gone."""
     found = yield statement("page_waiting_manifests", after=after, limit=limit)
     if not found:

@@ -23,7 +23,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from gandy.errors import PayloadError, PayloadTooLargeError
 from gandy.model.layout import MASK, OPEN_LAYOUT, Layout, texts_of
-from gandy.train.failure import type_path, words_of
+from gandy.train.failure import message_of, type_path
 from gandy.train.layout import Aliases, aliases_of, layout_of
 
 Value = TypeVar("Value")
@@ -175,7 +175,7 @@ class PayloadCodec(Generic[Value]):
         return _serialization_problem(error)
 
     def _broken(self, error: BaseException) -> PayloadError:
-        return self._invalid(f"the code of its type raised {type_path(type(error))}: {words_of(error)}")
+        return self._invalid(f"the code of its type raised {type_path(type(error))}: {message_of(error)}")
 
     def _invalid(self, *problems: str) -> PayloadError:
         return PayloadError(train=self._train, part=self._part, problems=problems)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from gandy.errors import PayloadError
 from gandy.model.layout import MASK, Layouts
 from gandy.model.run import Cancelled, CancelledBy, Completed, EndedBy, Failed, Failure, TrainState
-from gandy.train.failure import gives_up, type_path, words_of
+from gandy.train.failure import gives_up, message_of, type_path
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -118,10 +118,10 @@ def _completed(
     try:
         output = definition.output.encode(outcome.value, limit=max_output_bytes) if definition else None
     except PayloadError as error:
-        failure = Failure(outcome.ended_early_by, type(error).__name__, words_of(error))
+        failure = Failure(outcome.ended_early_by, type(error).__name__, message_of(error))
         return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)
     except KeyboardInterrupt as error:  # raised by code of the output's type, not by Ctrl-C
-        failure = Failure(outcome.ended_early_by, type_path(type(error)), words_of(error))
+        failure = Failure(outcome.ended_early_by, type_path(type(error)), message_of(error))
         return Ending(TrainState.FAILED, EndedBy.ITSELF, junctions, failure=failure)
     return Ending(TrainState.COMPLETED, EndedBy.ITSELF, junctions, output)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gandy.errors import MissingProvidedError, TaskCancelledError
 from gandy.model.run import Cancelled, CancelledBy, Completed, Failed, JunctionTiming, Outcome
-from gandy.train.failure import CancelRun, End, failure, type_path, words_of
+from gandy.train.failure import CancelRun, End, failure, message_of, type_path
 from gandy.train.route import INPUT_SLOT, RUN_SLOT, Call, Cargo, Need, RoutePlan, type_name
 from gandy.train.run import Cancellation, Run, enter_run, leave_run, running_now
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RETURNED: Final = 0
 _NEVER_RETURNS: Final = "multiprocessing.popen_fork"  # its children exit inside the function that forked them
-STRAYED: Final = 70  # EX_SOFTWARE of sysexits.h
+EXIT_FORKED: Final = 70  # EX_SOFTWARE of sysexits.h
 _NOTICE: Final = (
     b"gandy: a process that a job forked returned into the worker's code and was ended; "
     b"call exec or os._exit in it, or declare the train with process=True\n"
@@ -108,7 +108,7 @@ def _stop_thread(forking: FrameType) -> None:
 def _stray(*_: object) -> None:
     with suppress(OSError):
         os.write(2, _NOTICE)
-    os._exit(STRAYED)
+    os._exit(EXIT_FORKED)
 
 
 if hasattr(os, "register_at_fork"):
@@ -355,7 +355,7 @@ def _own_request(exception: BaseException) -> Cancellation:
         by, reason = None, None
     return Cancellation(
         by if type(by) is CancelledBy else CancelledBy.RUN,
-        reason if type(reason) is str else words_of(exception),
+        reason if type(reason) is str else message_of(exception),
     )
 
 

@@ -65,7 +65,7 @@ def failure(exception: BaseException, run: Run, *, junction: str | None, timings
         exception=exception,
         junction=junction,
         exception_type=type_path(type(exception)),
-        reason=_bounded(run.without_secrets(words_of(exception)), MAX_REASON_CHARS),
+        reason=_bounded(run.without_secrets(message_of(exception)), MAX_REASON_CHARS),
         stack_trace=_bounded(run.without_secrets(_stack_trace(exception)), MAX_STACK_TRACE_CHARS),
         timings=timings,
         retry=_retry_of(exception),
@@ -84,7 +84,7 @@ def type_path(kind: type) -> str:
     return f"{str.__str__(module)[:MAX_TYPE_CHARS]}.{name}"
 
 
-def words_of(exception: BaseException) -> str:
+def message_of(exception: BaseException) -> str:
     """Return the exception's message, or name the exception that its `__str__` raised."""
     name = str.__str__(type.__dict__["__name__"].__get__(type(exception)))
     try:
@@ -107,7 +107,7 @@ def _plain_trace(exception: BaseException, obstacle: str) -> str:
     except BaseException as error:  # noqa: BLE001 - a source loader of the job may raise anything
         frames = f"  (the frames cannot be formatted: {type_path(type(error))})\n"
     return (
-        f"Traceback (most recent call last):\n{frames}{type_path(type(exception))}: {words_of(exception)}\n"
+        f"Traceback (most recent call last):\n{frames}{type_path(type(exception))}: {message_of(exception)}\n"
         f"(shown without its causes and notes: formatting them raised {obstacle})"
     )
 
@@ -153,7 +153,7 @@ def run_contained(runner: asyncio.Runner, main: Coroutine[Any, Any, T]) -> T:
             logger.error(  # noqa: TRY400 - formatting a hostile exception may raise
                 "a job stopped the event loop with %s: %s; the loop continues",
                 type_path(type(error)),
-                words_of(error),
+                message_of(error),
             )
 
 

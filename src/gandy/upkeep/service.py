@@ -61,9 +61,9 @@ class UpkeepService:
         found = None if trust is None else await trust.examine(is_overruled=is_overruled)
         if found is not None:
             raise ClockDoubtedError(str(found))
-        return await self._run(is_asked_for=True)
+        return await self._run(is_requested=True)
 
-    async def _run(self, *, is_asked_for: bool) -> UpkeepResult:
+    async def _run(self, *, is_requested: bool) -> UpkeepResult:
         context, begun = self._context, monotonic()
         request = UpkeepRequest(
             owner=context.owner, retention=context.settings.retention, cleanup=context.settings.cleanup
@@ -71,7 +71,7 @@ class UpkeepService:
         record = Record(
             owner=context.owner,
             keep_for=context.settings.cleanup.kept(self._train.definition.name),
-            is_asked_for=is_asked_for,
+            is_requested=is_requested,
         )
         shift = PruningShift(context.database, self._stop.is_set)
         try:
@@ -87,7 +87,7 @@ class UpkeepService:
         if trust is not None and await trust.examine() is not None:
             self._tell("skipped", begun)
             return min(self._every, STEADY_FOR)
-        await self._run(is_asked_for=False)
+        await self._run(is_requested=False)
         return None
 
     def _tell(
@@ -151,7 +151,7 @@ class LifecycleService:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._own = table_maintenance(context)
-        self._keeper = ContractKeeper(context)
+        self._keeper = ContractRunner(context)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, which ends a sweep between two batches."""
@@ -170,7 +170,7 @@ class LifecycleService:
         return LifecycleTick(own=own, contracts=tuple(reports))
 
 
-class ContractKeeper:
+class ContractRunner:
     """Runs contracts, each at its own interval; any number of servers may do so at once."""
 
     def __init__(self, context: Context) -> None:
@@ -190,7 +190,7 @@ class ContractKeeper:
             self._is_told.set()  # also on cancellation of the service: a thread cannot be cancelled
 
     async def tick(
-        self, contract: Contract, *, is_asked_for: bool = True, is_overruled: bool = False
+        self, contract: Contract, *, is_requested: bool = True, is_overruled: bool = False
     ) -> ContractReport:
         """Run one contract once."""
         upkeep = self._context
@@ -206,7 +206,7 @@ class ContractKeeper:
         record = Record(
             owner=upkeep.owner,
             keep_for=upkeep.settings.cleanup.kept(ContractSweepTrain.definition.name),
-            is_asked_for=is_asked_for,
+            is_requested=is_requested,
         )
         async with self._turn:
             begun = monotonic()
@@ -218,7 +218,7 @@ class ContractKeeper:
         async def cycle() -> timedelta | None:
             if self._context.trust is not None:
                 await self._context.trust.examine()
-            report = await self.tick(contract, is_asked_for=False)
+            report = await self.tick(contract, is_requested=False)
             return None if report.doubt is None else STEADY_FOR
 
         name = f"{LIFECYCLE} {contract.name}"

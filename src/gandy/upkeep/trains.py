@@ -79,8 +79,8 @@ async def cap_runs(
     made: MadeDays, dropped: DroppedDays, pruned: PrunedRows, *, shift: PruningShift
 ) -> UpkeepResult:
     """Prune the next manifests with a cap, and return the result of the whole cycle."""
-    is_asked_for = any(isinstance(upkeep.means, ByCount) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
-    surplus = await _cap(shift) if is_asked_for and not pruned.result.is_stopped else Pruned()
+    is_requested = any(isinstance(upkeep.means, ByCount) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
+    surplus = await _cap(shift) if is_requested and not pruned.result.is_stopped else Pruned()
     result = pruned.result
     return replace(
         result,
@@ -113,8 +113,8 @@ _log = logging.getLogger("gandy.table_maintenance")
 
 async def drop_past_days(_: MadeDays, shift: PruningShift) -> DroppedDays:
     """Detach concurrently, then drop; also finish what an interrupted cycle began."""
-    is_asked_for = any(isinstance(upkeep.means, ByDay) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
-    if not is_asked_for or not isinstance(shift.database, KeepsDays):
+    is_requested = any(isinstance(upkeep.means, ByDay) for upkeep in upkeep_of(PrunedBy.TABLE_MAINTENANCE))
+    if not is_requested or not isinstance(shift.database, KeepsDays):
         return DroppedDays()
     if await shift.database.read(read_horizon()) is None or not await shift.database.read(find_past_leaves()):
         return DroppedDays()

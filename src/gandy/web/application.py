@@ -27,7 +27,7 @@ from gandy.web import (
 from gandy.web.access.gate import Gate, Late
 from gandy.web.hardening import Assets, Hardening
 from gandy.web.rendering import Rendering
-from gandy.web.turns import TurnLimits, Turns
+from gandy.web.turns import RequestLimiter, TurnLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +91,7 @@ def create_web(
         middleware=[
             Middleware(Late, gate=gate),
             Middleware(Hardening),
-            Middleware(Turns, limits=lambda: _turns(context())),
+            Middleware(RequestLimiter, limits=lambda: _turns(context())),
         ],
         lifespan=lifespan,
         redirect_slashes=False,

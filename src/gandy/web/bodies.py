@@ -26,7 +26,7 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, create_model
 from pydantic_core import PydanticCustomError, core_schema
 
-from gandy.desk.audit import AnsweredBefore, IdempotentDatabase, Listed
+from gandy.desk.audit import AlreadyHandled, IdempotentDatabase, Listed
 from gandy.desk.schedules import OVERRIDABLE
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS, RefusedValueError
@@ -237,7 +237,7 @@ class Repeatable:
             return await make(self._database)
         try:
             return await make(IdempotentDatabase(self._database, owner=self._owner, key=self._key))
-        except AnsweredBefore as answered:
+        except AlreadyHandled as answered:
             return JobAnswer(id=answered.job_id, is_new=False)
 
 

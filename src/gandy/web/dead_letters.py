@@ -28,7 +28,7 @@ from gandy.web.bodies import (
     shape_of,
 )
 from gandy.web.dependencies import CurrentContext, CurrentOperator
-from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery, Surroundings, form_for, read_form
+from gandy.web.surroundings import PAGE_SIZE, Here, PageContext, PageQuery, form_for, read_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -301,7 +301,7 @@ async def acknowledge_page(
 
 
 async def _acknowledge(
-    here: Surroundings, desk: DeadLetterDesk, which: list[int] | LetterFilter, note: str
+    here: PageContext, desk: DeadLetterDesk, which: list[int] | LetterFilter, note: str
 ) -> Response:
     if not note:
         raise ResolutionNoteMissingError

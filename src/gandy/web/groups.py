@@ -17,7 +17,7 @@ from gandy.web.access.routes import Routes
 from gandy.web.bodies import LARGEST_PAGE, Body, CancelAnswer, Taken, page, page_of, shape_of
 from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.manifests import desk_of
-from gandy.web.surroundings import PAGE_SIZE, Here, Surroundings
+from gandy.web.surroundings import PAGE_SIZE, Here, PageContext
 
 if TYPE_CHECKING:
     from gandy.desk.schedules import DependencyGraph, GraphNode
@@ -219,7 +219,7 @@ def _page(name: str) -> str:
     return f"/groups/{quote(name)}"
 
 
-def _drawing(graph: DependencyGraph, here: Surroundings) -> str:
+def _drawing(graph: DependencyGraph, here: PageContext) -> str:
     """Return the graph as JSON for the page's script."""
     nodes = [
         {

@@ -224,7 +224,7 @@ _NOTICE_SECONDS: Final = 30
 
 
 class Rendering:
-    """Turns templates into pages."""
+    """Renders templates as pages."""
 
     def __init__(self, app_name: str) -> None:
         self._environment = Environment(

@@ -66,7 +66,7 @@ class Limits:
     look_every: float = 1.0
 
     def longest(self, step: ConnectionStep) -> float | None:
-        """Return the timeout of a step; None for WORK, which `Turns` limits."""
+        """Return the timeout of a step; None for WORK, which `RequestLimiter` limits."""
         return {
             ConnectionStep.HEAD: self.head,
             ConnectionStep.BODY: self.body,

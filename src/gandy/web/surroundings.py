@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE_SIZE = 50
 
 
-class Surroundings:
+class PageContext:
     """Renders the pages of one request."""
 
     def __init__(self, request: Request) -> None:
@@ -46,11 +46,11 @@ class Surroundings:
         return self._rendering.link(self.request, path)
 
 
-async def _surroundings(request: Request) -> Surroundings:
-    return Surroundings(request)
+async def _surroundings(request: Request) -> PageContext:
+    return PageContext(request)
 
 
-Here: TypeAlias = Annotated[Surroundings, Depends(_surroundings)]
+Here: TypeAlias = Annotated[PageContext, Depends(_surroundings)]
 
 
 class PageQuery(BaseModel):

@@ -46,7 +46,7 @@ class NoTurnError(Exception):
     """No turn became free in time."""
 
 
-class Turns:
+class RequestLimiter:
     """Limits concurrent requests by a semaphore; a request that waits too long gets 503 with Retry-After."""
 
     def __init__(self, app: ASGIApp, limits: Callable[[], TurnLimits]) -> None:

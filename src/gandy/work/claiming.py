@@ -21,7 +21,7 @@ from gandy.store.dispatching import (
     load_ready,
 )
 from gandy.store.reaping import Refusal, refuse_entries
-from gandy.store.statements import write_halved
+from gandy.store.statements import write_bisecting
 from gandy.work.buffer import Answer, ClaimPace, Ticket
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class Claimer:
             async with transaction.savepoint():
                 return await transaction.run(dispatch_entries(request, list(entries), work.groups))
 
-        result = await write_halved(chosen, start, charges_all=charges_all)
+        result = await write_bisecting(chosen, start, charges_all=charges_all)
         for entry, error in result.refused:
             _log.error("entry %d of %s cannot become a run: %s", entry.id, entry.train_name, error)
         refusals = [Refusal(entry.id, str(error)) for entry, error in result.refused]

@@ -228,25 +228,25 @@ class DispatcherService:
 
     async def tick(self) -> DispatchCycleResult:
         """Run exactly one cycle, requested by an operator."""
-        result = await self._dispatch(min_age=timedelta(0), is_asked_for=True)
+        result = await self._dispatch(min_age=timedelta(0), is_requested=True)
         if self._deliverer is not None:
             await self._deliverer.deliver_due()
         return result
 
     async def _cycle(self) -> timedelta | None:
         if self._deliverer is None:
-            await self._dispatch(min_age=self._context.settings.dispatcher.poll_every, is_asked_for=False)
+            await self._dispatch(min_age=self._context.settings.dispatcher.poll_every, is_requested=False)
             return None
         pending = await self._context.database.read(count_pending(self._context.owner, MOST_PENDING))
         if pending == MOST_PENDING:  # backpressure: the other engine has enough runs
             return LOOK_AGAIN
-        result = await self._dispatch(min_age=timedelta(0), is_asked_for=False)
+        result = await self._dispatch(min_age=timedelta(0), is_requested=False)
         if not result.dispatched:
             return None
         self._deliverer.wake()
         return timedelta(0)
 
-    async def _dispatch(self, *, min_age: timedelta, is_asked_for: bool) -> DispatchCycleResult:
+    async def _dispatch(self, *, min_age: timedelta, is_requested: bool) -> DispatchCycleResult:
         """Run one cycle."""
         context, begun = self._context, monotonic()
         request = cycle_request(
@@ -259,7 +259,7 @@ class DispatcherService:
         record = Record(
             owner=context.owner,
             keep_for=context.settings.cleanup.kept("JobDispatcherTrain"),
-            is_asked_for=is_asked_for,
+            is_requested=is_requested,
         )
         result = await run_cycle(context.database, request, record)
         context.events.emit(

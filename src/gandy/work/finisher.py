@@ -17,7 +17,7 @@ from gandy.rules.ending import spans_of
 from gandy.store.dispatching import dispatch
 from gandy.store.finishing import FinishRules, announce_work, finish_runs
 from gandy.store.reports import keep_logs, settle_logs
-from gandy.store.statements import write_halved
+from gandy.store.statements import write_bisecting
 from gandy.train.hooks import HookEvent
 from gandy.work.runner import HOOKS_BY_STATE, as_recorded, input_problems
 
@@ -61,7 +61,7 @@ def write_ends(taken: Sequence[FinishedRun], rules: FinishRules) -> Operation[Fi
     return result
 
 
-def barer_end(finished: FinishedRun, error: Exception) -> FinishedRun:
+def simplified_end(finished: FinishedRun, error: Exception) -> FinishedRun:
     """Return a refused end in the next simpler form, or the end itself if no simpler form exists.
 
     First remove its log lines, then output, timings, progress and activations, then the failure's texts.
@@ -97,13 +97,13 @@ def _bare(end: RunEnd, failure: Failure) -> RunEnd:
     )
 
 
-def tell_ends(
+def announce_ends(
     taken: Sequence[FinishedRun], result: FinishResult, *, events: EventBus, hooks: HookDelivery
 ) -> None:
     """Announce recorded ends; a refused end is announced by the process that owns the run now."""
     if result.refused:
         events.emit(WriteFenced(statement="end_runs", count=len(result.refused)))
-    if events.is_heard or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
+    if events.has_subscribers or any(hooks.wants(name) for name in HOOKS_BY_STATE.values()):
         for finished in taken:
             if finished.claimed.id in result.finished:
                 _tell_end(as_recorded(finished, result), events=events, hooks=hooks)
@@ -285,7 +285,7 @@ class Finisher:
         pause, refused_alike, busy = FIRST_PAUSE, 0, 0
         while self._writing:
             try:
-                result = await write_halved(
+                result = await write_bisecting(
                     self._writing,
                     self._write,
                     charges_all=refused_alike >= CHARGED_AFTER or busy >= ISOLATED_AFTER,
@@ -357,7 +357,7 @@ class Finisher:
     def _strip(self, finished: FinishedRun, error: Exception) -> None:
         """Replace a refused end by its next simpler form, or set it aside for a later retry."""
         _log.error("the end of run %d cannot be stored unchanged: %s", finished.end.id, error)
-        barer = finished if isinstance(error, RowBusyError) else barer_end(finished, error)
+        barer = finished if isinstance(error, RowBusyError) else simplified_end(finished, error)
         if barer is not finished:
             self._writing = [barer if each is finished else each for each in self._writing]
             return
@@ -377,7 +377,7 @@ class Finisher:
             self._on_room()
         if result.refused:
             _log.warning("%d ends refused: their runs now belong to other workers", len(result.refused))
-        tell_ends(taken, result, events=self._events, hooks=self._hooks)
+        announce_ends(taken, result, events=self._events, hooks=self._hooks)
 
 
 def finish_rules(context: Context) -> FinishRules:

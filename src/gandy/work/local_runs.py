@@ -15,7 +15,7 @@ from gandy.store.runs import RunStart, claim_delivered, start_run
 from gandy.store.workers import hold_worker
 from gandy.train.hooks import HookDelivery
 from gandy.train.run import running_now
-from gandy.work.finisher import barer_end, finish_rules, tell_ends, write_ends
+from gandy.work.finisher import announce_ends, finish_rules, simplified_end, write_ends
 from gandy.work.local_lease import LocalLease
 from gandy.work.reports import RunReporter, RunReports
 from gandy.work.runner import (
@@ -178,7 +178,7 @@ class LocalRuns:
                 _log.warning("the end of run %d is not written yet: %s", finished.end.id, error)
             except Exception as error:  # noqa: BLE001 - the database refused this end
                 _log.error("the end of run %d cannot be stored unchanged: %s", finished.end.id, error)
-                finished = barer_end(finished, error) or finished
+                finished = simplified_end(finished, error) or finished
             else:
                 return recorded
             await asyncio.sleep(pause)
@@ -188,7 +188,7 @@ class LocalRuns:
         result = await self._context.database.run(write_ends([finished], self._rules))
         if result.refused:
             _log.warning("run %d of %s was already ended elsewhere", finished.end.id, finished.end.train)
-        tell_ends([finished], result, events=self._context.events, hooks=self._hooks)
+        announce_ends([finished], result, events=self._context.events, hooks=self._hooks)
         return as_recorded(finished, result)
 
 

@@ -165,7 +165,7 @@ class JobRunner:
         train: AnyTrain | None = None
         outcome: Outcome[Any]
         try:
-            if context.events.is_heard or self._hooks.wants("started"):
+            if context.events.has_subscribers or self._hooks.wants("started"):
                 self._tell_started(claimed, held_for)
             train = context.registry.get(claimed.train)
             if unattended is None or unattended.value is STORED:

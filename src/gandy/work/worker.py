@@ -21,7 +21,7 @@ from gandy.settings.values import presentable
 from gandy.store.dispatching import next_due, open_due
 from gandy.store.drivers.opening import open_link
 from gandy.store.reaping import put_back
-from gandy.store.statements import write_halved
+from gandy.store.statements import write_bisecting
 from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker
 from gandy.train.hooks import HookDelivery
 from gandy.work.attendant import Attendant, Suspects
@@ -310,7 +310,7 @@ class Worker:
         if not run_ids:
             return 0
         try:
-            result = await write_halved(
+            result = await write_bisecting(
                 run_ids, lambda part: self._context.database.run(put_back(part, self._id))
             )
         except GandyError as error:

@@ -56,7 +56,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(module, "LONGEST_PAUSE", 0.002)
     monkeypatch.setattr(module, "write_ends", lambda taken, _: taken)
-    monkeypatch.setattr(module, "tell_ends", lambda *_, **__: None)
+    monkeypatch.setattr(module, "announce_ends", lambda *_, **__: None)
 
 
 def finisher(record: Record) -> Finisher:

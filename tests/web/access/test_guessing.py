@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gandy.web.access.gate import FORGOTTEN_AFTER, FREE, MOST_ADDRESSES, MOST_WAITING, Slowing
+from gandy.web.access.gate import FORGOTTEN_AFTER, FREE, MOST_ADDRESSES, MOST_WAITING, GuessThrottle
 from tests.web.access.calling import Caller
 from tests.web.access.credentials import bearer, cookie
 from tests.web.conftest import OPERATOR, READER
@@ -37,13 +37,13 @@ def waits() -> Waits:
 
 
 @pytest.fixture
-def slowing(waits: Waits) -> Slowing:
+def slowing(waits: Waits) -> GuessThrottle:
     """Goes by this clock."""
-    return Slowing(now=lambda: waits.now, pause=waits.pause)
+    return GuessThrottle(now=lambda: waits.now, pause=waits.pause)
 
 
 @pytest.fixture
-async def call(sqlite_url: str, slowing: Slowing) -> AsyncIterator[Caller]:
+async def call(sqlite_url: str, slowing: GuessThrottle) -> AsyncIterator[Caller]:
     """Calls an application with both tokens."""
     async with make_shop(sqlite_url, token=OPERATOR, readonly_token=READER) as app:
         asgi: Any = app.asgi()
@@ -94,7 +94,7 @@ async def test_another_address_does_not_wait_for_the_first(call: Caller, waits: 
     assert len(waits.spans) == before
 
 
-def test_who_stops_guessing_is_forgotten(slowing: Slowing, waits: Waits) -> None:
+def test_who_stops_guessing_is_forgotten(slowing: GuessThrottle, waits: Waits) -> None:
     for _ in range(FREE + 3):
         slowing.refuse("10.0.0.1", "token")
     before = slowing.refuse("10.0.0.1", "token")
@@ -104,7 +104,7 @@ def test_who_stops_guessing_is_forgotten(slowing: Slowing, waits: Waits) -> None
     assert slowing.refuse("10.0.0.1", "token") == 0
 
 
-def test_memory_is_bounded_and_the_addresses_of_one_sender_count_as_one(slowing: Slowing) -> None:
+def test_memory_is_bounded_and_the_addresses_of_one_sender_count_as_one(slowing: GuessThrottle) -> None:
     for number in range(MOST_ADDRESSES + 50):
         slowing.refuse(f"10.{number // 65536}.{number // 256 % 256}.{number % 256}", "token")
     assert len(slowing._guesses) == MOST_ADDRESSES
@@ -113,7 +113,7 @@ def test_memory_is_bounded_and_the_addresses_of_one_sender_count_as_one(slowing:
     assert len([span for span in spans if span > 0]) == 2
 
 
-async def test_only_a_bounded_number_waits_at_once(slowing: Slowing, waits: Waits) -> None:
+async def test_only_a_bounded_number_waits_at_once(slowing: GuessThrottle, waits: Waits) -> None:
     slowing._waiting = MOST_WAITING - 1
     await slowing.wait(1)
     slowing._waiting = MOST_WAITING
@@ -124,7 +124,7 @@ async def test_only_a_bounded_number_waits_at_once(slowing: Slowing, waits: Wait
 
 async def test_who_waits_for_a_refusal_keeps_no_one_else_waiting(sqlite_url: str) -> None:
     held = asyncio.Event()
-    slowing = Slowing(pause=lambda _seconds: held.wait())
+    slowing = GuessThrottle(pause=lambda _seconds: held.wait())
     settings = {"pool_size": 1}  # one turn in all
     app = make_shop(sqlite_url, token=OPERATOR)
     app.configure({"database": settings})

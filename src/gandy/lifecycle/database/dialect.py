@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Wanted,
     )
     from gandy.lifecycle.database.instants import Form
-    from gandy.lifecycle.database.state_sight import StateSight
+    from gandy.lifecycle.database.state_sight import StateTables
 
 
 class DriverFailure(StrEnum):
@@ -153,7 +153,7 @@ class Dialect(Protocol):
         """Lock these tables against new keys, triggers and rules until the transaction ends."""
         ...
 
-    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateTables:
         """Find the lifecycle's own tables in every schema, now or as of the connection's start."""
         ...
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
     from gandy.lifecycle.contract.fields import Unit
-    from gandy.lifecycle.database.state_sight import StateSight
+    from gandy.lifecycle.database.state_sight import StateTables
 
 
 # lock_not_available, query_canceled (statement_timeout), deadlock_detected, serialization_failure
@@ -173,7 +173,7 @@ class Postgres(PostgresPartitions, Dialect):
         connection.exec_driver_sql(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE".replace("%", "%%"))
 
     @override
-    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateTables:
         return read_sight(connection, is_fresh=is_fresh)
 
     @override

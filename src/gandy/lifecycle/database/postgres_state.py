@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, text
 
 from gandy.lifecycle.contract.names import quoted
-from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateSight, StateTable
+from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateTable, StateTables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,15 +68,15 @@ _SIGHT = text(f"SELECT {SIGHT}")
 SEEN = "gandy_state"  # key in `connection.info` for the result of the first statement
 
 
-def read_sight(connection: Connection, *, is_fresh: bool) -> StateSight:
+def read_sight(connection: Connection, *, is_fresh: bool) -> StateTables:
     """Read the current state tables, or return them as of the connection's start."""
     if is_fresh:
         connection.info[SEEN] = connection.execute(_SIGHT).scalar_one()
     return _sight(connection.info[SEEN])
 
 
-def _sight(found: Mapping[str, Any]) -> StateSight:
-    return StateSight(
+def _sight(found: Mapping[str, Any]) -> StateTables:
+    return StateTables(
         tables=tuple(
             StateTable(
                 schema=each["schema"],

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
 
     from gandy.lifecycle.contract.fields import Unit
-    from gandy.lifecycle.database.state_sight import StateSight
+    from gandy.lifecycle.database.state_sight import StateTables
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _PRIMARY_CODE = 0xFF
@@ -139,7 +139,7 @@ class Sqlite(Dialect):
         """Take no lock: a batch has the only write lock from its start."""
 
     @override
-    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateSight:
+    def state_sight(self, connection: Connection, *, is_fresh: bool = True) -> StateTables:
         return read_sight(connection)
 
     @override

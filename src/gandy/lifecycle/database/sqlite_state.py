@@ -6,7 +6,7 @@ import os
 
 from sqlalchemy import Connection, text
 
-from gandy.lifecycle.database.state_sight import StateObstacle, StateSight, StateTable
+from gandy.lifecycle.database.state_sight import StateObstacle, StateTable, StateTables
 
 MAIN = "main"  # the file itself, not attached files
 _COLUMNS = text(
@@ -17,12 +17,12 @@ _COLUMNS = text(
 _FILE = text("SELECT file FROM pragma_database_list WHERE name = 'main'")
 
 
-def read_sight(connection: Connection) -> StateSight:
+def read_sight(connection: Connection) -> StateTables:
     """Read the state tables; a file has one schema, and no roles."""
     found: dict[str, set[str]] = {}
     for table, column in connection.execute(_COLUMNS):
         found.setdefault(table, set()).add(column)
-    return StateSight(
+    return StateTables(
         tables=tuple(
             StateTable(schema=MAIN, name=name, columns=frozenset(columns))
             for name, columns in sorted(found.items())

@@ -51,7 +51,7 @@ class StateTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateSight:
+class StateTables:
     """All tables with such names in every schema, and whether the role can write at all."""
 
     tables: tuple[StateTable, ...]

@@ -13,13 +13,13 @@ from typing_extensions import override
 from gandy.lifecycle.driver.careful import CarefulLane
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import (
+    BatchRange,
     Ceiling,
     CommittedBatch,
     Lane,
     OrdinaryLane,
     Remember,
     Ties,
-    TieStretch,
     find_end,
     must_stay_gone,
 )
@@ -77,7 +77,7 @@ class Fitting:
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class LockedBatch:
     """Locked rows of a batch that may be deleted, with their dependent rows."""
 
     rows: Rows
@@ -94,7 +94,7 @@ class Guard:
     fitting: Fitting
     again: Again | None = None  # the condition after the locks; None if no row is dead any more
 
-    def doomed(self, connection: Connection, batch: TieStretch) -> Doomed:
+    def doomed(self, connection: Connection, batch: BatchRange) -> LockedBatch:
         """Return the rows of the batch that may be deleted, as of a statement after their locks."""
         locked = self._lock(connection, batch)
         room = Room(max(0, self.fitting.bound - len(locked)))
@@ -106,7 +106,7 @@ class Guard:
         rows = locked.only(self.still_dead(connection, locked))
         if len(rows) < len(locked):
             levels = narrow_levels(connection, rows, levels)
-        return Doomed(rows, levels, self.still(connection, levels))
+        return LockedBatch(rows, levels, self.still(connection, levels))
 
     def still(self, connection: Connection, levels: tuple[Level, ...]) -> ColumnElement[bool] | None:
         """Return the condition of rows that are still dead; None if no trigger below may change them."""
@@ -114,12 +114,12 @@ class Guard:
             return None
         return self.selection.dead if self.again is None else self.again(connection)
 
-    def lock_one(self, connection: Connection, batch: TieStretch) -> Rows:
+    def lock_one(self, connection: Connection, batch: BatchRange) -> Rows:
         """Lock the only row of the batch; return no row if it is not dead any more."""
         rows = self._lock(connection, batch)
         return rows.only(rows.addresses[:1])
 
-    def _lock(self, connection: Connection, batch: TieStretch) -> Rows:
+    def _lock(self, connection: Connection, batch: BatchRange) -> Rows:
         rows = rows_of(self.selection.table, has_locks=self.has_locks)
         statement = select(*rows.columns()).where(batch.are_dead)
         if batch.listed is None:  # a list has its own order; an index in another order must not be read

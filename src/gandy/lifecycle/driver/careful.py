@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gandy.lifecycle.database.target import TargetSession
-    from gandy.lifecycle.driver.ages import Doomed, Guard
+    from gandy.lifecycle.driver.ages import Guard, LockedBatch
     from gandy.lifecycle.driver.lanes import Ties
     from gandy.lifecycle.driver.levels import Level
     from gandy.lifecycle.driver.shift import Shift
@@ -40,7 +40,7 @@ _SAVE, _UNDO, _RELEASE = (
 )
 
 
-def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -> None:
+def must_all_be_gone(connection: Connection, doomed: LockedBatch, removed: Removed) -> None:
     """Raise an error if a row remains, unless the database refused it or a row that it depends on."""
     rows = doomed.rows
     if removed.rows + len(removed.refused) < len(rows):
@@ -59,7 +59,7 @@ def must_all_be_gone(connection: Connection, doomed: Doomed, removed: Removed) -
             raise RowKeptError.of(level.rows)
 
 
-def hint_of(doomed: Doomed) -> str:
+def hint_of(doomed: LockedBatch) -> str:
     """Return a possible cause of a foreign key violation by a child that was already deleted."""
     tables = {level.rows.table.name: level.rows.table for level in _each(doomed.levels)}
     watched = [table for table in tables.values() if table.may_keep_rows]
@@ -87,7 +87,7 @@ class RowsApart:
 
     connection: Connection
     shift: Shift
-    doomed: Doomed
+    doomed: LockedBatch
 
     def run(self, trials: Trials) -> Removed:
         """Delete the rows that the database allows to be deleted with all their dependent rows."""
@@ -189,7 +189,7 @@ class CarefulLane:
             batch.end, batch.is_full, removed.rows, removed.gone, len(removed.refused), reason
         )
 
-    def _remove(self, connection: Connection, doomed: Doomed, trials: Trials) -> Removed:
+    def _remove(self, connection: Connection, doomed: LockedBatch, trials: Trials) -> Removed:
         if trials.is_apart or may_keep_references(doomed.levels):
             removed = RowsApart(connection, self.shift, doomed).run(trials)
         else:

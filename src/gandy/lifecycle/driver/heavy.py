@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from gandy.lifecycle.contract.tables import ChildMode
 from gandy.lifecycle.database.dialect import DriverFailure
 from gandy.lifecycle.database.failures import said
-from gandy.lifecycle.driver.lanes import CommittedBatch, TieStretch, find_end
+from gandy.lifecycle.driver.lanes import BatchRange, CommittedBatch, find_end
 from gandy.lifecycle.driver.levels import (
     BeyondBoundError,
     Level,
@@ -156,7 +156,7 @@ class HeavyLane:
             self._shift.hold_on(connection)
             if self._guard.has_locks:  # a deferred check at the commit would fail the whole batch
                 connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
-            one = TieStretch(self._guard.selection, after, end, is_full)
+            one = BatchRange(self._guard.selection, after, end, is_full)
             row = self._guard.lock_one(connection, one)
             part = gather(connection, row, self._guard.selection.children, room=self._room(limit))
             done = CommittedBatch(end, is_full, 0, {})

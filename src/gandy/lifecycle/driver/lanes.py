@@ -42,7 +42,7 @@ _TO_READ = LockPatience(statement=timedelta(minutes=5))
 
 
 @dataclass(frozen=True, slots=True)
-class TieStretch:
+class BatchRange:
     """The rows of one batch: a range of the order, or addresses if they were read ahead."""
 
     selection: Selection
@@ -85,7 +85,7 @@ class Ties:
         self._is_helpful: bool | None = None
         self._list: _List | None = None
 
-    def listed(self, after: Values | None, limit: int) -> TieStretch | None:
+    def listed(self, after: Values | None, limit: int) -> BatchRange | None:
         """Return the next batch if it was read ahead; call this before the batch's transaction begins."""
         if not self._is_inside or after is None or not self._would_help(after):
             return None
@@ -97,19 +97,19 @@ class Ties:
         known, start = ahead
         return self._stretch(after, known.blocks[start : start + limit // known.size])
 
-    def found(self, connection: Connection, after: Values | None, limit: int) -> TieStretch | None:
+    def found(self, connection: Connection, after: Values | None, limit: int) -> BatchRange | None:
         """Find the next batch by the order of the walk."""
         end, is_full = find_end(connection, self._selection, after=after, limit=limit)
         if end is None:
             return None
         self.learn(after, end, is_full=is_full)
-        return TieStretch(self._selection, after, end, is_full)
+        return BatchRange(self._selection, after, end, is_full)
 
     def learn(self, after: Values | None, end: Values, *, is_full: bool) -> None:
         """Detect a tie: after a full batch within one instant, more rows of it may follow."""
         self._is_inside = is_full and len(end) > 1 and after is not None and after[0] == end[0]
 
-    def settled(self, stretch: TieStretch, rows: int) -> None:
+    def settled(self, stretch: BatchRange, rows: int) -> None:
         """Record how many of the rows were deleted or quarantined."""
         if stretch.listed is not None and rows < len(stretch.listed):
             self.has_missed = True
@@ -149,14 +149,14 @@ class Ties:
         passed = {tuple(block[:width]): place for place, block in enumerate(blocks, start=1)}
         return _List(blocks, {after: 0, **passed}, is_full=len(blocks) == most, size=size)
 
-    def _stretch(self, after: Values, blocks: list[Row[Any]]) -> TieStretch:
+    def _stretch(self, after: Values, blocks: list[Row[Any]]) -> BatchRange:
         width = len(self._selection.order)
         rows = rows_of(self._selection.table, has_locks=self._has_locks)
         if self._has_locks:
             listed = rows.only([_address(text) for block in blocks for text in block[width].split(";")])
         else:
             listed = rows.only([tuple(block[width:]) for block in blocks])
-        return TieStretch(self._selection, after, tuple(blocks[-1][:width]), is_full=True, listed=listed)
+        return BatchRange(self._selection, after, tuple(blocks[-1][:width]), is_full=True, listed=listed)
 
 
 def find_end(
@@ -194,14 +194,14 @@ _ENDLESS = (
 )
 
 
-def must_stay_gone(connection: Connection, batch: TieStretch, *, has_locks: bool) -> None:
+def must_stay_gone(connection: Connection, batch: BatchRange, *, has_locks: bool) -> None:
     """Raise an error if a row of the batch exists again right after its delete."""
     table = batch.selection.table
     if table.standing.delete_triggers and connection.execute(came_back(batch, has_locks=has_locks)).first():
         raise RowKeptError.again(table)
 
 
-def came_back(batch: TieStretch, *, has_locks: bool) -> Select[Any]:
+def came_back(batch: BatchRange, *, has_locks: bool) -> Select[Any]:
     """Select a dead row in the batch's range; with concurrent writers, only a row of this transaction."""
     found = select(literal(1)).select_from(batch.selection.table.clause).limit(1)
     if not has_locks:

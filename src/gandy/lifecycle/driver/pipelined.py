@@ -25,7 +25,7 @@ from typing_extensions import override
 from gandy.lifecycle.database.numbers import encode_values
 from gandy.lifecycle.database.postgres import batch_limits
 from gandy.lifecycle.database.state_sight import compiled
-from gandy.lifecycle.driver.lanes import CommittedBatch, Lane, TieStretch, came_back
+from gandy.lifecycle.driver.lanes import BatchRange, CommittedBatch, Lane, came_back
 from gandy.lifecycle.driver.levels import RowKeptError
 from gandy.lifecycle.selection.statements import (
     UNTYPED,
@@ -153,7 +153,7 @@ class PipelinedLane(Lane):
         _send_commit(driver)
         return _Batch(end, is_full, deletion)
 
-    def _take(self, driver: Driver, listed: TieStretch) -> _Batch:
+    def _take(self, driver: Driver, listed: BatchRange) -> _Batch:
         """Delete a batch that was read ahead."""
         assert listed.listed is not None  # noqa: S101  # else there is nothing to take
         self.end = listed.end
@@ -210,7 +210,7 @@ class _Statements:
     def after(self, cursor: Values | None) -> _Range:
         """Prepare the statements from the head of the index, or after a cursor."""
         end = _slots(self.selection, "end")
-        batch = TieStretch(self.selection, cursor, end, is_full=True)
+        batch = BatchRange(self.selection, cursor, end, is_full=True)
         fires = self.selection.table.standing.delete_triggers
         return _Range(
             nth=self.prepare(row_after(self.selection, cursor, slot("skip", BigInteger))),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ClauseElement
 
     from gandy.lifecycle.database.facts import TableName
-    from gandy.lifecycle.driver.ages import Doomed
+    from gandy.lifecycle.driver.ages import LockedBatch
     from gandy.lifecycle.driver.shift import Shift
     from gandy.lifecycle.selection.statements import Values
     from gandy.lifecycle.selection.walks import Child
@@ -68,7 +68,7 @@ class Trials:
         return sorted(left, key=lambda address: address in self.harmless)
 
 
-def remove_singly(connection: Connection, doomed: Doomed, *, shift: Shift, trials: Trials) -> Removed:
+def remove_singly(connection: Connection, doomed: LockedBatch, *, shift: Shift, trials: Trials) -> Removed:
     """Delete all rows that the database does not refuse."""
     if not doomed.rows.addresses:
         return Removed()
@@ -83,7 +83,7 @@ class _OneByOne:
 
     connection: Connection
     shift: Shift
-    doomed: Doomed
+    doomed: LockedBatch
 
     def run(self, trials: Trials) -> Removed:
         driver = self.connection.connection.driver_connection
@@ -207,7 +207,7 @@ class _Block:
 
     connection: Connection
     shift: Shift
-    doomed: Doomed
+    doomed: LockedBatch
 
     def run(self) -> Removed:
         tables, steps = self._steps()

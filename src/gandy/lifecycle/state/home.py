@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gandy.lifecycle.contract.names import quoted
-from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateSight, StateTable
+from gandy.lifecycle.database.state_sight import SETTING, StateObstacle, StateTable, StateTables
 from gandy.lifecycle.state.tables import HOLD, OWN_TABLES, RULE, STATE_TABLES
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _COLUMNS = {
 class StateHome:
     """The location of the state, among all tables with the names of our own."""
 
-    sight: StateSight
+    sight: StateTables
 
     @cached_property
     def schemas(self) -> tuple[str, ...]:

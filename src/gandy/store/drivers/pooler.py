@@ -58,12 +58,12 @@ class Pooler:
         """Stop using prepared statements; warn once, unless the settings have turned them off already."""
         self.is_found = True
         if is_prepared:
-            self.say_once(
+            self.warn_once(
                 "it is behind a pooler: prepared statements are off for this process, and session settings "
                 "apply per transaction; set database.prepared_statements = false to silence this"
             )
 
-    def say_once(self, message: str) -> None:
+    def warn_once(self, message: str) -> None:
         """Log a warning the first time only."""
         with self._lock:
             is_new = message not in self._said

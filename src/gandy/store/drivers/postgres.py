@@ -207,7 +207,7 @@ class PostgresDatabase:
                 fault = translate(error, self.address) or error
                 if isinstance(fault, DatabaseReadOnlyError):
                     await self._primary.leave(connection)
-                if is_spoilt(fault):
+                if makes_unusable(fault):
                     await connection.close()
                 raise
 
@@ -225,7 +225,7 @@ class PostgresDatabase:
         if await self._ask_listener(connection) == connection.info.backend_pid:
             return True
         is_told = self._settings.notify_url is not None
-        self.pooler.say_once(_LISTENS_BY_SESSION if is_told else _LISTENS_NOWHERE)
+        self.pooler.warn_once(_LISTENS_BY_SESSION if is_told else _LISTENS_NOWHERE)
         return is_told
 
     async def _heard(self, connection: Link) -> AsyncIterator[str]:
@@ -338,7 +338,7 @@ class PostgresSession:
             with translated(self._database.address):
                 return await self._run(operation)
         except DatabaseFaultError as fault:
-            if is_spoilt(fault):
+            if makes_unusable(fault):
                 await self.close()
             raise
 
@@ -360,6 +360,6 @@ class PostgresSession:
         return self._connection
 
 
-def is_spoilt(error: BaseException) -> bool:
+def makes_unusable(error: BaseException) -> bool:
     """Return whether an error makes a connection unusable: broken, or to a former primary."""
     return isinstance(error, DatabaseFaultError) and not isinstance(error, DatabaseBusyError)

@@ -12,7 +12,7 @@ from gandy.settings import mask_url
 from gandy.store.drivers.database import drive
 from gandy.store.drivers.migrate import MigrationResult, apply_pending
 from gandy.store.drivers.pooler import name_statements, pooler_of
-from gandy.store.drivers.postgres import is_spoilt
+from gandy.store.drivers.postgres import makes_unusable
 from gandy.store.drivers.postgres_values import run_step, sql, translated
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PostgresLink:
             with translated(self._address):
                 return self._run(operation)
         except DatabaseFaultError as fault:
-            if is_spoilt(fault):
+            if makes_unusable(fault):
                 self.close()
             raise
 

@@ -108,14 +108,14 @@ LATENESS: Final = "gandy.lateness"
 
 
 @dataclass(slots=True)
-class Lateness:
+class ResponseDelay:
     """The delay of one response, set by the gate."""
 
     seconds: float = 0.0
 
 
 class Late:
-    """Delays a whole response as the gate decides; outside of `Turns`, so that the delay occupies no turn."""
+    """Delays a response as the gate decides; outside of `RequestLimiter`, so that no turn is occupied."""
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app = app
@@ -123,7 +123,7 @@ class Late:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        lateness = scope[LATENESS] = Lateness()
+        lateness = scope[LATENESS] = ResponseDelay()
         kept: list[Message] = []
 
         async def late(message: Message) -> None:
@@ -155,7 +155,7 @@ class _Guesses:
     at: float
 
 
-class Slowing:
+class GuessThrottle:
     """Counts wrong credentials by address, with a bounded table, and returns the delay of each refusal.
 
     Only refusals are counted: a valid credential is never delayed.
@@ -239,7 +239,7 @@ class Gate:
     def __init__(
         self, settings: Callable[[], WebSettings], context: ContextSource, *, kept: str | None = None
     ) -> None:
-        self.slowing = Slowing()
+        self.slowing = GuessThrottle()
         self._settings = settings
         self._context = context
         self._kept = kept
@@ -320,7 +320,7 @@ class Gate:
             self._count(REASONS[type(error)])
         if type(error) in _GUESSES:
             address = None if request.client is None else request.client.host
-            lateness: Lateness = request.scope[LATENESS]
+            lateness: ResponseDelay = request.scope[LATENESS]
             lateness.seconds = self.slowing.refuse(address, _GUESSES[type(error)])
 
     def _count(self, reason: str) -> None:

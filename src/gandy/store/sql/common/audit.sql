@@ -1,4 +1,4 @@
--- name: record_deed
+-- name: record_audit
 -- In the transaction of the audited change: neither is committed without the other.
 INSERT INTO gandy.audit (at, owner, actor, face, action, subject, detail)
 VALUES (gandy.now(), :owner, :actor, :face, :action, :subject, :detail::json);

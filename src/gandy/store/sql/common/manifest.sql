@@ -54,7 +54,7 @@ FROM (SELECT * FROM gandy.manifest WHERE depends_on_manifest_id > 0 AND owner = 
 JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id AND p.owner = c.owner
 ORDER BY p.external_id, c.external_id LIMIT :limit;
 
--- name: find_hindrances
+-- name: find_removal_blockers
 -- The reasons against removing a manifest: a run, an awaiting letter, a dependent.
 SELECT m.active_run_id,
        (SELECT l.id FROM gandy.dead_letter l

@@ -16,7 +16,7 @@ UPDATE gandy.dead_letter l SET
 FROM awaiting WHERE l.id = awaiting.id AND l.status = 'awaiting_intervention'
 RETURNING l.id, l.owner, l.manifest_id, l.dead_lettered_at;
 
--- name: forgive_manifests
+-- name: reset_failures
 -- Reset the failure count, and schedule a look at the occurrences that the letter held back.
 UPDATE gandy.manifest m SET failure_count = 0, next_look_at = CASE
     WHEN m.is_enabled AND m.orphaned_at IS NULL THEN least(coalesce(m.next_look_at, gandy.now()), gandy.now())

@@ -6,7 +6,7 @@ SELECT since, until, (gandy.now() AT TIME ZONE 'UTC')::date AS today FROM gandy.
 -- Lets a test set the clock of a connection outside transactions.
 SELECT pg_catalog.set_config('gandy.now', %(now)s, false);
 
--- name: give_way_always
+-- name: set_session_lock_timeout
 -- Work has priority over changes of partitions, too: a short lock timeout for the session.
 SELECT set_config('lock_timeout', %(milliseconds)s::text, false);
 

@@ -27,7 +27,7 @@ RETURNING id, scheduled_at;
 SELECT id, input, scheduled_at FROM gandy.work_queue
 WHERE manifest_id = %(manifest_id)s AND owner = %(owner)s AND status = 'queued' FOR UPDATE;
 
--- name: hasten_entry
+-- name: move_entry_earlier
 -- Takes the earlier of two instants; if the manifest is switched off, the trigger opens the gate.
 UPDATE gandy.work_queue q SET
     scheduled_at = least(q.scheduled_at, t.at),

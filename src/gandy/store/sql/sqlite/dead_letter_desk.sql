@@ -10,7 +10,7 @@ UPDATE dead_letter SET status = :status, resolved_at = gandy_now(), resolved_by 
 WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND status = 'awaiting_intervention'
 RETURNING id, owner, manifest_id, dead_lettered_at;
 
--- name: forgive_manifests
+-- name: reset_failures
 -- Reset the failure count, and schedule a look at the occurrences that the letter held back.
 UPDATE manifest SET failure_count = 0, next_look_at = CASE
     WHEN is_enabled AND orphaned_at IS NULL THEN min(coalesce(next_look_at, gandy_now()), gandy_now())

@@ -26,7 +26,7 @@ RETURNING id, scheduled_at;
 SELECT id, input, scheduled_at FROM work_queue
 WHERE manifest_id = :manifest_id AND owner = :owner AND status = 'queued';
 
--- name: hasten_entry
+-- name: move_entry_earlier
 -- Takes the earlier of two instants; if the manifest is switched off, the trigger opens the gate.
 UPDATE work_queue SET
     scheduled_at = min(scheduled_at, gandy_later(:delay_seconds)),
