@@ -261,21 +261,19 @@ def _shown_next(picture: ManifestPicture) -> Json:
 
 def describe_schedule(row: Row, parent: str | None = None) -> str:
     """Describe when a manifest runs."""
-    match row.schedule_type:
-        case "cron":
-            words = plain_cron(row.cron_expression)
-            exact = f"cron {row.cron_expression}, {row.timezone}"
-            return exact if words is None else f"{words} ({exact})"
-        case "interval":
-            return plain_interval(as_span(row.interval_seconds))
-        case "once":
-            return "once"
-        case "dependent":
-            return f"after {parent}" if parent else "after its parent"
-        case "dormant_dependent":
-            return f"when {parent} activates it" if parent else "when its parent activates it"
-        case _:
-            return "only when triggered"
+    if row.schedule_type == "cron":
+        words = plain_cron(row.cron_expression)
+        exact = f"cron {row.cron_expression}, {row.timezone}"
+        return exact if words is None else f"{words} ({exact})"
+    if row.schedule_type == "interval":
+        return plain_interval(as_span(row.interval_seconds))
+    others = {
+        "none": "only when triggered",
+        "once": "once",
+        "dependent": f"after {parent or 'its parent'}",
+        "dormant_dependent": f"when {parent or 'its parent'} activates it",
+    }
+    return others.get(row.schedule_type, f"unknown kind of schedule: {row.schedule_type}")
 
 
 def describe_state(row: Row, *, is_active: bool) -> str:
