@@ -34,16 +34,15 @@ $(READY): pyproject.toml constraints.txt tools/setup.sh
 demo: setup ## Run the demo on an embedded database; SECONDS=20 ends it by itself
 	$(BIN)/gandy demo $(if $(SECONDS),--seconds $(SECONDS))
 
-# Lint and tests run side by side, because mypy uses one core only; a failed lint ends the tests.
+# Lint and tests run side by side, because mypy uses one core only; the tests are in the foreground, for Ctrl-C.
 .PHONY: check
 check: setup ## The fast checks: format, lint, types, import contracts, unit and quick SQLite tests
-	@$(MAKE) --no-print-directory lint & lint=$$!; $(PYTEST) -m "not postgres and not slow" $(QUICK) & tests=$$!; \
-		wait $$lint || { kill $$tests; exit 1; }; wait $$tests
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
+		$(PYTEST) -m "not postgres and not slow" $(QUICK); tests=$$?; wait $$lint && exit $$tests
 
 .PHONY: test
 test: setup browser pooler ## Lint and all tests, PostgreSQL included; lists the databases and programs used
-	@$(MAKE) --no-print-directory lint & lint=$$!; $(PYTEST) & tests=$$!; \
-		wait $$lint || { kill $$tests; exit 1; }; wait $$tests
+	@$(MAKE) --no-print-directory lint & lint=$$!; $(PYTEST); tests=$$?; wait $$lint && exit $$tests
 
 .PHONY: lint
 lint: setup ## Format check, ruff, mypy and the import contracts

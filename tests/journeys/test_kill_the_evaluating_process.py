@@ -9,6 +9,7 @@ import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from gandy.model.run import TrainState
@@ -17,6 +18,7 @@ from gandy.store.drivers.opening import migrate
 from gandy.store.queueing import trigger
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.journeys.dying import live_and_die
+from tests.support.waiting import wait_until
 from tests.support.world import OWNER, START, manifest, open_world
 
 if TYPE_CHECKING:
@@ -71,18 +73,32 @@ def die_after(url: str, now: datetime, last: int) -> int | None:
     theirs.close()
     process.join()
     if process.exitcode == -signal.SIGKILL:
+        if url.startswith("postgresql"):
+            wait_until(lambda: not sessions_of(url), "the server has noticed the death, and let its locks go")
         return None
     assert process.exitcode == 0
     return int(answer.recv())
 
 
+def sessions_of(url: str) -> int:
+    """The other sessions on a database; one whose process was killed ends when its server reads again."""
+    with psycopg.connect(url) as link:
+        found = link.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        ).fetchone()
+    return 0 if found is None else int(found[0])
+
+
 async def finished_state(url: str, now: datetime) -> dict[str, list[dict[str, Any]]]:
     """Go on from whatever is there until nothing is due, and say what there is then."""
     world = await open_world(url, now)
-    while (await world.cycle(trusts_leases=True)).wants_another:
-        pass
-    assert (await world.cycle(trusts_leases=True)).queued == 0
-    await world.database.close()
+    try:
+        while (await world.cycle(trusts_leases=True)).wants_another:
+            pass
+        assert (await world.cycle(trusts_leases=True)).queued == 0
+    finally:
+        await world.database.close()
     return {
         "ledger": world.rows(
             "SELECT m.external_id, q.status, q.gate, q.reason, q.origin, q.due_at, q.attempt, q.occurrences "
