@@ -91,6 +91,16 @@ async def test_what_a_run_says_is_shown_as_text(client: httpx.AsyncClient) -> No
         assert "&lt;script&gt;alert" in page
 
 
+async def test_a_run_s_page_leaves_no_stored_value_out(client: httpx.AsyncClient) -> None:
+    failed = (await client.get("/api/v1/runs", params={"state": "failed"})).json()["items"][0]
+    run = (await client.get(f"/api/v1/runs/{failed['id']}")).json()
+    page = (await client.get(f"/runs/{run['id']}")).text
+    for label in ("Id", "Owner", "Worker id", "Keep until"):
+        assert f"<dt>{label}</dt>" in page
+    for name in ("train", "failure_exception", "owner", "worker_id"):
+        assert str(run[name]) in page
+
+
 async def test_an_unknown_page_is_a_page(client: httpx.AsyncClient) -> None:
     answer = await client.get("/nowhere")
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.audit import Listed, shown
 from gandy.desk.runs import edited_input
-from gandy.desk.schedules import ManifestChanges, override_values, plain_cron, plain_interval
+from gandy.desk.schedules import ManifestChanges, override_values
+from gandy.model.schedule import ScheduleColumns
+from gandy.rules.schedules import describe
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.overriding import override_manifest
@@ -261,19 +263,15 @@ def _shown_next(picture: ManifestPicture) -> Json:
 
 def describe_schedule(row: Row, parent: str | None = None) -> str:
     """Describe when a manifest runs."""
-    if row.schedule_type == "cron":
-        words = plain_cron(row.cron_expression)
-        exact = f"cron {row.cron_expression}, {row.timezone}"
-        return exact if words is None else f"{words} ({exact})"
-    if row.schedule_type == "interval":
-        return plain_interval(as_span(row.interval_seconds))
-    others = {
-        "none": "only when triggered",
-        "once": "once",
-        "dependent": f"after {parent or 'its parent'}",
-        "dormant_dependent": f"when {parent or 'its parent'} activates it",
-    }
-    return others.get(row.schedule_type, f"unknown kind of schedule: {row.schedule_type}")
+    return describe(
+        ScheduleColumns(
+            kind=row.schedule_type,
+            expression=row.cron_expression,
+            seconds=row.interval_seconds,
+            timezone=row.timezone,
+            parent=parent,
+        )
+    )
 
 
 def describe_state(row: Row, *, is_active: bool) -> str:

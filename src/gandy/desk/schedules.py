@@ -1,14 +1,9 @@
-"""Schedules for operators: descriptions, changes, previews, and the dependency graph."""
+"""Schedules for operators: changes, previews, and the dependency graph."""
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
-from datetime import (
-    datetime,
-    timedelta,
-)
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import OverrideError
@@ -17,98 +12,19 @@ from gandy.model.schedule import Interval
 from gandy.rules.preview import preview
 from gandy.rules.schedules import cron
 from gandy.rules.zones import wall_of, zone
-from gandy.settings import format_duration
 from gandy.settings.bounds import BOUNDS
 from gandy.store.reading.overview import DRAWN, list_dependencies
 from gandy.store.reading.views import picture_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime, timedelta
 
     from gandy.model.owners import Owners
     from gandy.model.schedule import Cron, Manual
     from gandy.rules.preview import Upcoming
     from gandy.store.drivers.database import Database, ReadingRunner
     from gandy.store.statements import Row
-
-
-_DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_NAMES: Final = {name[:3].lower(): number for number, name in enumerate(_DAYS[:7])}
-_MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
-_FIELDS: Final = 5
-
-
-def plain_interval(every: timedelta) -> str:
-    """Describe an interval in words."""
-    for unit, name in (
-        (timedelta(days=1), "day"),
-        (timedelta(hours=1), "hour"),
-        (timedelta(minutes=1), "minute"),
-    ):
-        if every == unit:
-            return f"every {name}"
-    return f"every {format_duration(every)}"
-
-
-def plain_cron(expression: str) -> str | None:
-    """Describe a common cron expression in words; None for any other."""
-    fields = expression.lower().split()
-    if len(fields) != _FIELDS:
-        return None
-    minute, hour, day, month, weekday = fields
-    when = _time(minute, hour)
-    which = _days(day, month, weekday)
-    return None if when is None or which is None else f"{when}{which}"
-
-
-def _time(minute: str, hour: str) -> str | None:
-    step = re.fullmatch(r"\*/(\d+)", minute)
-    if hour == "*":
-        if minute == "*":
-            return "every minute"
-        if step is not None:
-            return f"every {step[1]} minutes"
-        return (
-            f"every hour, {minute} minutes past" if minute.isdigit() and int(minute) else _on_the_hour(minute)
-        )
-    if minute.isdigit() and re.fullmatch(r"\d+(,\d+)*", hour):
-        return "at " + " and ".join(f"{int(each):02}:{int(minute):02}" for each in hour.split(","))
-    return None
-
-
-def _on_the_hour(minute: str) -> str | None:
-    return "every hour" if minute == "0" else None
-
-
-def _days(day: str, month: str, weekday: str) -> str | None:
-    if (day, month, weekday) == ("*", "*", "*"):
-        return ""
-    if (day, month) == ("*", "*"):
-        said = _weekdays(weekday)
-        return None if said is None else f", {said}"
-    if day.isdigit() and weekday == "*":
-        if month == "*":
-            return f", on day {day} of the month"
-        if month.isdigit():
-            return f", on {_MONTHS[int(month) - 1]} {day}"
-    return None
-
-
-def _weekdays(field: str) -> str | None:
-    found = [_weekday(each) for each in re.split(r"[-,]", field)]
-    if any(each is None for each in found):
-        return None
-    if "-" not in field:
-        return " and ".join(str(each) for each in found)
-    return None if "," in field else f"{found[0]} to {found[1]}"
-
-
-def _weekday(text: str) -> str | None:
-    number = int(text) if text.isdigit() else _NAMES.get(text[:3], -1)
-    return _DAYS[number] if 0 <= number < len(_DAYS) else None
 
 
 OVERRIDABLE: Final = tuple(option for option in MANIFEST_OPTIONS if option.is_overridable)

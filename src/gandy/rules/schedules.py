@@ -1,21 +1,40 @@
-"""Make schedules, compute their cursors, and detect cyclic dependencies."""
+"""Make schedules, describe them, compute their cursors, and detect cyclic dependencies."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from gandy.errors import DependencyCycleError, IntervalError, NaiveInstantError, OnceError
-from gandy.model.schedule import Cron, Dependent, DormantDependent, Interval, Manual, Once, timezone_of
+from gandy.model.schedule import (
+    Cron,
+    Dependent,
+    DormantDependent,
+    Interval,
+    Manual,
+    Once,
+    ScheduleType,
+    timezone_of,
+)
 from gandy.rules.cron import next_after, plain_expression, validate
 from gandy.rules.zones import zone
+from gandy.settings import format_duration
 from gandy.settings.bounds import BOUNDS, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gandy.model.schedule import Schedule
+    from gandy.model.schedule import Schedule, ScheduleColumns
+
+_DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NAMES: Final = {name[:3].lower(): number for number, name in enumerate(_DAYS[:7])}
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+    "November", "December",
+)  # fmt: skip
+_FIELDS: Final = 5
 
 
 def every(
@@ -118,6 +137,94 @@ def _same_instants(before: Schedule, after: Schedule) -> bool:
     if isinstance(before, Once) and isinstance(after, Once):
         return replace(before, timezone=after.timezone) == after
     return before == after
+
+
+def describe(columns: ScheduleColumns) -> str:
+    """Describe when a schedule is due, from what a listing reads of it."""
+    if columns.kind == ScheduleType.CRON:
+        words = plain_cron(columns.expression or "")
+        exact = f"cron {columns.expression}, {columns.timezone}"
+        return exact if words is None else f"{words} ({exact})"
+    if columns.kind == ScheduleType.INTERVAL:
+        return plain_interval(timedelta(seconds=columns.seconds or 0))
+    parent = columns.parent or "its parent"
+    others: dict[str, str] = {
+        ScheduleType.NONE: "only when triggered",
+        ScheduleType.ONCE: "once",
+        ScheduleType.DEPENDENT: f"after {parent}",
+        ScheduleType.DORMANT_DEPENDENT: f"when {parent} activates it",
+    }
+    return others.get(columns.kind, f"unknown kind of schedule: {columns.kind}")
+
+
+def plain_interval(rate: timedelta) -> str:
+    """Describe an interval in words."""
+    for unit, name in (
+        (timedelta(days=1), "day"),
+        (timedelta(hours=1), "hour"),
+        (timedelta(minutes=1), "minute"),
+    ):
+        if rate == unit:
+            return f"every {name}"
+    return f"every {format_duration(rate)}"
+
+
+def plain_cron(expression: str) -> str | None:
+    """Describe a common cron expression in words; None for any other."""
+    fields = expression.lower().split()
+    if len(fields) != _FIELDS:
+        return None
+    minute, hour, day, month, weekday = fields
+    when = _time(minute, hour)
+    which = _days(day, month, weekday)
+    return None if when is None or which is None else f"{when}{which}"
+
+
+def _time(minute: str, hour: str) -> str | None:
+    step = re.fullmatch(r"\*/(\d+)", minute)
+    if hour == "*":
+        if minute == "*":
+            return "every minute"
+        if step is not None:
+            return f"every {step[1]} minutes"
+        return (
+            f"every hour, {minute} minutes past" if minute.isdigit() and int(minute) else _on_the_hour(minute)
+        )
+    if minute.isdigit() and re.fullmatch(r"\d+(,\d+)*", hour):
+        return "at " + " and ".join(f"{int(each):02}:{int(minute):02}" for each in hour.split(","))
+    return None
+
+
+def _on_the_hour(minute: str) -> str | None:
+    return "every hour" if minute == "0" else None
+
+
+def _days(day: str, month: str, weekday: str) -> str | None:
+    if (day, month, weekday) == ("*", "*", "*"):
+        return ""
+    if (day, month) == ("*", "*"):
+        said = _weekdays(weekday)
+        return None if said is None else f", {said}"
+    if day.isdigit() and weekday == "*":
+        if month == "*":
+            return f", on day {day} of the month"
+        if month.isdigit():
+            return f", on {_MONTHS[int(month) - 1]} {day}"
+    return None
+
+
+def _weekdays(field: str) -> str | None:
+    found = [_weekday(each) for each in re.split(r"[-,]", field)]
+    if any(each is None for each in found):
+        return None
+    if "-" not in field:
+        return " and ".join(str(each) for each in found)
+    return None if "," in field else f"{found[0]} to {found[1]}"
+
+
+def _weekday(text: str) -> str | None:
+    number = int(text) if text.isdigit() else _NAMES.get(text[:3], -1)
+    return _DAYS[number] if 0 <= number < len(_DAYS) else None
 
 
 def find_cycle(parents: Mapping[str, str], starts: Iterable[str] | None = None) -> tuple[str, ...] | None:

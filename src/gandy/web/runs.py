@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
@@ -188,14 +188,23 @@ def waterfall_of(run: RunDetail) -> list[Bar]:
     ]
 
 
+#: What the page shows in a place of its own; the end of the timeline says who cancelled.
+_SHOWN_ELSEWHERE: Final = frozenset(
+    (
+        "train", "state", "manifest", "parent_id", "origin", "attempt", "due_at", "created_at", "start_time",
+        "end_time", "took", "input", "output", "junctions", "currently_running_junction", "progress_done",
+        "progress_total", "failure_junction", "failure_exception", "failure_reason", "stack_trace",
+        "cancellation_requested",
+    )
+)  # fmt: skip
+
+
 def record_of(run: RunDetail) -> list[tuple[str, object]]:
-    """Return the values that the page does not show elsewhere."""
+    """Return the values that the page does not show elsewhere, each under its name."""
     return [
-        ("Run", run.id),
-        ("Owner", run.owner),
-        ("Worker", run.worker_id),
-        ("Kept until", run.keep_until),
-        ("Cancellation", run.cancellation_reason),
+        (field.name.replace("_", " ").capitalize(), getattr(run, field.name))
+        for field in fields(run)
+        if field.name not in _SHOWN_ELSEWHERE
     ]
 
 

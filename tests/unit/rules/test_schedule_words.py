@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gandy.desk.schedules import plain_cron, plain_interval
+from gandy.rules.schedules import plain_cron, plain_interval
 
 
 @pytest.mark.parametrize(
