@@ -237,7 +237,8 @@ class Verdict:
     def _lost_its_form(self, where: tuple[str, str]) -> bool:
         """An earlier rule may take the rows whose form prevailed in a column that this rule reads."""
         mine = [error for error in self.said.errors if error.startswith(" ".join(where))]
-        return bool(self.missing) and all("instants in more than one form" in error for error in mine)
+        lost = ("instants in more than one form", "instants in another form than")
+        return bool(self.missing) and all(any(each in error for each in lost) for error in mine)
 
     def misplanned(self) -> Iterator[str]:
         """Where rules do not touch each other's rows, plan, run and judge say one number."""
