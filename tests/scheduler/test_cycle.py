@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -355,8 +356,11 @@ def restore_view(world: World) -> None:
     from gandy.store.drivers.migrate import load_migrations  # noqa: PLC0415 only this test breaks the schema
 
     dialect = "sqlite" if world.url.startswith("sqlite") else "postgres"
-    script = load_migrations(dialect)[0].sql
-    world.rows(script[script.index("CREATE VIEW") :])
+    scripts = [each.sql for each in load_migrations(dialect)]
+    script = next(each for each in reversed(scripts) if "VIEW" in each and "manifest_dispatch AS" in each)
+    view = re.search(r"CREATE (?:OR REPLACE )?VIEW (?:gandy\.)?manifest_dispatch AS.*?;", script, re.DOTALL)
+    assert view is not None
+    world.rows(view[0])
 
 
 def recorded(world: World) -> list[dict[str, object]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -9,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy import cron
+from gandy import cron, every
 from gandy.desk.audit import local_operator
 from gandy.desk.doctor import Doctor
 from gandy.desk.explain import explain_manifest
+from gandy.desk.manifests import ManifestDesk
 from gandy.desk.queue import QueueDesk
+from gandy.desk.schedules import ManifestChanges
 from gandy.model.owners import OneOwner
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings import DatabaseSettings, Settings
@@ -21,7 +25,10 @@ from gandy.store.reading.listings import EntryFilter
 from tests.scheduler.clocks import HALF_HOUR, SCHEDULES, START, instants, opened
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gandy.desk.explain import Explanation
+    from gandy.model.schedule import Cron, Interval
     from tests.scheduler.clocks import Site
 
 SHOP = OneOwner("shop")
@@ -113,6 +120,91 @@ async def test_a_manifest_that_was_made_under_a_clock_ahead_runs_the_instants_be
     ran = site.ran["late comer"]
     assert sorted(ran) == sorted(set(instants(right, site.clock.now)) | set(ran))
     assert len(ran) == len(set(ran))
+
+
+@pytest.mark.parametrize("change", ["next", "next and reset", "another schedule"])
+async def test_what_moves_the_cursor_before_it_is_put_right_repeats_nothing(
+    migrated_url: str, change: str
+) -> None:
+    async with site_on(migrated_url, keep_for=timedelta(0)) as site:
+        await away(site, timedelta(hours=5), rounds=24)
+        await site.jump(timedelta(hours=-5), restarts=False)
+        if change == "another schedule":
+            await site.close()
+            site.more["interval"] = (cron("0,30 * * * *"), MisfirePolicy.FIRE_ONCE_NOW)
+            site.more["cron"] = (cron("0,15,30 * * * *"), MisfirePolicy.FIRE_ONCE_NOW)
+            await site.open()
+        else:
+            assert site.app is not None
+            desk = ManifestDesk(site.app.database, local_operator("python"), owners=SHOP)
+            for name in SCHEDULES:
+                await desk.set(name, ManifestChanges(next_at=site.clock.now + timedelta(minutes=45)))
+                if change == "next and reset":
+                    await desk.reset(name)
+        for _ in range(14):
+            await site.step(HALF_HOUR)
+
+    for name in SCHEDULES:
+        assert len(site.ran[name]) == len(set(site.ran[name])), f"{name} ran an instant twice"
+        assert max(site.ran[name]) > site.clock.now - timedelta(hours=1), f"{name} is silent"
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_clock_that_is_set_again_and_again_repeats_nothing_and_loses_nothing(
+    migrated_url: str, seed: int
+) -> None:
+    draw = random.Random(seed)  # noqa: S311 - not a secret
+    ways = [timedelta(hours=hours) for hours in draw.sample([-20, -3, 2, 3, 5, 9, 30, 72], 4)]
+    async with site_on(migrated_url, keep_for=timedelta(0)) as site:
+        site.more |= MORE_SCHEDULES
+        await site.close()
+        await site.open()
+        off = timedelta(0)
+        for _ in range(6):
+            to = draw.choice([*ways, timedelta(0)])
+            await site.jump(to - off, restarts=draw.random() < 0.3)
+            off = to
+            await away(
+                site, timedelta(0), rounds=draw.randrange(1, 8), step=timedelta(minutes=draw.randrange(5, 40))
+            )
+        await site.jump(-off, restarts=False)
+        await site.step()
+        right = site.clock.now
+        for _ in range(8):
+            await site.step(HALF_HOUR)
+        settled = await skipped(site)
+
+    for name, ran in site.ran.items():
+        assert len(ran) == len(set(ran)), f"{name} ran twice: {sorted(at for at in ran if ran.count(at) > 1)}"
+    for name in SCHEDULES.keys() - {"catch up"}:  # that one may have much to catch up with
+        missing = set(instants(right, site.clock.now)) - set(site.ran[name])
+        silent = {at for at in missing if not any(since <= at <= until for since, until in settled[name])}
+        assert not silent, f"{name} did not run {sorted(silent)}, and no verdict says why"
+
+
+MORE_SCHEDULES: dict[str, tuple[Cron | Interval, MisfirePolicy]] = {
+    "every minute": (every(minutes=1), MisfirePolicy.FIRE_ONCE_NOW),
+    "hourly, caught up": (cron("0 * * * *"), MisfirePolicy.CATCH_UP),
+    "twice a day": (cron("30 3,17 * * *", timezone="Europe/Berlin"), MisfirePolicy.FIRE_ONCE_NOW),
+}
+
+
+async def away(site: Site, jump: timedelta, *, rounds: int, step: timedelta = FIVE_MINUTES) -> None:
+    """Work for a while under another clock, with cleanup that deletes what it can."""
+    await site.jump(jump, restarts=False)
+    for _ in range(rounds):
+        await site.step(step)
+        await clean_up(site)
+
+
+async def skipped(site: Site) -> dict[str | None, list[tuple[datetime, datetime]]]:
+    """Find the instants that a verdict skips, by manifest."""
+    assert site.app is not None
+    desk = QueueDesk(site.app.database, local_operator("python"), owners=SHOP)
+    found: dict[str | None, list[tuple[datetime, datetime]]] = defaultdict(list)
+    for entry in await desk.list(EntryFilter(status="skipped", limit=1_000)):
+        found[entry.manifest].append((entry.due_at, entry.due_until or entry.due_at))
+    return found
 
 
 async def clean_up(site: Site) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.options import EXCLUSIONS, NUMBER, POLICY, SPAN, SWITCH, TEXT, TIMEOUT, Option
-from gandy.model.schedule import MisfirePolicy, Origin, Schedule, SkipReason, timezone_of
+from gandy.model.schedule import MisfirePolicy, Origin, Schedule, SkipReason, Span, timezone_of
 
 if TYPE_CHECKING:
     from gandy.model.exclusion import Exclusion
@@ -217,6 +217,10 @@ class DispatchView(NamedTuple):
     version: str = ""  #: of the row, for optimistic locking: a decision is valid for this version only
     next_set_to: datetime | None = None  #: set by an operator, of a recurring schedule
     has_queued_retry: bool = False  #: the queued entry is a retry of a failed run
+    created_at: datetime | None = None
+    served: tuple[Span, ...] = ()  #: instants to come that ran under a clock ahead; they are skipped
+    served_through: int = 0  #: the last time of service that `served` accounts for
+    served_from: datetime | None = None  #: where the cursor was set back to then
 
     @property
     def timezone(self) -> str:

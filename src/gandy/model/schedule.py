@@ -62,6 +62,14 @@ class Origin(StrEnum):
     REQUEUE = "requeue"
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The instants from `since` to `until`, both included."""
+
+    since: datetime
+    until: datetime
+
+
 class ScheduleColumns(NamedTuple):
     """The columns of a manifest that hold its schedule, in the order of the view."""
 

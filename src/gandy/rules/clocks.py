@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from gandy.model.schedule import Cron, Interval, Recurring
+from gandy.model.schedule import Cron, Interval, Recurring, Span
 from gandy.rules.timetable import InstantPlan, IntervalTimetable, series_between, timetable_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from datetime import datetime
     from typing import Final
 
@@ -78,20 +79,57 @@ def is_impossible(view: DispatchView, now: datetime) -> bool:
 
 
 def true_cursor(view: DispatchView, now: datetime, *, taken: Collection[datetime]) -> datetime | None:
-    """Return the first instant after now that is not in `taken`, the instants that were already queued."""
+    """Return the first instant after now that was not decided under another clock.
+
+    `taken` has the instants that were already queued.
+    """
     timetable = true_timetable(view, now)
     at = timetable.next_after(now)
-    while at is not None and at in taken:
-        at = timetable.next_after(at)
-    return at
+    while at is not None:
+        span = next((each for each in view.served if each.since <= at <= each.until), None)
+        if span is None and at not in taken:
+            return at
+        at = timetable.next_after(at if span is None else span.until)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ServiceTime:
     """A time during which services ran, by the clock of then."""
 
     since: datetime
     until: datetime
+    number: int = 0  #: in the order of events
+    newest: int = 0  #: the id of the newest manifest at its end
+
+    def is_new_to(self, view: DispatchView) -> bool:
+        """Return whether the manifest was there, and its cursor was not set back since."""
+        return view.id <= self.newest and self.number > view.served_through
+
+
+def without(span: Span, gap: Span) -> tuple[Span, ...]:
+    """Cut a gap out of a span."""
+    before = Span(span.since, min(span.until, gap.since - _MOMENT))
+    after = Span(max(span.since, gap.until + _MOMENT), span.until)
+    return tuple(each for each in (before, after) if each.since <= each.until)
+
+
+def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Join spans that overlap, in order; a span that ends before it begins is left out."""
+    found: list[Span] = []
+    for each in sorted((span for span in spans if span.since <= span.until), key=attrgetter("since")):
+        if found and each.since <= found[-1].until:
+            found[-1] = Span(found[-1].since, max(found[-1].until, each.until))
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def has_run(view: DispatchView, at: datetime) -> bool:
+    """Return whether an instant of the schedule was decided under a clock ahead."""
+    if not any(each.since <= at <= each.until for each in view.served):
+        return False
+    return true_timetable(view, at - _MOMENT).last_between(at, at) is not None
 
 
 def true_timetable(view: DispatchView, now: datetime) -> Timetable:

@@ -114,7 +114,12 @@ class Decider:
 
 
 #: The fields that do not affect a decision.
-_IDENTITY: Final = frozenset({"id", "external_id", "owner", "train", "group_id", "version", "completed_at"})
+_IDENTITY: Final = frozenset(
+    (
+        "id", "external_id", "owner", "train", "group_id", "version", "completed_at", "created_at",
+        "served_through", "served_from",
+    )
+)  # fmt: skip
 _DECIDING: Final = tuple(
     position for position, name in enumerate(DispatchView._fields) if name not in _IDENTITY
 )

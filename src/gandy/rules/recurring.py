@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import chain
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from gandy.errors import ScheduleError
 from gandy.model.manifest import Decision, DispatchView, Occurrence, Skipped
-from gandy.model.schedule import Interval, MisfirePolicy, Origin, Recurring, SkipReason
-from gandy.rules.clocks import FAR, true_timetable
+from gandy.model.schedule import Interval, MisfirePolicy, Origin, Recurring, SkipReason, Span
+from gandy.rules.clocks import FAR, joined, true_timetable, without
 from gandy.rules.dispatching import entry_priority
-from gandy.rules.exclusions import is_excluded
 from gandy.rules.timetable import (
     InstantPlan,
     Series,
@@ -25,12 +24,12 @@ from gandy.rules.timetable import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Final
 
     from gandy.model.exclusion import Exclusion
     from gandy.model.schedule import Schedule
-    from gandy.rules.clocks import Span
+    from gandy.rules.clocks import ServiceTime
     from gandy.rules.timetable import Timetable
 
 
@@ -97,47 +96,51 @@ def _judged(series: Series, reason: SkipReason | None) -> Judged:
 
 
 _MOMENT: Final = timedelta(microseconds=1)
-#: How many late instants each policy runs.
-_RUN_LATE: Final = {
-    MisfirePolicy.DO_NOTHING: 0,
-    MisfirePolicy.FIRE_ONCE_NOW: 1,
-    MisfirePolicy.CATCH_UP: MOST_CAUGHT_UP,
-}
 
 
-def lost_instants(
-    view: DispatchView, now: datetime, *, spans: Iterable[Span], known: Sequence[Span]
-) -> Iterator[datetime]:
-    """Name the instants after now that came due under a clock ahead, and whose records cleanup has deleted.
+#: Times of service are known by the minute.
+_GRAIN: Final = timedelta(minutes=1)
+#: The spans that a manifest keeps, the latest ones.
+_MOST_SPANS: Final = 64
 
-    Cleanup deletes the oldest records first, so a span is known completely from its oldest record on.
+
+def with_served(
+    view: DispatchView, services: Sequence[ServiceTime], *, withdrawn: Iterable[Span] = ()
+) -> DispatchView:
+    """Add the instants before the cursor that were decided while services ran, under whichever clock.
+
+    The cursor is to be set back. Of what a jump forward passed over, the instants within the misfire
+    threshold ran, and those of the late ones that the policy runs. All others, and the withdrawn ones, run
+    when they come.
     """
     cursor = view.next_scheduled_run
-    for span in spans:
-        due = _due_during(view, now, span)
-        first = next(due, None)
-        if first is None or (cursor is not None and first >= cursor):
-            continue
-        kept = [each.since for each in known if each.until >= first and each.since <= span.until]
-        oldest = min(kept, default=cursor)
-        for at in chain([first], due):
-            if oldest is not None and at >= oldest:
-                break
-            if not is_excluded(view.exclusions, at, view.timezone):
-                yield at
+    if cursor is None or view.is_next_set or not isinstance(view.schedule, Recurring):
+        return view
+    for before, each in pairwise((None, *services[:-1])):
+        if each is not None and each.is_new_to(view):
+            first = _first_run(view, before, each)
+            if view.served_from is not None:  # an earlier instant had its verdict before that
+                first = max(first, view.served_from)
+            ran = Span(first, min(each.until + _GRAIN, cursor - _MOMENT))
+            view = view._replace(served=joined((*view.served, ran)))
+    spans = view.served
+    for gap in withdrawn:
+        spans = tuple(part for span in spans for part in without(span, gap))
+    return view._replace(served=spans[-_MOST_SPANS:], served_through=services[-1].number - 1)
 
 
-def _due_during(view: DispatchView, now: datetime, span: Span) -> Iterator[datetime]:
-    """Walk the instants of a span; late ones before its beginning count as far as the policy runs them."""
-    timetable = true_timetable(view, now)
-    since = max(span.since, now)
-    for _ in range(_RUN_LATE[view.misfire_policy]):
-        since = timetable.last_between(now, since - _MOMENT) or since
-    at = timetable.next_after(since - _MOMENT)
-    while at is not None and at <= span.until:
-        if at > now:
-            yield at
-        at = timetable.next_after(at)
+def _first_run(view: DispatchView, before: ServiceTime | None, service: ServiceTime) -> datetime:
+    """Return the first instant that a service decided: some came due before, and ran late."""
+    is_new = before is None or before.newest < view.id
+    if is_new and view.created_at is not None and service.since <= view.created_at <= service.until:
+        return view.created_at
+    if before is None or before.until >= service.since:
+        return service.since
+    plan = InstantPlan(true_timetable(view, before.until), view.exclusions, view.timezone)
+    since = max(service.since - _GRAIN - view.misfire_threshold, before.until)
+    late = _not_served(view, plan, since=before.until, until=since - _MOMENT)
+    judged = judge_late(plan, late, view.misfire_policy)
+    return min((each.series.first for each in judged if each.reason is None), default=since)
 
 
 def idle(view: DispatchView, *, next_look_at: datetime | None = None) -> Decision:
@@ -241,12 +244,32 @@ def _judge(view: DispatchView, plan: InstantPlan, *, cursor: datetime, now: date
     if view.enabled_at is not None and cursor < view.enabled_at <= now + FAR:
         since = view.enabled_at
         judged = _judge_whole(plan, cursor, min(since - _MOMENT, now), reason=SkipReason.DISABLED)
+    judged += _judge_served(view, plan, since=since, now=now)
     late_before = _seen_at(view, cursor, now) - view.misfire_threshold
     if since < late_before:
-        late = series_between(plan, since, late_before - _MOMENT)
+        late = _not_served(view, plan, since=since, until=late_before - _MOMENT)
         judged += judge_late(plan, late, view.misfire_policy)
         since = late_before
-    return judged + judge_in_time(series_between(plan, since, now))
+    judged += judge_in_time(_not_served(view, plan, since=since, until=now))
+    return sorted(judged, key=lambda each: each.series.first) if view.served else judged
+
+
+def _judge_served(view: DispatchView, plan: InstantPlan, *, since: datetime, now: datetime) -> list[Judged]:
+    """Skip the instants that were decided under a clock ahead."""
+    return [
+        _judged(series, SkipReason.CLOCK)
+        for each in view.served
+        for series in series_between(plan, max(since, each.since), min(now, each.until))
+    ]
+
+
+def _not_served(view: DispatchView, plan: InstantPlan, *, since: datetime, until: datetime) -> list[Series]:
+    """Return the instants of a span without those that were decided under a clock ahead."""
+    found: list[Series] = []
+    for each in view.served:
+        found += series_between(plan, since, min(until, each.since - _MOMENT))
+        since = max(since, each.until + _MOMENT)
+    return found + series_between(plan, since, until)
 
 
 def _judge_whole(plan: InstantPlan, since: datetime, until: datetime, *, reason: SkipReason) -> list[Judged]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gandy.rules.clocks import FAR, Span, is_impossible, true_cursor, true_timetable
-from gandy.rules.recurring import lost_instants
-from gandy.store.manifests import announce_work, load_far
+from gandy.model.schedule import Span
+from gandy.rules.clocks import FAR, ServiceTime, is_impossible, true_cursor, true_timetable
+from gandy.rules.recurring import with_served
+from gandy.store.manifests import announce_work, load_far, served_text
 from gandy.store.owners import recall, remember
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gandy.model.manifest import DispatchView
     from gandy.store.statements import Operation, Row, Rows
 
@@ -32,7 +34,8 @@ class ClockMark:
     now: datetime
     believed: datetime | None  #: the newest instant that a service believed; None: none has yet
     highest: datetime | None  #: whether it was believed or not
-    spans: tuple[Span, ...] = ()  #: when services ran, without a gap of more than an hour; the last goes on
+    newest: int = 0  #: the id of the newest manifest
+    spans: tuple[ServiceTime, ...] = ()  #: without a gap of more than an hour; the last goes on
 
     def is_to_be_kept(self, *, is_believed: bool) -> bool:
         """Tell whether the mark on record is not as new as now; a minute makes no difference."""
@@ -43,27 +46,28 @@ class ClockMark:
         """Tell whether an instant was seen that lies further than this beyond now."""
         return self.highest is not None and self.highest > self.now + by
 
-    def spans_with_now(self) -> tuple[Span, ...]:
+    def spans_with_now(self) -> tuple[ServiceTime, ...]:
         """Extend the last span to now, or begin another after a gap or a step back.
 
         A span that ends beyond now was served under a clock that was ahead, and is kept until it has passed.
         """
-        *earlier, last = self.spans or (Span(self.now, self.now),)
+        *earlier, last = self.spans or (ServiceTime(self.now, self.now, 1, self.newest),)
         if timedelta(0) <= self.now - last.until <= FAR:
-            last = Span(last.since, self.now)
+            last = ServiceTime(last.since, self.now, last.number, self.newest)
         else:
-            earlier, last = [*earlier, last], Span(self.now, self.now)
+            earlier = [*earlier, last]
+            last = ServiceTime(self.now, self.now, last.number + 1, self.newest)
         return (*earlier[1 - _MOST_SPANS :], last)
 
 
 def read_mark() -> Operation[ClockMark]:
     """Read the clock and the mark: one row, by its key."""
     found = yield from recall(_KEY)
-    now: datetime = (yield statement("read_clock"))[0].now
+    row = (yield statement("read_clock_and_newest"))[0]
     if found is None:
-        return ClockMark(now, None, None)
-    spans = (Span(*map(datetime.fromisoformat, span)) for span in found.get("spans", ()))
-    return ClockMark(now, _instant(found["believed"]), _instant(found["highest"]), tuple(spans))
+        return ClockMark(row.now, None, None, row.newest)
+    spans = tuple(_service(span) for span in found.get("spans", ()))
+    return ClockMark(row.now, _instant(found["believed"]), _instant(found["highest"]), row.newest, spans)
 
 
 def find_newest(mark: ClockMark) -> Operation[datetime | None]:
@@ -86,7 +90,10 @@ def keep_mark(mark: ClockMark, *, is_believed: bool, is_lowered: bool = False) -
     value = {
         "believed": believed and believed.isoformat(),
         "highest": highest.isoformat(),
-        "spans": [[span.since.isoformat(), span.until.isoformat()] for span in mark.spans_with_now()],
+        "spans": [
+            [each.since.isoformat(), each.until.isoformat(), each.number, each.newest]
+            for each in mark.spans_with_now()
+        ],
     }
     yield from remember(_KEY, value)
 
@@ -95,10 +102,16 @@ def _is_same(before: datetime | None, after: datetime) -> bool:
     return before is not None and timedelta(0) <= after - before < _GRAIN
 
 
+def _service(stored: Sequence[Any]) -> ServiceTime:
+    since, until, *numbers = stored  # an older version wrote two values
+    return ServiceTime(datetime.fromisoformat(since), datetime.fromisoformat(until), *numbers)
+
+
 def _instant(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
+_MOMENT: Final = timedelta(microseconds=1)
 _FAR_SECONDS: Final = FAR.total_seconds()
 #: Behind the last instant that a database holds.
 _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -132,8 +145,8 @@ def is_misplaced(view: DispatchView, now: datetime) -> Operation[bool]:
     if not is_impossible(view, now):
         return False
     ahead = yield from _ahead(view, now)
-    lost = yield from _find_lost(view, ahead, now=now)
-    return true_cursor(view, now, taken=_taken(ahead, now) | frozenset(lost)) != view.next_scheduled_run
+    decided = yield from _with_served(view, ahead, now=now)
+    return true_cursor(decided, now, taken=_taken(ahead, now)) != view.next_scheduled_run
 
 
 def put_right(view: DispatchView, now: datetime) -> Operation[bool]:
@@ -143,13 +156,11 @@ def put_right(view: DispatchView, now: datetime) -> Operation[bool]:
     the manifest meanwhile.
     """
     ahead = yield from _ahead(view, now)
-    lost = yield from _find_lost(view, ahead, now=now)
-    cursor = true_cursor(view, now, taken=_taken(ahead, now) | frozenset(lost))
-    if (cursor == view.next_scheduled_run and not lost) or not (yield from _move(view, cursor)):
+    decided = yield from _with_served(view, ahead, now=now)
+    cursor = true_cursor(decided, now, taken=_taken(ahead, now))
+    if cursor == view.next_scheduled_run or not (yield from _move(decided, cursor)):
         return False
     yield from _withdraw(view, ahead, now=now)
-    if lost:
-        yield statement("record_lost_instants", manifest_id=view.id, instants=lost)
     moved = f"from {_told(view.next_scheduled_run)} to {_told(cursor)}"
     error = f"a clock was wrong: the next instant is moved {moved}"
     yield statement("record_moved_cursor", id=view.id, now=now, error=error)
@@ -179,15 +190,16 @@ def _ahead(view: DispatchView, now: datetime) -> Operation[Rows]:
     return (yield wanted)
 
 
-def _find_lost(view: DispatchView, ahead: Rows, *, now: datetime) -> Operation[list[datetime]]:
-    """Find the instants to come that were due under a clock ahead, and whose records cleanup has deleted."""
-    spans = (yield from read_mark()).spans
-    known = [Span(row.due_at, row.due_until or row.due_at) for row in ahead]
-    lost = list(islice(lost_instants(view, now, spans=spans, known=known), _MOST_RUNS))
-    if not lost:
-        return []
-    created = (yield statement("read_creation", manifest_id=view.id))[0].created_at
-    return [at for at in lost if at > created]
+def _with_served(view: DispatchView, ahead: Rows, *, now: datetime) -> Operation[DispatchView]:
+    """Add the instants that ran under a clock ahead, also if cleanup has deleted their records."""
+    services = (yield from read_mark()).spans_with_now()
+    # a verdict that began before now ends there
+    withdrawn = [
+        Span(max(row.due_at, now + _MOMENT), row.due_until or row.due_at)
+        for row in ahead
+        if _is_withdrawn(row, now) or (_is_shortened(row, now) and row.reason != "clock")
+    ]
+    return with_served(view, services, withdrawn=withdrawn)
 
 
 def _taken(ahead: Rows, now: datetime) -> frozenset[datetime]:
@@ -201,6 +213,10 @@ def _is_withdrawn(row: Row, now: datetime) -> bool:
     return bool(row.status == "queued" and row.origin == "schedule" and row.due_at > now + FAR)
 
 
+def _is_shortened(row: Row, now: datetime) -> bool:
+    return bool(row.due_at <= now and row.due_until is not None and row.due_until > now)
+
+
 def _move(view: DispatchView, cursor: datetime | None) -> Operation[bool]:
     rows = yield statement(
         "put_cursor_right",
@@ -208,6 +224,7 @@ def _move(view: DispatchView, cursor: datetime | None) -> Operation[bool]:
         version=view.version,
         cursor=view.next_scheduled_run,
         next_cursor=cursor,
+        served_spans=served_text(view, cursor),
     )
     return bool(rows)
 
@@ -217,14 +234,14 @@ def _withdraw(view: DispatchView, ahead: Rows, *, now: datetime) -> Operation[No
     if ids:
         yield statement("withdraw_verdicts", ids=ids)
     for row in ahead:
-        if row.due_at <= now and row.due_until is not None and row.due_until > now:
+        if _is_shortened(row, now):
             yield from _shorten(view, row, now)
     yield statement("record_early_runs", manifest_id=view.id, now=now, most_runs=_MOST_RUNS)
 
 
 def _shorten(view: DispatchView, row: Row, now: datetime) -> Operation[None]:
     """Let a verdict end at the last instant that has come."""
-    timetable = true_timetable(view, row.due_at - timedelta(microseconds=1))
+    timetable = true_timetable(view, row.due_at - _MOMENT)
     until = timetable.last_between(row.due_at, now) or row.due_at
     occurrences = max(timetable.count_between(row.due_at, until), 1)
     yield statement("shorten_verdict", id=row.id, due_until=until, occurrences=occurrences)

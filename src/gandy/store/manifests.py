@@ -17,6 +17,7 @@ from gandy.model.schedule import (
     Recurring,
     ScheduleColumns,
     SkipReason,
+    Span,
     schedule_from_columns,
 )
 from gandy.rules.dispatching import Demand
@@ -300,7 +301,26 @@ def _view(row: Row, schedule: Schedule, exclusions: tuple[Exclusion, ...]) -> Di
         row.version,
         row.scheduled_at if isinstance(schedule, Recurring) else None,  # a once keeps its instant here
         row.queued_origin == "retry",
+        row.created_at,
+        *served_of(row.served_spans),
     )
+
+
+def served_text(view: DispatchView, cursor: datetime | None) -> str:
+    """Write the instants to come that ran under a clock ahead, as of the moment the cursor is set back."""
+    spans = [[each.since.isoformat(), each.until.isoformat()] for each in view.served]
+    since = cursor and cursor.isoformat()
+    return json.dumps({"spans": spans, "through": view.served_through, "from": since})
+
+
+@lru_cache(maxsize=_MEMORY)
+def served_of(text: str | None) -> tuple[tuple[Span, ...], int, datetime | None]:
+    """Read what `served_text` wrote."""
+    if text is None:
+        return (), 0, None
+    stored = json.loads(text)
+    spans = tuple(Span(*map(datetime.fromisoformat, pair)) for pair in stored["spans"])
+    return spans, stored["through"], stored["from"] and datetime.fromisoformat(stored["from"])
 
 
 _POLICIES: Final = {policy.value: policy for policy in MisfirePolicy}

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from gandy.errors import GroupNotFoundError, ManifestNotFoundError, OverrideError, ParentNotFoundError
 from gandy.model.manifest import DEFAULT_GROUP, GroupDeclaration
 from gandy.model.schedule import Cron, Interval, Manual, Once, parent_of, timezone_of
-from gandy.rules.clocks import true_cursor
+from gandy.rules.clocks import has_run, true_cursor
 from gandy.rules.exclusions import is_excluded
-from gandy.store.clocks import clear_ahead
+from gandy.store.clocks import clear_ahead, put_right
 from gandy.store.declared import (
     Change,
     GroupKey,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from gandy.model.manifest import Declarations, ManifestDeclaration
+    from gandy.model.manifest import Declarations, DispatchView, ManifestDeclaration
     from gandy.store.declared import ManifestRow
     from gandy.store.statements import Operation, Row
 
@@ -38,8 +38,8 @@ def set_next(effective: ManifestDeclaration, stored: Row, next_at: datetime) -> 
     now = yield from read_now()
     problem = _problem(effective, stored, next_at, now=now)
     if problem is None and not isinstance(effective.schedule, Once):
-        view = (yield from load_view_of(stored.id, stored.owner)).views[0]
-        if next_at in (yield from clear_ahead(view, now)):
+        view = yield from _put_right(stored, now)
+        if next_at in (yield from clear_ahead(view, now)) or has_run(view, next_at):
             problem = "that instant has run or is about to run"
     if problem is not None:
         raise OverrideError(effective.external_id, f"next cannot be {_told(next_at)}: {problem}")
@@ -48,12 +48,20 @@ def set_next(effective: ManifestDeclaration, stored: Row, next_at: datetime) -> 
 
 def unset_next(stored: Row) -> Operation[ManifestRow]:
     """Restore the schedule's own next instant if an operator had set another one."""
+    now = yield from read_now()
     view = (yield from load_view_of(stored.id, stored.owner)).views[0]
     if not view.is_next_set:
         return {}
-    now = yield from read_now()
     taken = yield from clear_ahead(view, now)
     return _row(true_cursor(view, now, taken=taken), set_to=None, is_enabled=view.is_enabled)
+
+
+def _put_right(stored: Row, now: datetime) -> Operation[DispatchView]:
+    """Load a manifest; what a clock ahead left is put right before an operator moves the cursor."""
+    view = (yield from load_view_of(stored.id, stored.owner)).views[0]
+    if not view.is_next_set and (yield from put_right(view, now)):
+        view = (yield from load_view_of(stored.id, stored.owner)).views[0]
+    return view
 
 
 def _problem(effective: ManifestDeclaration, stored: Row, next_at: datetime, *, now: datetime) -> str | None:

@@ -14,9 +14,11 @@ from gandy.errors import (
     RowConflictError,
     SetRefusedError,
 )
-from gandy.model.schedule import parent_of
+from gandy.model.schedule import Recurring, parent_of
 from gandy.rules.schedules import refuse_cycle
+from gandy.store.clocks import put_right, read_mark
 from gandy.store.declared import Change, RowMaker
+from gandy.store.manifests import load_view_of
 from gandy.store.overriding import ensure_groups, seed_groups
 from gandy.store.statements import BisectedResult, batch, statement, write_bisecting
 from gandy.store.waiting import promote_and_announce
@@ -271,6 +273,7 @@ def _update(
     if not changed:
         return
     texts = dict(changed)
+    yield from _put_right(owner, texts)
     stored = yield statement("lock_declared", external_ids=list(texts), owner=owner)
     rows = [maker.changed_row(row, Change(texts[row.external_id], row.overrides, origin)) for row in stored]
     updated = yield batch("update_manifests", rows, owner=owner)
@@ -278,6 +281,17 @@ def _update(
     yield statement("retrain_entries", ids=ids, owner=owner)
     yield statement("regate_entries", ids=ids, owner=owner)
     yield from promote_and_announce(ids)  # entries whose manifest is declared or switched on again
+
+
+def _put_right(owner: str, external_ids: Iterable[str]) -> Operation[None]:
+    """Put right what a clock ahead left, before a changed schedule moves cursors; usually nothing."""
+    mark = yield from read_mark()
+    if not any(each.until > mark.now for each in mark.spans):
+        return
+    for row in (yield statement("lock_declared", external_ids=list(external_ids), owner=owner)):
+        view = (yield from load_view_of(row.id, owner)).views[0]
+        if isinstance(view.schedule, Recurring) and not view.is_next_set:
+            yield from put_right(view, mark.now)
 
 
 def _mark_orphans(declarations: Declarations) -> Operation[int]:

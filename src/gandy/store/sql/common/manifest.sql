@@ -9,10 +9,6 @@ ORDER BY v.id LIMIT :limit;
 -- The snapshot of one manifest for an evaluation, restricted to its owner.
 SELECT v.* FROM gandy.manifest_dispatch v WHERE v.id = :id AND v.owner = :owner;
 
--- name: read_creation
--- Instants before it belong to no clock of this manifest.
-SELECT created_at FROM gandy.manifest WHERE id = :manifest_id;
-
 -- name: page_capped_manifests
 -- Manifests that limit the number of kept runs, page by page.
 SELECT id, keep_last FROM gandy.manifest

@@ -48,21 +48,10 @@ FROM gandy.manifest m CROSS JOIN LATERAL (
 WHERE m.id = %(manifest_id)s AND r.due_at > %(now)s AND r.origin = 'schedule'
 ON CONFLICT DO NOTHING;
 
--- name: record_lost_instants
--- Instants that came due under a clock ahead and whose records cleanup has deleted: they count as run.
-INSERT INTO gandy.work_queue (
-    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
-    scheduled_at, created_at, settled_at)
-SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock',
-       'came due when a clock was ahead; its record is deleted', 'schedule', due.at, due.at, due.at, gandy.now(), due.at
-FROM gandy.manifest m CROSS JOIN unnest(%(instants)s::timestamptz[]) AS due(at)
-WHERE m.id = %(manifest_id)s
-ON CONFLICT DO NOTHING;
-
 -- name: put_cursor_right
 -- Clears last_skip_id: a later skip must not extend a verdict from before the move.
 UPDATE gandy.manifest SET next_scheduled_run = %(next_cursor)s, next_look_at = CASE WHEN is_enabled THEN %(next_cursor)s::timestamptz END,
-                          last_skip_id = NULL, last_skip_reason = NULL
+                          served_spans = %(served_spans)s::json, last_skip_id = NULL, last_skip_reason = NULL
 WHERE id = %(id)s AND next_scheduled_run IS NOT DISTINCT FROM %(cursor)s::timestamptz AND xmin::text = %(version)s
 RETURNING id;
 

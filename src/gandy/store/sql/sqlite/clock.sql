@@ -49,20 +49,10 @@ FROM manifest m, (
 WHERE m.id = :manifest_id AND r.due_at > :now AND r.origin = 'schedule'
 ON CONFLICT DO NOTHING;
 
--- name: record_lost_instants
--- Instants that came due under a clock ahead and whose records cleanup has deleted: they count as run.
-INSERT INTO work_queue (
-    owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
-    scheduled_at, created_at, settled_at)
-SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock',
-       'came due when a clock was ahead; its record is deleted', 'schedule', due.at, due.at, due.at, gandy_now(), due.at
-FROM manifest m, (SELECT value AS at FROM json_each(:instants)) due
-WHERE m.id = :manifest_id
-ON CONFLICT DO NOTHING;
-
 -- name: put_cursor_right
 -- Differs from PostgreSQL: the write lock replaces the version check. A later skip must not extend a verdict from before the move.
 UPDATE manifest SET next_scheduled_run = :next_cursor, next_look_at = CASE WHEN is_enabled THEN :next_cursor END,
+                    served_spans = :served_spans,
                     last_skip_id = NULL, last_skip_reason = NULL
 WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version
 RETURNING id;
