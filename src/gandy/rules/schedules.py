@@ -35,6 +35,7 @@ _MONTHS: Final = (
     "November", "December",
 )  # fmt: skip
 _FIELDS: Final = 5
+_EVEN_STEPS: Final = frozenset((2, 3, 4, 5, 6, 10, 12, 15, 20, 30))
 
 
 def every(
@@ -185,8 +186,8 @@ def _time(minute: str, hour: str) -> str | None:
     if hour == "*":
         if minute == "*":
             return "every minute"
-        if step is not None:
-            return f"every {step[1]} minutes"
+        if step is not None:  # a step that does not divide the hour is no rate
+            return f"every {step[1]} minutes" if int(step[1]) in _EVEN_STEPS else None
         return (
             f"every hour, {minute} minutes past" if minute.isdigit() and int(minute) else _on_the_hour(minute)
         )

@@ -28,7 +28,16 @@ def test_common_expressions_are_said_in_words(expression: str, said: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "expression", ["*/7 3-5 * * *", "0 0 1 * mon", "0 0 L * *", "0 9 * * 1-3,5", "5 0 3 * * *"]
+    "expression",
+    [
+        "*/7 3-5 * * *",
+        "*/7 * * * *",
+        "*/61 * * * *",
+        "0 0 1 * mon",
+        "0 0 L * *",
+        "0 9 * * 1-3,5",
+        "5 0 3 * * *",
+    ],
 )
 def test_what_words_do_not_say_better_is_left_to_the_expression(expression: str) -> None:
     assert plain_cron(expression) is None
