@@ -32,8 +32,11 @@ INSERT INTO gandy.manifest (
     created_at, updated_at)
 SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
     r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at,
-    (SELECT p.id FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent),
-    coalesce((SELECT p.success_count FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent), 0),
+    -- Most have no parent. Statistics of an empty table may turn the lookup into a scan of all that was inserted so far.
+    CASE WHEN r.parent IS NOT NULL THEN (
+        SELECT p.id FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent) END,
+    CASE WHEN r.parent IS NULL THEN 0 ELSE coalesce((
+        SELECT p.success_count FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent), 0) END,
     /* options: values */ r.priority, %(origin)s, r.batch,
     r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
     gandy.now(), gandy.now()
