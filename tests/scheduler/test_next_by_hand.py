@@ -58,6 +58,19 @@ def desk_of(app: Gandy) -> ManifestDesk:
     return ManifestDesk(app.database, local_operator("python"), owners=SHOP)
 
 
+async def test_a_manual_manifest_gets_a_schedule_and_its_first_instant_at_once(migrated_url: str) -> None:
+    clock, ran = ManualClock(NOW), list[tuple[str, datetime]]()
+    async with opened(migrated_url, clock, ran) as app:
+        changes = ManifestChanges(schedule=cron("0 * * * *"), next_at=SET[0])
+        shown = await desk_of(app).set("manual", changes)
+        clock.advance(timedelta(hours=3))
+        await app.tick("manifest-manager")
+        await app.work(asyncio.Event(), until_idle=True)
+
+    assert shown.next_scheduled_run == SET[0]
+    assert [name for name, _ in ran if name == "manual"] == ["manual"]
+
+
 @pytest.mark.parametrize("set_to", SET, ids=str)
 @pytest.mark.parametrize("name", SCHEDULES)
 async def test_what_was_set_is_the_next_run_and_the_schedule_goes_on_from_there(

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from gandy.model.schedule import Span
+from gandy.model.schedule import Recurring, Span
 from gandy.rules.clocks import FAR, ServiceTime, is_impossible, true_cursor, true_timetable
 from gandy.rules.recurring import with_served
 from gandy.store.manifests import announce_work, load_far, served_text
@@ -152,9 +152,11 @@ def is_misplaced(view: DispatchView, now: datetime) -> Operation[bool]:
 def put_right(view: DispatchView, now: datetime) -> Operation[bool]:
     """Move an impossible cursor to the first instant after now that does not run already, with its verdict.
 
-    False: the cursor is right, because the instants before it ran under that clock, or another writer changed
-    the manifest meanwhile.
+    False: the cursor is right, because the instants before it ran under that clock or an operator set it; or
+    another writer changed the manifest meanwhile.
     """
+    if not isinstance(view.schedule, Recurring) or view.is_next_set:
+        return False
     ahead = yield from _ahead(view, now)
     decided = yield from _with_served(view, ahead, now=now)
     cursor = true_cursor(decided, now, taken=_taken(ahead, now))

@@ -59,7 +59,7 @@ def unset_next(stored: Row) -> Operation[ManifestRow]:
 def _put_right(stored: Row, now: datetime) -> Operation[DispatchView]:
     """Load a manifest; what a clock ahead left is put right before an operator moves the cursor."""
     view = (yield from load_view_of(stored.id, stored.owner)).views[0]
-    if not view.is_next_set and (yield from put_right(view, now)):
+    if (yield from put_right(view, now)):
         view = (yield from load_view_of(stored.id, stored.owner)).views[0]
     return view
 

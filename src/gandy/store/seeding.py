@@ -14,7 +14,7 @@ from gandy.errors import (
     RowConflictError,
     SetRefusedError,
 )
-from gandy.model.schedule import Recurring, parent_of
+from gandy.model.schedule import parent_of
 from gandy.rules.schedules import refuse_cycle
 from gandy.store.clocks import put_right, read_mark
 from gandy.store.declared import Change, RowMaker
@@ -289,9 +289,7 @@ def _put_right(owner: str, external_ids: Iterable[str]) -> Operation[None]:
     if not any(each.until > mark.now for each in mark.spans):
         return
     for row in (yield statement("lock_declared", external_ids=list(external_ids), owner=owner)):
-        view = (yield from load_view_of(row.id, owner)).views[0]
-        if isinstance(view.schedule, Recurring) and not view.is_next_set:
-            yield from put_right(view, mark.now)
+        yield from put_right((yield from load_view_of(row.id, owner)).views[0], mark.now)
 
 
 def _mark_orphans(declarations: Declarations) -> Operation[int]:
