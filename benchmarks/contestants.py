@@ -12,6 +12,7 @@ CONTESTANTS = {
     "direct SQLite": Launch("benchmarks.ceilings.sqlite_loop"),
     "t1": Launch("benchmarks.ceilings.one_table"),
     "t3m": Launch("benchmarks.ceilings.fused"),
+    "t4": Launch("benchmarks.ceilings.live_entry"),
     "t3m by COPY": Launch("benchmarks.ceilings.fused_by_copy"),
     "gandy schedules": Launch("benchmarks.gandy_schedules"),
     "10,000 manifests": Launch("benchmarks.gandy_schedules"),

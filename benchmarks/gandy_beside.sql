@@ -1,6 +1,6 @@
 -- name: kept
 -- Finished runs that are kept, spread over the days to come as seven days of work would leave them.
-INSERT INTO gandy.metadata (id, bucket, owner, name, train_state, manifest_group_id, origin, due_at, attempt, input, output,
+INSERT INTO gandy.history (id, bucket, owner, name, train_state, manifest_group_id, origin, due_at, attempt, input, output,
                             created_at, start_time, end_time, keep_until, junctions, worker_id, fence)
 SELECT nextval('gandy.attempt_id'), current_date + 1 + (n %% 7)::int, 'bench', 'kept', 'completed', 1, 'ad_hoc', now(), 1,
        '{"invoice": 1, "customer": "c-1001"}', 'null', now(), now() - (n || ' milliseconds')::interval, now(),
@@ -17,7 +17,7 @@ FROM generate_series(1, %(rows)s::bigint) n, gandy.manifest_group g WHERE g.owne
 DELETE FROM gandy.work_queue WHERE gate <> 'time'
 
 -- name: forget_runs
-DELETE FROM gandy.metadata WHERE name = 'no_op'
+DELETE FROM gandy.history WHERE name = 'no_op'
 
 -- name: analyze
-ANALYZE gandy.work_queue, gandy.metadata
+ANALYZE gandy.work_queue, gandy.history

@@ -54,7 +54,7 @@ class GandyByRow(Deletion):
         """Runs and log rows that are left, but for the record of the cycle itself."""
         runs, logs = super().remaining()
         row = self._connection.execute(
-            "SELECT count(*) FROM gandy.metadata WHERE name = 'TableMaintenanceTrain'"
+            "SELECT count(*) FROM gandy.history WHERE name = 'TableMaintenanceTrain'"
         ).fetchone()
         return [runs - int(row[0] if row else 0), logs]
 

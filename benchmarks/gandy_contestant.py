@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 LATENCY_PAUSE = 0.02
 RESET = """
-TRUNCATE gandy.work_queue, gandy.metadata, gandy.log, gandy.unique_key, gandy.dead_letter, gandy.worker
+TRUNCATE gandy.work_queue, gandy.history, gandy.log, gandy.unique_key, gandy.dead_letter, gandy.worker
 """
-COMPLETED = "SELECT count(*) FROM gandy.metadata WHERE train_state = 'completed' AND name = 'no_op'"
+COMPLETED = "SELECT count(*) FROM gandy.history WHERE train_state = 'completed' AND name = 'no_op'"
 
 
 class Invoice(BaseModel):

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.gandy_contestant import GandyContestant
 from benchmarks.protocol import serve
 
-TABLES = ("work_queue", "metadata", "log", "unique_key", "dead_letter", "worker")
+TABLES = ("work_queue", "history", "log", "unique_key", "dead_letter", "worker")
 
 
 class GandyOnSqlite(GandyContestant):
@@ -38,7 +38,7 @@ class GandyOnSqlite(GandyContestant):
     def completed(self) -> int:
         """Completed runs in history."""
         with closing(sqlite3.connect(self._file)) as connection:
-            query = "SELECT count(*) FROM metadata WHERE train_state = 'completed' AND name = 'no_op'"
+            query = "SELECT count(*) FROM history WHERE train_state = 'completed' AND name = 'no_op'"
             return int(connection.execute(query).fetchone()[0])
 
 

@@ -15,7 +15,7 @@ INSERT INTO gandy.manifest_group (owner, name) VALUES ('bench', 'default') ON CO
 
 -- name: fill_history
 -- Finished runs of these manifests, in the partitions of the coming week.
-INSERT INTO gandy.metadata (bucket, owner, name, train_state, manifest_id, due_at, created_at, start_time, end_time, keep_until)
+INSERT INTO gandy.history (bucket, owner, name, train_state, manifest_id, due_at, created_at, start_time, end_time, keep_until)
 SELECT (gandy.now() AT TIME ZONE 'UTC')::date + 1 + n %% 7, 'bench', 'sync_table', 'completed',
        1 + n %% greatest(1, %(manifests)s), now, now, now, now, now + interval '7 days'
 FROM generate_series(1, %(runs)s) AS n, gandy.now() AS now
@@ -25,4 +25,4 @@ UPDATE gandy.manifest SET next_scheduled_run = gandy.now(), next_look_at = gandy
 WHERE id = ANY(ARRAY(SELECT id FROM gandy.manifest WHERE next_look_at > gandy.now() ORDER BY next_look_at LIMIT %s))
 
 -- name: settle
-UPDATE gandy.work_queue SET status = 'dispatched' WHERE status = 'queued'
+DELETE FROM gandy.work_queue WHERE status = 'queued'

@@ -46,7 +46,7 @@ class GandyWhileCleaning(GandyContestant):
         with psycopg.connect(self._url, autocommit=True) as connection:
             connection.execute(SQL["runs"], {**span, "age": deletion.EXPIRED_AGE})
             connection.execute(SQL["logs"], {**span, "per_run": deletion.LOGS_PER_RUN})
-            connection.execute("ANALYZE gandy.metadata_rowwise")
+            connection.execute("ANALYZE gandy.history_rowwise")
             connection.execute("ANALYZE gandy.log_rowwise")
 
     def work(self) -> None:

@@ -35,7 +35,7 @@ PANELS = {
 COLUMNS = 2
 OWN, DIRECT, PEER = "#c2410c", "#64748b", "#2563eb"
 KINDS = {OWN: "Gandy", DIRECT: "direct SQL", PEER: "other libraries"}
-DIRECT_NAMES = ("t1", "t3m", "t3m by COPY", "direct schedules", "direct deletion", "partition drop")
+DIRECT_NAMES = ("t1", "t3m", "t4", "t3m by COPY", "direct schedules", "direct deletion", "partition drop")
 LARGE = 100
 
 

@@ -30,10 +30,10 @@ class Deletion(Contestant):
 
     def fill(self, runs: int) -> None:
         """As many expired runs as kept ones, three log rows each."""
-        self._connection.execute("TRUNCATE gandy.metadata, gandy.log")
+        self._connection.execute("TRUNCATE gandy.history, gandy.log")
         self._write(1, runs, bucket=self.bucket, age=EXPIRED_AGE)
         self._write(runs + 1, 2 * runs, bucket=ROWWISE, age=KEPT_AGE)
-        self._connection.execute("VACUUM ANALYZE gandy.metadata")
+        self._connection.execute("VACUUM ANALYZE gandy.history")
         self._connection.execute("VACUUM ANALYZE gandy.log")
 
     def delete(self) -> float:
@@ -55,7 +55,7 @@ class Deletion(Contestant):
     def remaining(self) -> list[int]:
         """Runs and log rows that are left."""
         row = self._connection.execute(
-            "SELECT (SELECT count(*) FROM gandy.metadata), (SELECT count(*) FROM gandy.log)"
+            "SELECT (SELECT count(*) FROM gandy.history), (SELECT count(*) FROM gandy.log)"
         ).fetchone()
         return [int(count) for count in row or ()]
 

@@ -1,5 +1,5 @@
 -- name: runs
-INSERT INTO gandy.metadata (
+INSERT INTO gandy.history (
     id, bucket, owner, name, train_state, manifest_group_id, due_at, input, output, junctions, created_at, start_time,
     end_time, keep_until, worker_id, fence)
 SELECT n, %(bucket)s, 'bench', 'sync_table', 'completed', 1, at, '{"table": "t"}', '{"ok": true}', '[]', at, at, at,
@@ -15,11 +15,11 @@ FROM generate_series(%(first)s::bigint, %(last)s::bigint) n, generate_series(1, 
 -- name: next_batch
 -- A keyset walk: each batch starts where the one before ended, never at the dead head of the index.
 SELECT max(keep_until), max(id), array_agg(id) FROM (
-    SELECT keep_until, id FROM gandy.metadata_rowwise
+    SELECT keep_until, id FROM gandy.history_rowwise
     WHERE (keep_until, id) > (%(at)s, %(id)s) AND keep_until <= gandy.now() ORDER BY keep_until, id LIMIT %(batch)s) b
 
 -- name: delete_logs
 DELETE FROM gandy.log_rowwise WHERE metadata_id = ANY(%(ids)b)
 
 -- name: delete_runs
-DELETE FROM gandy.metadata_rowwise WHERE id = ANY(%(ids)b) AND keep_until <= gandy.now()
+DELETE FROM gandy.history_rowwise WHERE id = ANY(%(ids)b) AND keep_until <= gandy.now()

@@ -1,11 +1,11 @@
-"""t3m: direct SQL on Gandy's own tables; dispatch and claim in one statement, finish in another."""
+"""t3m: direct SQL on the tables of version 10, with a row for each live run."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks.ceilings.gandy_schema import connect, create_schema, default_group
+from benchmarks.ceilings.gandy_schema import RUN_ROWS, connect, create_schema, default_group
 from benchmarks.ceilings.pipeline import drain
 from benchmarks.protocol import Contestant, serve
 from benchmarks.statements import load_statements
@@ -27,19 +27,17 @@ Claimed = tuple[int, str, str, int]
 SQL = load_statements(__file__)
 ENQUEUE = SQL["enqueue"]
 COPY = SQL["copy"]
-CLAIM = SQL["claim"]
-FINISH = SQL["finish"]
 ENQUEUE_AND_NOTIFY = SQL["enqueue_and_notify"]
-COMPLETED = SQL["completed"]
-RESET = SQL["reset"]
 
 
 class Fused(Contestant):
     """The ceiling that has Gandy's rows, states and guards, and nothing else."""
 
+    sql = SQL
+
     def setup(self, url: str) -> None:
-        """Make Gandy's tables."""
-        create_schema(url)
+        """Make the tables."""
+        create_schema(url, version=RUN_ROWS)
 
     def open(self, url: str) -> None:
         """One connection to claim and enqueue, one to finish."""
@@ -54,7 +52,7 @@ class Fused(Contestant):
 
     def reset(self) -> None:
         """Empty the queue and the history."""
-        self._claimer.execute(RESET)
+        self._claimer.execute(self.sql["reset"])
 
     def enqueue(self, jobs: int) -> None:
         """Insert by unnest, in chunks."""
@@ -74,7 +72,7 @@ class Fused(Contestant):
 
     def completed(self) -> int:
         """Runs on record as completed."""
-        row = self._claimer.execute(COMPLETED).fetchone()
+        row = self._claimer.execute(self.sql["completed"]).fetchone()
         return int(row[0]) if row else 0
 
     def latency(self, samples: int) -> list[float]:
@@ -95,7 +93,7 @@ class Fused(Contestant):
 
     def _claim(self, connection: psycopg.Connection | None = None) -> Sequence[Claimed]:
         parameters = {"group": self._group, "batch": self._batch, "worker": WORKER}
-        return (connection or self._claimer).execute(CLAIM, parameters).fetchall()
+        return (connection or self._claimer).execute(self.sql["claim"], parameters).fetchall()
 
     def _finish(self, batch: Sequence[Claimed]) -> int:
         parameters = {
@@ -105,7 +103,7 @@ class Fused(Contestant):
             "junctions": [JUNCTIONS] * len(batch),
             "worker": WORKER,
         }
-        return self._finisher.execute(FINISH, parameters).rowcount
+        return self._finisher.execute(self.sql["finish"], parameters).rowcount
 
 
 class FusedByCopy(Fused):

@@ -24,7 +24,7 @@ class PartitionDrop(Deletion):
     def delete(self) -> float:
         """Detach without blocking anyone, then drop; answers the longest statement in seconds."""
         longest = 0.0
-        for parent in ("log", "metadata"):
+        for parent in ("log", "history"):
             leaf = f"gandy.{parent}_{self._day:%Y%m%d}"
             for command in (
                 f"ALTER TABLE gandy.{parent} DETACH PARTITION {leaf} CONCURRENTLY",

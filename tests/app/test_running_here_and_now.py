@@ -329,7 +329,7 @@ def ask_to_cancel(url: str, run_id: int) -> None:
     change = "UPDATE {} SET cancellation_requested = {}, cancellation_reason = 'operator' WHERE id = {}"
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
-            connection.execute(change.format("metadata", 1, run_id))
+            connection.execute(change.format("work_queue", 1, run_id))
         return
     with psycopg.connect(url) as postgres:
-        postgres.execute(change.format("gandy.metadata", "true", run_id).encode())
+        postgres.execute(change.format("gandy.work_queue", "true", run_id).encode())

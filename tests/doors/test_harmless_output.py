@@ -129,9 +129,9 @@ def hostile_url(shared_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TERM", "xterm")
     resting = "is_enabled = (1 = 0), disabled_at = created_at, disabled_reason = 'resting'"
     write(shared_url, f"UPDATE manifest_group SET {resting}")  # noqa: S608
-    write(shared_url, "UPDATE metadata SET stack_trace = 'Traceback' WHERE train_state = 'failed'")
+    write(shared_url, "UPDATE history SET stack_trace = 'Traceback' WHERE train_state = 'failed'")
     planted = plant(shared_url)
-    assert {("metadata", "stack_trace"), ("log", "message"), ("dead_letter", "reason")} <= {*planted}
+    assert {("history", "stack_trace"), ("log", "message"), ("dead_letter", "reason")} <= {*planted}
     return shared_url
 
 
@@ -168,7 +168,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def test_a_stack_trace_keeps_its_lines(hostile_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(hostile_url, "UPDATE metadata SET stack_trace = 'first\n\tsecond' || stack_trace")
+    write(hostile_url, "UPDATE history SET stack_trace = 'first\n\tsecond' || stack_trace")
     run = known_ids(hostile_url)["run_id"][0]
 
     shown = at_a_terminal(["--owner", NEIGHBOUR, "runs", "show", str(run)], monkeypatch)

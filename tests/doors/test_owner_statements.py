@@ -43,7 +43,7 @@ EXCEPTIONS: Mapping[str, str] = {
     "find_children": _BY_ID,
     "keep_activations": _BY_ID,
     "promote_waiting": _BY_ID,
-    "find_queued_beside": _BY_ID,
+    "find_queued_beside_ended": _BY_ID,
     "step_back_entries": _BY_ID,
     "queue_retries": _BY_ID,
     "carry_losses": _BY_ID,

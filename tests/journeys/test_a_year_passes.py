@@ -152,6 +152,6 @@ async def test_two_months_leave_as_many_partitions_and_rows_as_there_were(postgr
 
     counts = await watch(past, load, span=timedelta(days=40), settled=timedelta(days=12))
 
-    leaves = past.count("pg_class", "relkind = 'r' AND relname ~ '^(log|metadata)_[0-9]{8}$'")
+    leaves = past.count("pg_class", "relkind = 'r' AND relname ~ '^(log|history)_[0-9]{8}$'")
     assert leaves == 2 * (5 + 4)  # as many days as the longest retention, and four
     assert growing(counts) == {}

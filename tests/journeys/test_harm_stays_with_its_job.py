@@ -164,7 +164,7 @@ def private_url(private_postgres_server: ThrowawayServer) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("within", "what"),
     [
-        pytest.param("INSERT INTO gandy.metadata_live", "a claim", id="of a claim"),
+        pytest.param("dispatched_at = claim.now", "a claim", id="of a claim"),
         pytest.param("lease_expires_at", "a renewal", id="of a renewal"),
         pytest.param("junctions", "an end", id="of an end"),
     ],

@@ -45,7 +45,7 @@ SOMEBODY = Operator("somebody", "cli")
 RULES = FinishRules(OWNER, SPANS, 10_000, retry=PUNCTUAL)
 PAGE = 1_000
 TABLES = (
-    *("audit", "dead_letter", "log", "metadata", "service_state", "unique_key", "work_queue", "worker"),
+    *("audit", "dead_letter", "log", "history", "service_state", "unique_key", "work_queue", "worker"),
     *("manifest", "manifest_group"),
 )
 

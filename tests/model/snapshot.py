@@ -26,7 +26,11 @@ _QUERIES: Mapping[str, str] = {
     "entries": "SELECT id, manifest_id, manifest_group_id, status, gate, reason, origin, due_at, due_until, "
     "occurrences, attempt, scheduled_at, retry_of, unique_key, dead_letter_id, is_retried, error, "
     "CAST(input AS text) AS input "
-    "FROM work_queue WHERE owner = '{owner}'",
+    "FROM work_queue WHERE owner = '{owner}' UNION ALL "
+    # an ended run stands for its entry, too
+    "SELECT id, manifest_id, manifest_group_id, 'dispatched', 'open', NULL, origin, due_at, NULL, 1, "
+    "attempt, coalesce(scheduled_at, due_at), retry_of, NULL, dead_letter_id, is_retried, NULL, CAST(input AS text) "
+    "FROM history WHERE owner = '{owner}' AND origin IS NOT NULL",
     # what has no origin is a cycle of Gandy's own
     "runs": "SELECT id, train_state, manifest_id, manifest_group_id, due_at, attempt, created_at, "
     "start_time, end_time, keep_until, deadline_at, failure_exception, cancellation_reason, worker_id, fence "

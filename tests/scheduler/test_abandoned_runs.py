@@ -106,7 +106,7 @@ async def test_a_run_without_a_deadline_has_no_age(world: World) -> None:
     world.know_worker(HOLDER)
     await queue(world, '"a"', '"b"')
     runs = await world.claim(worker_id=HOLDER)
-    world.rows("UPDATE metadata SET deadline_at = NULL WHERE id = ?", runs[0].id)
+    world.rows("UPDATE work_queue SET deadline_at = NULL WHERE id = ?", runs[0].id)
     world.advance(days=2)
 
     assert (await world.cycle()).reaped == 1

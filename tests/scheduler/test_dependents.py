@@ -78,7 +78,7 @@ async def test_a_success_while_the_dependent_is_queued_is_followed_by_another_ru
 async def test_cleaning_the_parents_history_does_not_silence_its_dependents(world: World) -> None:
     await seed_pair(world)
     await run_parent(world)
-    world.rows("DELETE FROM metadata WHERE name = 'Parent'")
+    world.rows("DELETE FROM history WHERE name = 'Parent'")
     world.rows("DELETE FROM work_queue WHERE train_name = 'Parent'")
 
     assert (await world.cycle()).queued == 1

@@ -151,14 +151,6 @@ async def test_what_is_over_and_what_never_was_are_told_apart(world: World) -> N
     assert state(world, done[0]) == "completed"
 
 
-async def test_a_run_whose_queue_entry_is_gone_is_still_cancelled(world: World) -> None:
-    (entry,) = await queue(world)
-    await world.claim()
-    world.rows("DELETE FROM work_queue WHERE id = ? RETURNING id", entry)
-
-    assert await cancel(world, entry) == CancelResult(asked=(entry,))
-
-
 async def test_a_cancelled_occurrence_is_used_up_and_the_next_one_runs(world: World) -> None:
     await world.seed(manifest())
     await world.cycle()

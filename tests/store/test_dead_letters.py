@@ -123,7 +123,7 @@ async def test_a_parked_manifest_is_forgiven_and_goes_on_after_a_requeue(world: 
 
 async def test_a_requeue_finds_a_free_attempt_where_the_occurrence_was_tried_more_often(world: World) -> None:
     parked = await park_manifest(world)
-    world.rows("UPDATE work_queue SET attempt = ? RETURNING id", 5)
+    world.rows("UPDATE history SET attempt = ? WHERE manifest_id IS NOT NULL RETURNING id", 5)
 
     (done,) = (await requeue(world, parked)).requeued
 

@@ -22,7 +22,7 @@ async def test_the_run_that_was_dispatched_first_is_delivered_first(world: World
     await world.database.run(dispatch(ask(worker_id=None)))
     world.advance(seconds=5)
     at = f"{world.clock.now:%Y-%m-%dT%H:%M:%S.000000Z}"
-    world.rows("UPDATE metadata SET created_at = ? WHERE id = ? RETURNING id", at, later)
+    world.rows("UPDATE work_queue SET dispatched_at = ? WHERE id = ? RETURNING id", at, later)
 
     taken = [
         await world.database.run(exchange_deliveries([], owner=OWNER, limit=1, reserve_seconds=60.0))

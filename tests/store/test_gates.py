@@ -287,7 +287,7 @@ async def test_ends_are_written_in_the_order_of_ids_so_that_two_never_deadlock(w
         await transaction.run(finish_runs([ended(first)], RULES))
         waiting = asyncio.create_task(other.run(finish_runs([ended(second), ended(first)], RULES)))
         await eventually(lambda: is_somebody_waiting(world), "the second finisher waits for the first run")
-        free = world.rows("SELECT id FROM metadata_live WHERE id = ? FOR UPDATE SKIP LOCKED", second.id)
+        free = world.rows("SELECT id FROM work_queue WHERE id = ? FOR UPDATE SKIP LOCKED", second.id)
     result = await waiting
     await other.close()
 

@@ -86,7 +86,7 @@ HOT = [
     "start_run",
 ]
 GROWING = re.compile(
-    r"^SCAN (?:work_queue|metadata|manifest|log|unique_key|dead_letter|[qrmwkd])\b(?! USING)"
+    r"^SCAN (?:work_queue|history|metadata|manifest|log|unique_key|dead_letter|[qrmwkd])\b(?! USING)"
 )
 
 

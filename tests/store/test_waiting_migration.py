@@ -64,7 +64,8 @@ async def test_the_queue_of_the_version_before_is_kept_and_entries_can_wait(old_
 
     migrate(old_url)
 
-    assert _rows(old_url, f"SELECT {columns} FROM work_queue ORDER BY id") == before  # noqa: S608 the same
+    kept = [row for row in before if row[4] != "dispatched"]  # a later version ends an entry with its run
+    assert _rows(old_url, f"SELECT {columns} FROM work_queue ORDER BY id") == kept  # noqa: S608 the same
     world = await open_world(old_url)
     await world.seed(
         manifest("p", schedule=Manual(), train="P"), manifest("c", schedule=DormantDependent("p"))

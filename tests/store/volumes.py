@@ -20,8 +20,7 @@ PlanKind: TypeAlias = Literal["force_generic_plan", "force_custom_plan"]
 PARAMETER = re.compile(r"%\((?P<name>\w+)\)s")
 TABLES = (
     "work_queue",
-    "metadata_live",
-    "metadata_rowwise",
+    "history_rowwise",
     "manifest",
     "manifest_group",
     "unique_key",

@@ -11,18 +11,13 @@ FROM generate_series(1, 100000) n;
 INSERT INTO gandy.work_queue (owner, train_name, manifest_group_id, origin, gate, priority, due_at, scheduled_at)
 SELECT 'shop', 'Sell', 1 + n % 5, 'ad_hoc', 'open', n % 7, now() - interval '1 minute', now() - interval '1 minute'
 FROM generate_series(1, 20000) n;
-WITH taken AS (
-    INSERT INTO gandy.work_queue (owner, train_name, manifest_group_id, origin, status, due_at, scheduled_at, dispatched_at)
-    SELECT 'shop', 'Sell', 1 + n % 5, 'ad_hoc', 'dispatched', now(), now(), now()
-    FROM generate_series(1, 3000) n
-    RETURNING id, manifest_group_id)
-INSERT INTO gandy.metadata (id, bucket, owner, name, train_state, manifest_group_id, created_at, start_time,
-                            deadline_at, worker_id, fence)
-SELECT id, 'infinity', 'shop', 'Sell', CASE WHEN id % 3 = 0 THEN 'pending' ELSE 'in_progress' END, manifest_group_id,
-       now(), now(), now() + interval '20 minutes', CASE WHEN id % 3 > 0 THEN 'worker-1' END,
-       CASE WHEN id % 3 > 0 THEN 1 END
-FROM taken;
-INSERT INTO gandy.metadata (bucket, owner, name, train_state, manifest_group_id, created_at, start_time, end_time, keep_until)
-SELECT CASE WHEN n % 4 = 0 THEN '-infinity'::date ELSE current_date + (n % 30)::int END, 'shop', 'Sell', 'completed',
-       1 + n % 5, now(), now(), now(), now() + interval '7 days'
+INSERT INTO gandy.work_queue (owner, train_name, manifest_group_id, origin, status, due_at, scheduled_at, dispatched_at, train_state,
+                              claim_rank, start_time, deadline_at, worker_id, fence)
+SELECT 'shop', 'Sell', 1 + n % 5, 'ad_hoc', 'dispatched', now(), now(), now(),
+       CASE WHEN n % 3 = 0 THEN 'pending' ELSE 'in_progress' END, CASE WHEN n % 3 = 0 THEN 0 END,
+       now(), now() + interval '20 minutes', CASE WHEN n % 3 > 0 THEN 'worker-1' END, CASE WHEN n % 3 > 0 THEN 1 END
+FROM generate_series(1, 3000) n;
+INSERT INTO gandy.history (bucket, owner, name, origin, train_state, manifest_group_id, due_at, created_at, start_time, end_time, keep_until)
+SELECT CASE WHEN n % 4 = 0 THEN '-infinity'::date ELSE current_date + (n % 30)::int END, 'shop', 'Sell', 'ad_hoc', 'completed',
+       1 + n % 5, now(), now(), now(), now(), now() + interval '7 days'
 FROM generate_series(1, 100000) n;

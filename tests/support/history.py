@@ -42,6 +42,7 @@ class Past:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     is_stopping: Callable[[], bool] = _never
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1_000_000))
+    _live_numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(9_000_000))
 
     @property
     def has_days(self) -> bool:
@@ -79,24 +80,35 @@ class Past:
         lines: int = 0,
         **columns: object,
     ) -> int:
-        """Write a run that started so long ago; one that is not over lies among the live ones."""
+        """Write a run that started so long ago; one that is not over is in the queue."""
         now = self.world.clock.now
-        values: dict[str, object] = {
-            "id": next(self._numbers),
-            "owner": owner,
-            "name": name,
-            "train_state": state,
-            "created_at": now - started,
-            "start_time": now - started,
-            "end_time": None if state in LIVE_STATES else now - started,
-            "keep_until": None if state in LIVE_STATES else now - started + keep_for,
-            **columns,
-        }
-        place = bucket or ("infinity" if state in LIVE_STATES else "-infinity")
-        self.insert("metadata", **values, **({"bucket": place} if self.has_days else {}))
+        # SQLite counts on from the largest id of the queue
+        number = next(self._live_numbers if state in LIVE_STATES else self._numbers)
+        if state in LIVE_STATES:
+            instants = ("due_at", "scheduled_at", "created_at", "dispatched_at", "start_time")
+            given: dict[str, Any] = {
+                **dict.fromkeys(instants, now - started),
+                "train_state": state,
+                **columns,
+            }
+            self.entry(entry_id=number, owner=owner, train_name=name, **given)
+        else:
+            values: dict[str, object] = {
+                "id": number,
+                "owner": owner,
+                "name": name,
+                "train_state": state,
+                "created_at": now - started,
+                "start_time": now - started,
+                "end_time": now - started,
+                "keep_until": now - started + keep_for,
+                **columns,
+            }
+            self.insert("history", **values, **({"bucket": bucket or "-infinity"} if self.has_days else {}))
+        place = "infinity" if state in LIVE_STATES else bucket or "-infinity"
         for _ in range(lines):
-            self.line(int(str(values["id"])), bucket=place)
-        return int(str(values["id"]))
+            self.line(number, bucket=place)
+        return number
 
     def runs(
         self, count: int, *, name: str, started: timedelta, lines: int = 0, bucket: str | None = None
@@ -108,7 +120,7 @@ class Past:
         place = (bucket or "-infinity",) if self.has_days else ()
         column = "bucket, " if self.has_days else ""
         self.insert_many(
-            "metadata",
+            "history",
             f"{column}id, owner, name, train_state, created_at, start_time, end_time, keep_until",
             [(*place, number, OWNER, name, "completed", start, start, start, end) for number in ids],
         )
@@ -135,7 +147,7 @@ class Past:
         """Write a queue entry of a default group."""
         now = self.world.clock.now
         values: dict[str, object] = {
-            "id": next(self._numbers) if entry_id is None else entry_id,
+            "id": next(self._live_numbers) if entry_id is None else entry_id,
             "owner": OWNER,
             "train_name": "SendMail",
             "manifest_group_id": 1,
@@ -145,6 +157,7 @@ class Past:
             "due_at": now,
             "scheduled_at": now,
             "created_at": now,
+            **({"train_state": "pending", "start_time": now} if status == "dispatched" else {}),
             **columns,
         }
         self.insert("work_queue", **values)
@@ -209,6 +222,7 @@ class Past:
 
     def refuse_deletion(self, table: str, row_id: int) -> None:
         """Let a trigger refuse to delete one row."""
+        table = "history" if table == "metadata" else table
         if not self.has_days:
             self.world.rows(
                 f"CREATE TRIGGER refuse_{table} BEFORE DELETE ON {table} WHEN OLD.id = {row_id} "
@@ -226,11 +240,13 @@ class Past:
 
     def allow_deletion(self, table: str) -> None:
         """Take the trigger away."""
+        table = "history" if table == "metadata" else table
         self.world.rows(f"DROP TRIGGER refuse_{table}" + (f" ON {table}" if self.has_days else ""))
 
     @contextmanager
     def holding(self, table: str, row_id: int) -> Iterator[None]:
         """Hold a row locked, as somebody at work would (PostgreSQL)."""
+        table = "history" if table == "metadata" else table
         with psycopg.connect(self.world.url, options="-c search_path=gandy") as link:
             link.execute(f"SELECT 1 FROM {table} WHERE id = %s FOR UPDATE".encode(), [row_id])  # noqa: S608
             yield

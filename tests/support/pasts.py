@@ -24,7 +24,7 @@ DAYS_FROM_THE_START = f"""
 DO $$
 DECLARE leaf record; begin_on date := '{START.date()}';
 BEGIN
-    FOR leaf IN SELECT relname FROM pg_class WHERE relname ~ '^(log|metadata)_[0-9]{{8}}$' LOOP
+    FOR leaf IN SELECT relname FROM pg_class WHERE relname ~ '^(log|history)_[0-9]{{8}}$' LOOP
         EXECUTE format('DROP TABLE gandy.%I', leaf.relname);
     END LOOP;
     FOR ahead IN 0..33 LOOP

@@ -16,7 +16,7 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_d
 -- Children before parents; sequences begin anew, so that no test depends on its neighbours.
 DELETE FROM gandy.log;
 DELETE FROM gandy.dead_letter;
-DELETE FROM gandy.metadata;
+DELETE FROM gandy.history;
 DELETE FROM gandy.work_queue;
 DELETE FROM gandy.unique_key;
 DELETE FROM gandy.worker;

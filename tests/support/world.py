@@ -205,12 +205,21 @@ class World:
         return row
 
     def entries(self, external_id: str = "report") -> list[dict[str, Any]]:
-        """The ledger of a manifest, oldest first."""
-        return self.rows(
-            "SELECT q.* FROM work_queue q JOIN manifest m ON m.id = q.manifest_id "
-            "WHERE m.external_id = ? ORDER BY q.due_at, q.id",
+        """The ledger of a manifest, oldest first: its entries, and its ended runs as dispatched ones."""
+        ended = self.rows(
+            "SELECT h.*, h.name AS train_name, 'dispatched' AS status, NULL AS reason, NULL AS error, "
+            "NULL AS due_until, 1 AS occurrences, h.created_at AS dispatched_at, h.id AS metadata_id, "
+            "'open' AS gate "
+            "FROM history h JOIN manifest m ON m.id = h.manifest_id WHERE m.external_id = ?",
             external_id,
         )
+        entries = self.rows(
+            "SELECT q.* FROM work_queue q JOIN manifest m ON m.id = q.manifest_id WHERE m.external_id = ?",
+            external_id,
+        )
+        for row in ended:
+            row["scheduled_at"] = row["scheduled_at"] or row["due_at"]
+        return sorted([*entries, *ended], key=lambda row: (row["due_at"], row["id"]))
 
     def verdicts(self, external_id: str = "report") -> list[tuple[str, str | None, int]]:
         return [(row["status"], row["reason"], row["occurrences"]) for row in self.entries(external_id)]

@@ -23,7 +23,7 @@ SIDE_EFFECT = "antigravity"  # a module of the standard library that nobody impo
 async def test_one_unique_violation_spoils_one_manifest_and_not_the_cycle(world: World) -> None:
     await world.seed(*(manifest(f"m-{number}") for number in range(9)), manifest("taken"))
     other = add_entry(world, "taken", origin="schedule")
-    world.rows("UPDATE work_queue SET status = 'dispatched' WHERE id = ?", other)
+    world.rows("UPDATE work_queue SET status = 'skipped', reason = 'error' WHERE id = ?", other)
     (taken,) = world.entries("taken")
     assert world.instant(taken["due_at"]) == START, "the occurrence that the cycle decides is there already"
 

@@ -202,7 +202,7 @@ async def test_hooks_hear_of_an_end_once_and_only_from_who_owns_it(
     @app.train
     def sell(run: Run) -> None:
         if is_taken:
-            world.rows("UPDATE metadata SET fence = fence + 1, worker_id = 'another' WHERE id = ?", run.id)
+            world.rows("UPDATE work_queue SET fence = fence + 1, worker_id = 'another' WHERE id = ?", run.id)
 
     async with app:
         job = await app.enqueue(sell)

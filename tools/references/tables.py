@@ -28,7 +28,9 @@ _ABOUT: Final = {
     "manifest_group": "Groups: a cap, a priority and a switch that manifests share.",
     "manifest": "Schedules, with everything that decides when they run next.",
     "work_queue": "The intent to run: one row for every occurrence decided and every job asked for.",
-    "metadata": "Runs: one row for every attempt. On PostgreSQL `bucket` is the day on which it is dropped.",
+    "metadata": "Runs, live and ended: one row for every attempt. A view of `history` and of the dispatched "
+    "rows of `work_queue`. On PostgreSQL `bucket` is the day on which a run is dropped.",
+    "history": "Ended runs, in partitions by day on PostgreSQL. Read `metadata`: it has live runs, too.",
     "log": "The lines that runs wrote, kept where the run is.",
     "history_horizon": "The days that have partitions (PostgreSQL only).",
     "dead_letter": "Jobs that wait for a person, and what became of them.",
@@ -49,6 +51,9 @@ _ADDED: Final = re.compile(
 )
 _COLUMN: Final = re.compile(
     r"(?P<name>[a-z_]+)\s+(?P<type>double precision|[a-z]+(?:\[\])?)(?P<rest>.*?),?(?:\s*--\s*(?P<note>.*))?"
+)
+_VIEW: Final = re.compile(
+    r"^CREATE VIEW gandy\.(?P<name>\w+) AS\nSELECT (?P<columns>.*?)\nFROM", re.DOTALL | re.MULTILINE
 )
 _WORDS: Final = re.compile(r"IN \((?P<words>[^)]*)\)")
 
@@ -97,6 +102,10 @@ def read_tables() -> dict[str, list[Column]]:
     for text in scripts:
         for found in _ADDED.finditer(text):
             tables[found["name"]] += _columns(f"    {found['column']},{found['note']}")
+        for found in _VIEW.finditer(text):
+            if found["name"] in tables:  # the view replaces the table, under its name
+                shown = {part.split()[-1] for part in found["columns"].split(",")}
+                tables[found["name"]] = [each for each in tables[found["name"]] if each.name in shown]
     return tables
 
 

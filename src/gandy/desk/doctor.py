@@ -134,24 +134,12 @@ class Doctor:
             *findings.of_named_trains(
                 self._settings.cleanup, None if self._registry is None else self._registry.names
             ),
-            *findings.of_references(await self._references(database)),
+            *findings.of_references(await read(checkup.find_broken_references(self._owners))),
             *findings.of_file(
                 database_file(self._settings.database.url), await read(checkup.read_journal_mode())
             ),
             *await asyncio.to_thread(lambda: list(of_contracts(self._contracts))),
         ]
-
-    async def _references(self, database: Database) -> checkup.BrokenReferences:
-        """Search as far back as all runs are kept; leave out trains with a shorter retention."""
-        retention, cleanup = self._settings.retention, self._settings.cleanup
-        window = min(retention.completed, retention.failed, retention.cancelled, cleanup.retention)
-        brief = [
-            train.name
-            for train in self._registry or ()
-            if train.options.keep_for is not None and train.options.keep_for < window
-        ]
-        brief += [name for name, span in cleanup.retention_by_train.items() if span < window]
-        return await database.read(checkup.find_broken_references(self._owners, window=window, spared=brief))
 
 
 def _doubt() -> Operation[ClockDoubt | None]:

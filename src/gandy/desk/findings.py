@@ -264,9 +264,6 @@ def of_references(broken: BrokenReferences) -> Iterator[Finding]:
     if broken.stray_runs:
         names = [f"{row.run_id} of {row.manifest}" for row in broken.stray_runs]
         yield _broken(f"active runs that their manifests do not refer to: {_named(names)}")
-    if broken.entries_without_run:
-        names = [f"{row.id} ({row.train})" for row in broken.entries_without_run]
-        yield _broken(f"dispatched entries without a run: {_named(names)}")
 
 
 def of_file(file: Path | None, journal_mode: str) -> Iterator[Finding]:

@@ -306,9 +306,6 @@ class RetentionSettings:
         "The maximum number of awaiting dead letters of one train's ad-hoc work; later failures write none.",
     )
     skipped: timedelta = _setting(kept_for(), timedelta(days=7), "Skipped occurrences.")
-    dispatched: timedelta = _setting(
-        kept_for(), timedelta(minutes=10), "Dispatched entries of the work queue."
-    )
     cancelled_entries: timedelta = _setting(
         kept_for(), timedelta(days=7), "Cancelled entries of the work queue."
     )

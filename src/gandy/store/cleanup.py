@@ -122,16 +122,13 @@ def behind(after: WalkPlace | None) -> dict[str, object]:
     return {"after_at": after.at if after else None, "after_id": after.id if after else None}
 
 
-_RUN_CHILDREN: Final = Deletion("delete_entries_of_runs", "work_queue")
 _RUN_REFERENCES: Final = Deletion("forget_runs_of_letters", None)
 DELETE_RUNS: Final = (
-    _RUN_CHILDREN,
     Deletion("delete_logs_of_runs", "log"),
     _RUN_REFERENCES,
     Deletion("delete_runs", "metadata"),
 )
 _DELETE_RUNS_BY_ROW: Final = (
-    _RUN_CHILDREN,
     Deletion("delete_logs_by_row", "log"),
     _RUN_REFERENCES,
     Deletion("delete_runs_by_row", "metadata"),
@@ -199,11 +196,6 @@ def dead_runs(before: datetime) -> RowWalk:
     return RowWalk(
         table="metadata", finding="find_dead_runs", deletions=_DELETE_RUNS_BY_ROW, given={"before": before}
     )
-
-
-def dispatched_entries(before: datetime) -> RowWalk:
-    """Walk entries that were dispatched long ago and whose runs are over."""
-    return _walk("work_queue", "find_dispatched_entries", "delete_dispatched_entries", before=before)
 
 
 def settled_entries(status: Literal["skipped", "cancelled"], before: datetime) -> RowWalk:

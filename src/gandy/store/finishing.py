@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from gandy.model.run import EndedBy, TrainState
 from gandy.rules.ending import USUAL, JobPolicy, Park, RetryPlan, Settled, aftermath
 from gandy.settings.bounds import LONGEST_RETENTION, as_span
-from gandy.store.runs import read_policies
+from gandy.store.runs import EndedRun, read_policies
 from gandy.store.statements import batch, batch_of, statement
 from gandy.store.waiting import (
     announce_promoted,
     find_children,
     judge,
     keep_activations,
-    make_way,
+    make_way_for_retries,
     promote,
     refused_end,
 )
@@ -79,10 +79,10 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     finished = {row.id: row.bucket for row in rows}
     overruled = frozenset(row.id for row in rows if row.is_overruled)
     settled = [overruled_end(end) if end.id in overruled else end for end in ends if end.id in finished]
-    retries, parks = yield from _decide(settled, rules.retry)
+    retries, parks = yield from _decide(settled, finished, rules.retry)
     waiting = yield from _record_on_manifests(settled, parks)
-    retried = yield from _queue_retries(retries, manifests)
-    parked = yield from _park(parks, rules)
+    retried = yield from _queue_retries(retries, manifests, finished)
+    parked = yield from _park(parks, finished, rules)
     yield from _settle_keys(settled, retried)
     waiting |= yield from keep_activations(activations, finished)
     promoted = yield from promote(waiting)
@@ -201,13 +201,16 @@ def _ad_hoc_policy(end: RunEnd, settings: RetrySettings) -> JobPolicy:
 
 
 def _decide(
-    settled: Iterable[RunEnd], settings: RetrySettings
+    settled: Iterable[RunEnd], buckets: Mapping[int, str | None], settings: RetrySettings
 ) -> Operation[tuple[list[tuple[RunEnd, RetryPlan]], list[tuple[RunEnd, Park]]]]:
-    """Decide what follows each failure; the manifest's policy is read before its active run is cleared."""
+    """Decide what follows each failure, by the job's policy or its manifest's."""
     retries: list[tuple[RunEnd, RetryPlan]] = []
     parks: list[tuple[RunEnd, Park]] = []
     failed = [end for end in settled if end.state is TrainState.FAILED]
-    policies = yield from read_policies(end.manifest_id for end in failed if end.manifest_id is not None)
+    of_manifests = {
+        end.manifest_id: EndedRun(end.id, buckets[end.id]) for end in failed if end.manifest_id is not None
+    }
+    policies = yield from read_policies(of_manifests, of_manifests)
     for end in failed:
         policy = _ad_hoc_policy(end, settings) if end.manifest_id is None else policies.get(end.manifest_id)
         if policy is None:  # the manifest is gone
@@ -252,34 +255,41 @@ def _record_on_manifests(
 
 
 def _queue_retries(
-    retries: Sequence[tuple[RunEnd, RetryPlan]], manifests: Mapping[int, Row]
+    retries: Sequence[tuple[RunEnd, RetryPlan]],
+    manifests: Mapping[int, Row],
+    buckets: Mapping[int, str | None],
 ) -> Operation[dict[int, int]]:
     """Queue the next attempts; the result maps a failed run to its next entry.
 
     A queued entry of the manifest with an equal input is reused; with another input it steps back.
     """
-    retried = yield from _write_retries(retries, manifests)
+    retried = yield from _write_retries(retries, manifests, buckets)
     met = [each for each in retries if each[0].id not in retried]
-    beside = [end.id for end, _ in met if end.manifest_id is not None]
+    beside = {end.id: buckets[end.id] for end, _ in met if end.manifest_id is not None}
     if beside:
-        placed = yield from make_way(beside)
-        retried |= yield from _write_retries([each for each in met if each[0].id in placed], manifests)
+        placed = yield from make_way_for_retries(beside)
+        again = [each for each in met if each[0].id in placed]
+        retried |= yield from _write_retries(again, manifests, buckets)
     yield from _carry_losses([each for each in met if each[0].id not in retried])
     return retried
 
 
 def _write_retries(
-    retries: Sequence[tuple[RunEnd, RetryPlan]], manifests: Mapping[int, Row]
+    retries: Sequence[tuple[RunEnd, RetryPlan]],
+    manifests: Mapping[int, Row],
+    buckets: Mapping[int, str | None],
 ) -> Operation[dict[int, int]]:
     rows = yield batch(
         "queue_retries",
         [
             {
                 "id": end.id,
+                "bucket": buckets[end.id],
                 "delay_seconds": retry.delay.total_seconds(),
                 "failures": retry.failures,
                 "losses": retry.losses,
                 "lone_losses": retry.lone_losses,
+                "unique_key": end.unique_key,
                 "is_open": end.manifest_id is None or manifests[end.manifest_id].is_open,
             }
             for end, retry in retries
@@ -304,7 +314,9 @@ def _carry_losses(served: Sequence[tuple[RunEnd, RetryPlan]]) -> Operation[None]
     )
 
 
-def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation[tuple[int, ...]]:
+def _park(
+    parks: Sequence[tuple[RunEnd, Park]], buckets: Mapping[int, str | None], rules: FinishRules
+) -> Operation[tuple[int, ...]]:
     """Park ad-hoc work, lost runs and immediate parks; the manager writes the letters of other manifests."""
     here = [
         (end, park)
@@ -316,7 +328,15 @@ def _park(parks: Sequence[tuple[RunEnd, Park]], rules: FinishRules) -> Operation
     kept = yield from _within_bounds(here, rules)
     rows = yield batch(
         "park_jobs",
-        [{"id": end.id, "reason": _reason(end, park), "evidence": _evidence(end)} for end, park in kept],
+        [
+            {
+                "id": end.id,
+                "bucket": buckets[end.id],
+                "reason": _reason(end, park),
+                "evidence": _evidence(end),
+            }
+            for end, park in kept
+        ],
     )
     return tuple(row.metadata_id for row in rows)
 

@@ -29,11 +29,16 @@ class PastLeaf:
     """A partition of a past day, and the next command towards dropping it."""
 
     name: str
-    parent: Literal["log", "metadata"]
+    parent: Literal["log", "history"]
     day: date
     is_detached: bool
     estimate: int
     command: str
+
+    @property
+    def table(self) -> str:
+        """The table as operators know it: history is a part of metadata."""
+        return "metadata" if self.parent == "history" else self.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,6 @@ def find_past_leaves(name: str | None = None) -> Operation[tuple[PastLeaf, ...]]
     return tuple(
         PastLeaf(row.leaf, row.parent, row.day, row.is_detached, row.estimate, row.command) for row in rows
     )
-
-
-def find_unfinished_run(day: date) -> Operation[int | None]:
-    """Find an unfinished run in the partition of a day; there should be none."""
-    rows = yield statement("find_unfinished_on", day=day)
-    return rows[0].id if rows else None
 
 
 def count_rows(leaf: PastLeaf) -> Operation[int]:

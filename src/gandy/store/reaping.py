@@ -277,7 +277,7 @@ def refuse_entries(refusals: Sequence[Refusal]) -> Operation[None]:
     settled = yield batch("refuse_entries", [refusal._asdict() for refusal in refusals])
     ad_hoc = {row.id for row in settled if row.manifest_id is None}
     yield batch(
-        "park_jobs",
+        "park_entries",
         [
             {"id": refusal.id, "reason": f"it cannot become a run: {refusal.error}", "evidence": "{}"}
             for refusal in refusals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gandy.model.run import CancelledBy, TrainState
 from gandy.model.schedule import Manual
@@ -54,6 +54,17 @@ class ProgressRow(NamedTuple):
     total: int | None
     junction: str | None
     ignores_cancellation: bool = False  #: it continues although its cancellation was requested
+
+
+class EndedRun(NamedTuple):
+    """Where history has a run; without partitions, there are no buckets."""
+
+    id: int | None
+    bucket: str | None
+
+
+_NO_RUN: Final = EndedRun(None, None)
+_NO_RUNS: Final[Mapping[int, EndedRun]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +200,19 @@ def claim_delivered(
     return started_run(rows[0]) if rows else None
 
 
-def read_policies(manifest_ids: Iterable[int]) -> Operation[Mapping[int, JobPolicy]]:
-    """Read the retry policies of the manifests of failed runs; no ids cost no query."""
+def read_policies(
+    manifest_ids: Iterable[int], failed: Mapping[int, EndedRun] = _NO_RUNS
+) -> Operation[Mapping[int, JobPolicy]]:
+    """Read the retry policies of manifests; `failed` has the runs that have just failed, by manifest."""
     ids = sorted(set(manifest_ids))
-    rows = (yield statement("read_failing", ids=ids)) if ids else []
+    runs = [failed.get(manifest_id, _NO_RUN) for manifest_id in ids]
+    rows = yield batch(
+        "read_failing",
+        [
+            {"manifest_id": manifest_id, "run_id": run.id, "bucket": run.bucket}
+            for manifest_id, run in zip(ids, runs, strict=True)
+        ],
+    )
     return {row.id: _policy(row) for row in rows}
 
 

@@ -85,11 +85,20 @@ def promote_of_groups(owner: str, group_ids: Sequence[int]) -> Operation[None]:
 
 
 def make_way(run_ids: Sequence[int]) -> Operation[set[int]]:
-    """Make queued entries step back for runs with another input; return the runs that can now be queued.
+    """Make queued entries step back for live runs with another input; return the runs that can now be queued.
 
     A queued entry with an equal input stays and is reused for the run.
     """
-    beside = yield statement("find_queued_beside", ids=list(run_ids))
+    return (yield from _make_way((yield statement("find_queued_beside", ids=list(run_ids)))))
+
+
+def make_way_for_retries(buckets: Mapping[int, str | None]) -> Operation[set[int]]:
+    """Do the same for runs that have ended, given with their buckets."""
+    rows = [{"id": run_id, "bucket": bucket} for run_id, bucket in buckets.items()]
+    return (yield from _make_way((yield batch("find_queued_beside_ended", rows))))
+
+
+def _make_way(beside: Rows) -> Operation[set[int]]:
     others = [row for row in beside if input_digest(row.input) != input_digest(row.queued_input)]
     yield from step_back([(row.queued_id, row.queued_input) for row in others])
     return {row.id for row in others}

@@ -107,7 +107,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
                 before=now - request.cleanup.retention,
             )
         ),
-        safety="Never an unfinished run, of any age. The entry and the lines are deleted with the run.",
+        safety="Never an unfinished run, of any age. The lines are deleted with the run.",
         pruned_by=PrunedBy.METADATA_CLEANUP,
     ),
     Upkeep(
@@ -115,7 +115,7 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         bound="finished runs: completed {retention.completed}, failed {retention.failed}, cancelled "
         "{retention.cancelled} from their end, or as their train or manifest declares; at most a day longer",
         means=ByDay(),
-        safety="A day is dropped only when it is over and no unfinished run is in it.",
+        safety="A day is dropped only when it is over. Unfinished runs are in the queue, never in a day.",
     ),
     Upkeep(
         table="metadata",
@@ -139,9 +139,9 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
     ),
     Upkeep(
         table="work_queue",
-        bound="dispatched entries: {retention.dispatched} from their dispatch",
-        means=ByRow(lambda request, now: walks.dispatched_entries(now - request.retention.dispatched)),
-        safety="Never while their run is unfinished.",
+        bound="dispatched entries: the end of their run",
+        means=RemovedInline("finishing a run"),
+        safety="The run's record has all that the entry had.",
     ),
     Upkeep(
         table="work_queue",
@@ -290,8 +290,8 @@ _HEAD: Final = """\
 _FOOT: Final = """\
 
     ## What happens to references
-    Before a run is deleted, its entry in `work_queue` and its lines in `log` are deleted, and
-    `dead_letter.retry_metadata_id` is set to null. Other columns also contain run ids and keep them for the
+    Before a run is deleted, its lines in `log` are deleted, and `dead_letter.retry_metadata_id` is set to
+    null. Other columns also contain run ids and keep them for the
     record: `dead_letter.metadata_id`, `metadata.parent_id`, `work_queue.retry_of`,
     `work_queue.parent_id`, and `last_run_id`, `last_failed_run_id` and `last_successful_run_id` of
     `manifest`. The id of a deleted run is not an error. Whether a dependent is due is decided by

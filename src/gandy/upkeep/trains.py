@@ -18,7 +18,6 @@ from gandy.store.partitions import (
     close_past_days,
     count_rows,
     find_past_leaves,
-    find_unfinished_run,
     lock_history,
     read_horizon,
 )
@@ -130,10 +129,6 @@ async def _drop_all(commands: Commands, shift: PruningShift) -> DroppedDays:
     for leaf in await commands.run(find_past_leaves()):
         if shift.is_stopping():
             break
-        unfinished = await commands.run(find_unfinished_run(leaf.day))
-        if unfinished is not None:
-            _log.error("%s is kept: run %s in it is unfinished", leaf.name, unfinished)
-            continue
         held = await commands.run(count_rows(leaf))
         try:
             await _drop(commands, leaf)
@@ -141,7 +136,7 @@ async def _drop_all(commands: Commands, shift: PruningShift) -> DroppedDays:
             _log.warning("%s could not be dropped now: %s", leaf.name, error)
             continue
         leaves += 1
-        rows[leaf.parent] += held
+        rows[leaf.table] += held
     return DroppedDays(leaves, rows)
 
 

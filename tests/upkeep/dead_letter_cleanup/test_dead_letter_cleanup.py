@@ -40,7 +40,8 @@ async def test_a_letter_stays_while_its_requeued_entry_waits(past: Past) -> None
     await past.dead_letter_cleanup()
     assert past.ids("dead_letter") == {letter}
 
-    past.world.rows("UPDATE work_queue SET status = 'dispatched' WHERE id = ?", entry)
+    change = "UPDATE work_queue SET status = 'dispatched', train_state = 'pending' WHERE id = ?"
+    past.world.rows(change, entry)
     await past.dead_letter_cleanup()
     assert past.ids("dead_letter") == set()
 

@@ -23,7 +23,7 @@ SMALL_SCANS = (
     "SCAN dead",
     "json_each",
     "SCAN w ",
-    "SCAN r USING INDEX ix_metadata_live_deadline",
+    "SCAN r USING INDEX ix_work_queue_live_deadline",
     "SCAN CONSTANT ROW",
 )
 #: Some levels of the indexes that grew; a walk over what is kept would be thousands.
@@ -46,15 +46,12 @@ def fill(past: Past) -> None:
     now, many = past.world.clock.now, range(KEPT // 40)
     entries = [
         (3_000_000 + number, OWNER, "SendMail", 1, status, "active", "ad_hoc", *[past.value(now)] * 3)
-        for number, status in enumerate(
-            status for _ in many for status in ("dispatched", "queued", "skipped", "cancelled")
-        )
+        for number, status in enumerate(status for _ in many for status in ("queued", "skipped", "cancelled"))
     ]
     columns = (
         "id, owner, train_name, manifest_group_id, status, reason, origin, due_at, scheduled_at, created_at"
     )
     past.insert_many("work_queue", columns, entries)
-    past.world.rows("UPDATE work_queue SET dispatched_at = ? WHERE status = 'dispatched'", past.value(now))
     audits = [(past.value(now), OWNER, "me", "cli", "disable", "x") for _ in many]
     past.insert_many("audit", "at, owner, actor, face, action, subject", audits)
     letters = [(OWNER, 1, "SendMail", n, "acknowledged", "x", *[past.value(now)] * 2) for n in many]

@@ -111,17 +111,14 @@ async def test_a_longer_retention_keeps_longer(past: Past) -> None:
     assert kept(past) == set()
 
 
-async def test_entries_and_lines_go_with_their_run_and_letters_forget_it(past: Past) -> None:
+async def test_lines_go_with_their_run_and_letters_forget_it(past: Past) -> None:
     run = past.run(lines=3)
-    past.entry(entry_id=run)
     letter = past.letter(status="retried", retry_metadata_id=run, metadata_id=run)
-    other = past.run(started=MINUTE, lines=2)
-    past.entry(entry_id=other)
+    past.run(started=MINUTE, lines=2)
 
     result = await past.metadata_cleanup()
 
-    assert dict(result.rows) == {"work_queue": 1, "log": 3, "metadata": 1}
-    assert past.ids("work_queue") == {other}
+    assert dict(result.rows) == {"log": 3, "metadata": 1}
     assert past.count("log") == 2
     (row,) = past.world.rows("SELECT * FROM dead_letter WHERE id = ?", letter)
     assert (row["retry_metadata_id"], row["metadata_id"]) == (None, run)
@@ -158,7 +155,7 @@ async def test_batches_are_as_large_as_allowed_and_go_on_until_nothing_matches(
     assert max(sizes) == largest
 
 
-def test_ids_come_first_then_entries_lines_references_and_runs_by_id() -> None:
+def test_ids_come_first_then_lines_references_and_runs_by_id() -> None:
     dead = expired_runs(administrative=["A"], owner="o", names=[], before=NOON)
     batch = prune_batch(dead, None, limit=10, patience=MINUTE)
     found = SimpleNamespace(rows=2, at=NOON, id=1, within="A", ids="{2,1}", buckets="{-infinity,-infinity}")
@@ -176,26 +173,24 @@ def test_ids_come_first_then_entries_lines_references_and_runs_by_id() -> None:
     assert [step.name for step in steps] == [
         "begin_batch",
         "find_expired_runs",
-        "delete_entries_of_runs",
         "delete_logs_of_runs",
         "forget_runs_of_letters",
         "delete_runs",
     ]
-    assert [step.parameters["ids"] for step in steps[2:]] == ["{2,1}"] * 4
+    assert [step.parameters["ids"] for step in steps[2:]] == ["{2,1}"] * 3
 
 
 async def test_a_failure_in_the_middle_of_a_batch_leaves_everything_to_the_next_cycle(past: Past) -> None:
     run = past.run(lines=2)
-    past.entry(entry_id=run)
     past.refuse_deletion("metadata", run)
 
     broken = await past.metadata_cleanup()
 
     assert (broken.deleted, broken.set_aside) == (0, 1)
-    assert (kept(past), past.ids("work_queue"), past.count("log")) == ({run}, {run}, 2)
+    assert (kept(past), past.count("log")) == ({run}, 2)
     past.allow_deletion("metadata")
     mended = await past.metadata_cleanup()
-    assert dict(mended.rows) == {"work_queue": 1, "log": 2, "metadata": 1}
+    assert dict(mended.rows) == {"log": 2, "metadata": 1}
 
 
 @pytest.mark.parametrize("batch_size", [1000, None])

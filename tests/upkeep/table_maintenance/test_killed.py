@@ -45,7 +45,7 @@ def test_a_day_whose_dropping_was_cut_short_by_a_kill_is_dropped_by_the_next_cyc
     url: str, tmp_path: Path
 ) -> None:
     day = datetime.now(tz=UTC).date() - timedelta(days=1)
-    names = [f"{parent}_{day:%Y%m%d}" for parent in ("log", "metadata")]
+    names = [f"{parent}_{day:%Y%m%d}" for parent in ("log", "history")]
     (tmp_path / "shop.py").write_text(APP)
     with closing(psycopg.connect(url, autocommit=True)) as link:
 

@@ -55,10 +55,6 @@ def state(past: Past, age: timedelta) -> Any:  # noqa: ANN401 a key
     )
 
 
-def dispatched(past: Past, age: timedelta) -> int:
-    return past.entry(dispatched_at=past.world.clock.now - age)
-
-
 def settled(status: str) -> Callable[[Past, timedelta], int]:
     def write(past: Past, age: timedelta) -> int:
         now = past.world.clock.now
@@ -70,7 +66,6 @@ def settled(status: str) -> Callable[[Past, timedelta], int]:
 @pytest.mark.parametrize(
     ("setting", "span", "table", "write"),
     [
-        ("dispatched", timedelta(minutes=10), "work_queue", dispatched),
         ("skipped", 7 * DAY, "work_queue", settled("skipped")),
         ("cancelled_entries", 7 * DAY, "work_queue", settled("cancelled")),
         ("workers", DAY, "worker", lambda past, age: worker(past, "stopped", age)),
@@ -124,11 +119,7 @@ async def test_a_session_or_code_of_the_dashboard_goes_once_its_time_is_over(pas
 
 async def test_an_entry_stays_for_as_long_as_its_run_is_unfinished(past: Past) -> None:
     entries = {
-        past.entry(
-            entry_id=past.run("SendMail", state=state, started=timedelta(days=9)),
-            dispatched_at=past.world.clock.now - timedelta(days=9),
-        )
-        for state in ("pending", "in_progress")
+        past.run("SendMail", state=state, started=timedelta(days=9)) for state in ("pending", "in_progress")
     }
 
     await past.table_maintenance()
@@ -151,21 +142,20 @@ async def test_a_silent_worker_stays_for_as_long_as_a_run_of_its_is_to_be_settle
     await past.table_maintenance()
     assert past.ids("worker") == {silent}
 
-    past.world.rows("DELETE FROM metadata WHERE id = ?", run)
+    past.world.rows("DELETE FROM work_queue WHERE id = ?", run)
     await past.table_maintenance()
     assert past.ids("worker") == set()
 
 
 async def test_a_run_that_is_kept_by_row_goes_when_its_own_date_has_passed(past: Past) -> None:
     alive = past.run("SendMail", started=timedelta(hours=2), keep_for=timedelta(hours=3), lines=1)
-    dead = past.run("SendMail", started=timedelta(hours=2), keep_for=timedelta(hours=1), lines=3)
-    past.entry(entry_id=dead, dispatched_at=past.world.clock.now)
+    past.run("SendMail", started=timedelta(hours=2), keep_for=timedelta(hours=1), lines=3)
 
     result = await past.table_maintenance()
 
     assert result.rows["metadata"] == 1
     assert past.ids("metadata", "output IS NULL") == {alive}
-    assert (past.count("log"), past.count("work_queue")) == (1, 0)
+    assert past.count("log") == 1
 
 
 async def test_an_expired_key_goes_and_one_without_expiry_stays(past: Past) -> None:
@@ -346,7 +336,7 @@ async def test_names_of_groups_that_were_made_up_go_when_nothing_bears_them_any_
     await past.table_maintenance()
     assert past.ids("manifest_group") == set(kept.values())
 
-    past.world.rows("DELETE FROM work_queue")
+    past.world.rows("DELETE FROM work_queue WHERE status = 'queued'")
     past.world.advance(days=1)
     await past.table_maintenance()
     assert kept["an entry"] in past.ids("manifest_group"), "it was in use a day ago"

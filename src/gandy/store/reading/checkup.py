@@ -10,7 +10,6 @@ from gandy.store.drivers.migrate import load_migrations
 from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime, timedelta
 
     from gandy.model.owners import Owners
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
 #: The limit of counts; a count at the limit is reported as "or more".
 COUNTED: Final = 10_001
 _NAMED: Final = 20
-_SAMPLE: Final = 10_000
-_INDEX: Final = re.compile(r"^(CREATE|DROP) (?:UNIQUE )?INDEX (?:IF (?:NOT )?EXISTS )?(ix_\w+)", re.MULTILINE)
+_INDEX: Final = re.compile(
+    r"^(CREATE|DROP) (?:UNIQUE )?INDEX (?:IF (?:NOT )?EXISTS )?(?:gandy\.)?(ix_\w+)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,6 @@ class BrokenReferences:
 
     stuck_manifests: Rows
     stray_runs: Rows
-    entries_without_run: Rows
 
 
 def expected_indexes(dialect: Dialect) -> frozenset[str]:
@@ -97,18 +96,8 @@ def list_lost_letters(owners: Owners, *, window: timedelta) -> Operation[Rows]:
     return (yield statement("list_lost_letters", owner=owners.bound, window_seconds=window.total_seconds()))
 
 
-def find_broken_references(
-    owners: Owners, *, window: timedelta, spared: Sequence[str]
-) -> Operation[BrokenReferences]:
-    """Find broken references to runs; `spared` trains keep their runs for less than the window."""
+def find_broken_references(owners: Owners) -> Operation[BrokenReferences]:
+    """Find manifests and live runs that do not refer to each other."""
     stuck = yield statement("find_stuck_manifests", owner=owners.bound, limit=_NAMED)
     stray = yield statement("find_stray_runs", owner=owners.bound, limit=_NAMED)
-    entries = yield statement(
-        "find_entries_without_run",
-        owner=owners.bound,
-        window_seconds=window.total_seconds(),
-        spared=list(spared),
-        sample=_SAMPLE,
-        limit=_NAMED,
-    )
-    return BrokenReferences(stuck, stray, entries)
+    return BrokenReferences(stuck, stray)

@@ -26,7 +26,7 @@ SELECT 'manifest' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.manifest O
 UNION ALL
 SELECT 'work_queue' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.work_queue ORDER BY id LIMIT :limit) work_queue
 UNION ALL
-SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.metadata ORDER BY id LIMIT :limit) metadata
+SELECT 'metadata' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.history ORDER BY id LIMIT :limit) metadata
 UNION ALL
 SELECT 'log' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.log ORDER BY metadata_id, id LIMIT :limit) log
 UNION ALL

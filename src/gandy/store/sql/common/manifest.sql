@@ -66,3 +66,10 @@ WHERE id = :manifest_id AND owner = :owner;
 -- name: delete_manifest
 -- The last step: nothing refers to it any more.
 DELETE FROM gandy.manifest WHERE id = :manifest_id AND owner = :owner AND active_run_id IS NULL RETURNING id;
+
+-- name: find_stuck_manifests
+-- Their active_run_id refers to no live run: they would never run again.
+SELECT m.external_id AS manifest, m.active_run_id AS run_id FROM gandy.manifest m
+WHERE m.active_run_id IS NOT NULL AND (:owner::text IS NULL OR m.owner = :owner)
+  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.id = m.active_run_id AND r.train_state IS NOT NULL)
+ORDER BY m.id LIMIT :limit;

@@ -24,11 +24,18 @@ SELECT owner, train_name AS train, count(*) AS entries FROM (
 GROUP BY owner, train_name ORDER BY owner, train_name;
 
 -- name: list_verdicts
--- The verdicts of a manifest, latest instant first.
-SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
-       q.dispatched_at
-FROM gandy.work_queue q WHERE q.manifest_id = :manifest_id AND q.owner = :owner
-ORDER BY q.due_at DESC, q.attempt DESC LIMIT :limit;
+-- The verdicts of a manifest, latest instant first; those of ended runs are in history.
+SELECT v.id, v.due_at, v.due_until, v.occurrences, v.status, v.reason, v.error, v.origin, v.attempt, v.scheduled_at, v.dispatched_at
+FROM (
+    SELECT q.id, q.due_at, q.due_until, q.occurrences, q.status, q.reason, q.error, q.origin, q.attempt, q.scheduled_at,
+           q.dispatched_at
+    FROM gandy.work_queue q WHERE q.manifest_id = :manifest_id AND q.owner = :owner
+    UNION ALL
+    SELECT h.id, h.due_at, NULL, 1, 'dispatched', NULL, NULL, h.origin, h.attempt, coalesce(h.scheduled_at, h.due_at), h.created_at
+    FROM (SELECT id, due_at, origin, attempt, scheduled_at, created_at FROM gandy.history
+          WHERE manifest_id = :manifest_id AND owner = :owner
+          ORDER BY manifest_id DESC, id DESC LIMIT :limit) h) v
+ORDER BY v.due_at DESC, v.attempt DESC LIMIT :limit;
 
 -- name: shorten_verdict
 -- Cuts a skip that reaches into the future back to the instants that have come.
@@ -58,3 +65,13 @@ WHERE manifest_id = :manifest_id AND owner = :owner AND status IN ('queued', 'wa
 -- name: keep_answer
 -- Records the job that the request created.
 UPDATE gandy.unique_key SET holder_id = :holder_id WHERE owner = :owner AND key = :key;
+
+-- name: count_pending
+-- Runs that were dispatched and have not begun.
+SELECT count(*) AS pending FROM (
+    SELECT 1 FROM gandy.work_queue WHERE owner = :owner AND train_state = 'pending' LIMIT :limit) waiting;
+
+-- name: find_live_job
+-- Whether a job is still queued or live; reads no history, so that frequent polling is cheap.
+SELECT q.id, q.train_name AS train, coalesce(q.train_state, q.status) AS state
+FROM gandy.work_queue q WHERE q.id = :id AND (:owner::text IS NULL OR q.owner = :owner);

@@ -11,7 +11,7 @@ SELECT 'wal' AS journal_mode;
 -- name: count_overdue_runs
 -- Runs kept by row that are long past their retention; counted up to a limit.
 SELECT count(*) AS runs, min(keep_until) AS oldest_at FROM (
-    SELECT keep_until FROM gandy.metadata_rowwise
+    SELECT keep_until FROM gandy.history_rowwise
     WHERE keep_until <= gandy.now() - make_interval(secs => %(grace_seconds)s::float8)
     ORDER BY keep_until LIMIT %(limit)s) overdue;
 
@@ -22,38 +22,20 @@ FROM gandy.service_state
 WHERE key LIKE 'letters_not_written:%%' AND updated_at > gandy.now() - make_interval(secs => %(window_seconds)s::float8)
   AND (%(owner)s::text IS NULL OR owner = %(owner)s) ORDER BY owner, key;
 
--- name: find_stuck_manifests
--- Their active_run_id refers to no live run: they would never run again.
-SELECT m.external_id AS manifest, m.active_run_id AS run_id FROM gandy.manifest m
-WHERE m.active_run_id IS NOT NULL AND (%(owner)s::text IS NULL OR m.owner = %(owner)s)
-  AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = m.active_run_id)
-ORDER BY m.id LIMIT %(limit)s;
-
 -- name: find_stray_runs
 -- Their manifest does not refer to them: a second run could start concurrently.
-SELECT r.id AS run_id, m.external_id AS manifest FROM gandy.metadata_live r JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE m.active_run_id IS DISTINCT FROM r.id AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+SELECT r.id AS run_id, m.external_id AS manifest FROM gandy.work_queue r JOIN gandy.manifest m ON m.id = r.manifest_id
+WHERE r.status = 'dispatched' AND m.active_run_id IS DISTINCT FROM r.id AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
 ORDER BY r.id LIMIT %(limit)s;
-
--- name: find_entries_without_run
--- Dispatched recently, but without a run. Of older entries the run may have been pruned, which is no violation.
-SELECT e.id, e.train_name AS train FROM (
-    SELECT q.id, q.train_name FROM gandy.work_queue q LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
-    WHERE q.status = 'dispatched' AND q.dispatched_at > gandy.now() - make_interval(secs => %(window_seconds)s::float8)
-      AND (%(owner)s::text IS NULL OR q.owner = %(owner)s) AND NOT (q.train_name = ANY(%(spared)s::text[]))
-      AND coalesce(m.keep_for_seconds, %(window_seconds)s::float8) >= %(window_seconds)s::float8
-    ORDER BY q.dispatched_at DESC LIMIT %(sample)s) e
-WHERE NOT EXISTS (SELECT 1 FROM gandy.metadata r WHERE r.id = e.id)
-ORDER BY e.id LIMIT %(limit)s;
 
 -- name: find_unheld_runs
 -- In progress without a live worker: it is lost, stopped or unknown, or its lease has expired.
-SELECT r.id, r.owner, r.name AS train, r.worker_id, g.worker_state
+SELECT r.id, r.owner, r.train_name AS train, r.worker_id, g.worker_state
 FROM (SELECT h.worker_id, CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state
                                ELSE 'silent' END AS worker_state
-      FROM (SELECT DISTINCT worker_id FROM gandy.metadata_live WHERE train_state = 'in_progress') h
+      FROM (SELECT DISTINCT worker_id FROM gandy.work_queue WHERE status = 'dispatched' AND train_state = 'in_progress') h
       LEFT JOIN LATERAL (SELECT state, lease_expires_at FROM gandy.worker WHERE id = h.worker_id LIMIT 1) w ON true
       WHERE w.state IS NULL OR w.state IN ('stopped', 'lost') OR w.lease_expires_at <= gandy.now()) g
-JOIN gandy.metadata_live r ON coalesce(r.worker_id, '') = coalesce(g.worker_id, '')
-WHERE r.train_state = 'in_progress' AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+JOIN gandy.work_queue r ON coalesce(r.worker_id, '') = coalesce(g.worker_id, '')
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
 ORDER BY r.id LIMIT %(limit)s;

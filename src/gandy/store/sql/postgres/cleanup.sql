@@ -3,25 +3,20 @@
 SELECT set_config('lock_timeout', %(milliseconds)s::text, true) AS patience, set_config('enable_sort', 'off', true) AS sorts;
 
 -- name: find_expired_runs
--- Finished, old enough and deletable by this owner, in any partition; if nothing is found, one probe per name and partition.
+-- Old enough and deletable by this owner, in any partition; if nothing is found, one probe per name and partition.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids, (array_agg(within))[count(*)::int] AS within, array_agg(bucket)::text AS buckets
 FROM (
     SELECT e.within, e.at, e.id, e.bucket
     FROM unnest(%(names)s::text[]) AS w(name) CROSS JOIN LATERAL (
-        SELECT r.name AS within, r.start_time AS at, r.id, r.bucket::text AS bucket FROM gandy.metadata r
-        WHERE r.bucket < 'infinity' AND r.name = w.name AND r.start_time < %(before)s
-          AND r.train_state IN ('completed', 'failed', 'cancelled')
+        SELECT r.name AS within, r.start_time AS at, r.id, r.bucket::text AS bucket FROM gandy.history r
+        WHERE r.name = w.name AND r.start_time < %(before)s
           AND (r.owner = %(owner)s OR r.name = ANY(%(administrative)s::text[]))
           AND (r.start_time, r.id) > (
             CASE WHEN w.name = %(after_name)s::text THEN %(after_at)s::timestamptz ELSE '-infinity' END,
             CASE WHEN w.name = %(after_name)s::text THEN %(after_id)s::bigint ELSE 0 END)
         ORDER BY r.start_time, r.id LIMIT %(limit)s) e
     LIMIT %(limit)s) dead;
-
--- name: delete_entries_of_runs
--- Entry and run share their id.
-DELETE FROM gandy.work_queue WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dispatched';
 
 -- name: delete_logs_of_runs
 -- Log lines have the bucket of their run, so that only one partition is read.
@@ -37,16 +32,16 @@ WHERE (SELECT EXISTS (SELECT 1 FROM gandy.dead_letter WHERE retry_metadata_id IS
 
 -- name: delete_runs
 -- Last, so that rows that remain after a failure are found again through their run.
-DELETE FROM gandy.metadata r
+DELETE FROM gandy.history r
 USING (SELECT * FROM unnest(%(ids)s::bigint[], %(buckets)s::date[]) AS u(id, bucket) ORDER BY id) d
-WHERE r.id = d.id AND r.bucket = d.bucket AND r.train_state IN ('completed', 'failed', 'cancelled');
+WHERE r.id = d.id AND r.bucket = d.bucket;
 
 -- name: find_dead_runs
--- Runs kept by row and past keep_until, which only finished runs have; a keyset walk skips the dead entries of the index.
+-- Runs kept by row and past keep_until; a keyset walk skips the dead entries of the index.
 SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
        array_agg(id)::text AS ids
 FROM (
-    SELECT keep_until AS at, id FROM gandy.metadata_rowwise
+    SELECT keep_until AS at, id FROM gandy.history_rowwise
     WHERE keep_until <= %(before)s
       AND (keep_until, id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
     ORDER BY keep_until, id LIMIT %(limit)s) dead;
@@ -57,24 +52,7 @@ DELETE FROM gandy.log_rowwise WHERE metadata_id = ANY(%(ids)s::bigint[]);
 
 -- name: delete_runs_by_row
 -- The same as delete_runs for runs that are kept by row.
-DELETE FROM gandy.metadata_rowwise
-WHERE id = ANY(%(ids)s::bigint[]) AND train_state IN ('completed', 'failed', 'cancelled');
-
--- name: find_dispatched_entries
--- Dispatched long ago, and their run is over: the entry is no longer needed.
-SELECT count(*) AS rows, (array_agg(at))[count(*)::int] AS at, (array_agg(id))[count(*)::int] AS id,
-       array_agg(id)::text AS ids
-FROM (
-    SELECT q.dispatched_at AS at, q.id FROM gandy.work_queue q
-    WHERE q.status = 'dispatched' AND q.dispatched_at < %(before)s
-      AND (q.dispatched_at, q.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::bigint, 0))
-      AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id)
-    ORDER BY q.dispatched_at, q.id LIMIT %(limit)s) dead;
-
--- name: delete_dispatched_entries
--- An entry that was put back meanwhile is queued again and stays.
-DELETE FROM gandy.work_queue q WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'dispatched'
-  AND q.dispatched_at < %(before)s AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = q.id);
+DELETE FROM gandy.history_rowwise WHERE id = ANY(%(ids)s::bigint[]);
 
 -- name: find_settled_entries
 -- Skipped or cancelled; their age counts from then, not from their creation.
@@ -105,12 +83,12 @@ FROM (
         FROM written WHERE written.id IS NOT NULL
     )
     SELECT NULL::timestamptz AS at, id FROM written
-    WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.id = written.id) LIMIT %(limit)s) dead;
+    WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.id = written.id AND r.train_state IS NOT NULL) LIMIT %(limit)s) dead;
 
 -- name: settle_stray_logs
 -- Move them to the partition of their run; delete them if the run is gone.
 WITH strays AS MATERIALIZED (
-    SELECT s.id, (SELECT r.bucket FROM gandy.metadata r WHERE r.id = s.id AND r.bucket < 'infinity' LIMIT 1) AS home
+    SELECT s.id, (SELECT r.bucket FROM gandy.history r WHERE r.id = s.id LIMIT 1) AS home
     FROM unnest(%(ids)s::bigint[]) AS s(id)
 ), moved AS (
     DELETE FROM gandy.log_live l USING strays s WHERE l.metadata_id = s.id
@@ -139,7 +117,7 @@ FROM (
     SELECT w.lease_expires_at AS at, w.id FROM gandy.worker w
     WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < %(before)s
       AND (w.lease_expires_at, w.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
-      AND NOT EXISTS (SELECT 1 FROM gandy.metadata_live r WHERE r.worker_id = w.id)
+      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.worker_id = w.id)
     ORDER BY w.lease_expires_at, w.id LIMIT %(limit)s) dead;
 
 -- name: delete_workers
@@ -218,7 +196,6 @@ FROM (
 UPDATE gandy.manifest_group SET updated_at = gandy.now()
 WHERE updated_at < %(before)s AND id = ANY (ARRAY(
     SELECT manifest_group_id FROM gandy.work_queue
-    UNION SELECT manifest_group_id FROM gandy.metadata_live
     UNION SELECT manifest_group_id FROM gandy.dead_letter WHERE status = 'awaiting_intervention'));
 
 -- name: delete_idle_groups
@@ -296,14 +273,14 @@ DELETE FROM gandy.manifest m WHERE m.id = ANY(%(ids)s::bigint[]);
 -- The newest run beyond keep_last; ids ascend in the order of creation.
 SELECT c.manifest_id, s.id AS newest
 FROM unnest(%(manifest_id)s::bigint[], %(keep_last)s::bigint[]) AS c(manifest_id, keep_last) CROSS JOIN LATERAL (
-    SELECT r.id FROM gandy.metadata r WHERE r.manifest_id = c.manifest_id AND r.bucket < 'infinity'
+    SELECT r.id FROM gandy.history r WHERE r.manifest_id = c.manifest_id
     ORDER BY r.id DESC OFFSET c.keep_last LIMIT 1) s;
 
 -- name: find_surplus_runs
 -- The newest surplus run and all older ones.
 SELECT s.within, s.id, s.bucket
 FROM unnest(%(manifest_id)s::bigint[], %(newest)s::bigint[]) AS c(manifest_id, newest) CROSS JOIN LATERAL (
-    SELECT r.manifest_id AS within, r.id, r.bucket::text AS bucket FROM gandy.metadata r
-    WHERE r.manifest_id = c.manifest_id AND r.bucket < 'infinity' AND r.id <= c.newest
+    SELECT r.manifest_id AS within, r.id, r.bucket::text AS bucket FROM gandy.history r
+    WHERE r.manifest_id = c.manifest_id AND r.id <= c.newest
     ORDER BY r.id DESC LIMIT %(limit)s) s
 LIMIT %(limit)s;

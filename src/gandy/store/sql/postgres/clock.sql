@@ -5,6 +5,8 @@ SELECT greatest(
     (SELECT max(last_seen_at) FROM gandy.worker WHERE last_seen_at <= gandy.now()),
     (SELECT max(q.created_at) FROM (SELECT created_at FROM gandy.work_queue ORDER BY id DESC LIMIT 1) q
      WHERE q.created_at <= gandy.now()),
+    (SELECT max(h.created_at) FROM (SELECT created_at FROM gandy.history ORDER BY id DESC LIMIT 1) h
+     WHERE h.created_at <= gandy.now()),
     (SELECT max(m.created_at) FROM (SELECT created_at FROM gandy.manifest ORDER BY id DESC LIMIT 1) m
      WHERE m.created_at <= gandy.now())) AS newest_at;
 
@@ -20,13 +22,12 @@ WHERE v.id = ANY(ARRAY(
 ORDER BY v.next_look_at DESC, v.group_id DESC, v.priority DESC, v.id DESC;
 
 -- name: find_verdicts_ahead
--- The verdicts of future instants, the runs of such instants whose entries are gone, and the last skip, which may reach
--- into the future.
+-- The verdicts of future instants, the runs of such instants, and the last skip, which may reach into the future.
 SELECT id, status, reason, origin, due_at, due_until FROM gandy.work_queue
 WHERE manifest_id = %(manifest_id)s AND due_at > %(now)s AND attempt = 1
 UNION ALL
 SELECT r.id, 'dispatched', NULL, r.origin, r.due_at, NULL FROM (
-    SELECT id, origin, due_at FROM gandy.metadata WHERE manifest_id = %(manifest_id)s
+    SELECT id, origin, due_at FROM gandy.history WHERE manifest_id = %(manifest_id)s
     ORDER BY id DESC LIMIT %(most_runs)s) r
 WHERE r.due_at > %(now)s AND r.origin = 'schedule'
 UNION ALL
@@ -35,8 +36,8 @@ UNION ALL
  ORDER BY due_at DESC LIMIT 1);
 
 -- name: record_early_runs
--- Future instants that already ran while a clock was ahead, and whose entries are gone: a verdict for each, so that none
--- runs again; its retention counts from the instant.
+-- Future instants that already ran while a clock was ahead: a verdict for each, so that none runs again; its retention
+-- counts from the instant.
 INSERT INTO gandy.work_queue (
     owner, train_name, manifest_id, manifest_group_id, priority, status, reason, error, origin, due_at, due_until,
     scheduled_at, created_at, settled_at)
@@ -44,7 +45,7 @@ SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock
        'run ' || r.id || ' was made for this instant when a clock was ahead', 'schedule', r.due_at, r.due_at, r.due_at,
        gandy.now(), r.due_at
 FROM gandy.manifest m CROSS JOIN LATERAL (
-    SELECT id, due_at, origin FROM gandy.metadata WHERE manifest_id = m.id ORDER BY id DESC LIMIT %(most_runs)s) r
+    SELECT id, due_at, origin FROM gandy.history WHERE manifest_id = m.id ORDER BY id DESC LIMIT %(most_runs)s) r
 WHERE m.id = %(manifest_id)s AND r.due_at > %(now)s AND r.origin = 'schedule'
 ON CONFLICT DO NOTHING;
 
@@ -76,11 +77,10 @@ RETURNING id;
 
 -- name: bring_runs_back
 -- Runs with start_time in the future start now, so that they can reach their deadline.
-UPDATE gandy.metadata_live SET
+UPDATE gandy.work_queue SET
     deadline_at = CASE WHEN isfinite(deadline_at) THEN gandy.now() + (deadline_at - start_time) ELSE deadline_at END,
     start_time = gandy.now()
-WHERE train_state IN ('pending', 'in_progress')
-  AND start_time > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
+WHERE status = 'dispatched' AND start_time > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
 RETURNING id;
 
 -- name: bring_looks_back

@@ -12,7 +12,7 @@ SELECT m.owner, m.id, m.manifest_group_id, m.name, coalesce(r.input, m.propertie
 FROM gandy.manifest m
 LEFT JOIN LATERAL (
     SELECT input, due_at, attempt, failure_exception, failure_reason
-    FROM gandy.metadata WHERE id = m.last_failed_run_id LIMIT 1) r ON true
+    FROM gandy.history WHERE id = m.last_failed_run_id LIMIT 1) r ON true
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.is_retried AND m.failure_count >= greatest(1, m.max_retries)
 ORDER BY m.id
 ON CONFLICT DO NOTHING

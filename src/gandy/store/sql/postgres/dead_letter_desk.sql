@@ -34,7 +34,11 @@ SELECT l.owner, coalesce(m.name, l.train_name), coalesce(w.input::json, l.input)
        CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled OR m.orphaned_at IS NOT NULL THEN 'manifest' ELSE 'open' END,
        coalesce(l.due_at, now.now),
        greatest(l.attempt, (SELECT max(q.attempt) FROM gandy.work_queue q
-                            WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at)) + 1,
+                            WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at),
+                -- of the newest runs only: the letter's own attempt is nearly always the last one
+                (SELECT max(h.attempt) FROM (
+                     SELECT due_at, attempt FROM gandy.history WHERE manifest_id = l.manifest_id
+                     ORDER BY manifest_id DESC, id DESC LIMIT 100) h WHERE h.due_at = l.due_at)) + 1,
        now.now, l.max_retries, l.is_retried, l.retry_delay_seconds, l.timeout_seconds, l.metadata_id, l.id, now.now
 FROM unnest(%(id)s::bigint[], %(input)s::text[]) AS w(id, input)
 JOIN gandy.dead_letter l ON l.id = w.id AND (%(owner)s::text IS NULL OR l.owner = %(owner)s)

@@ -1,8 +1,8 @@
 -- name: write_live_logs
 -- Lines of live runs: a claim that lost its run (other fence) writes nothing; KEY SHARE makes the end wait for these lines.
 WITH owned AS (
-    SELECT r.id, r.fence FROM gandy.metadata_live r
-    WHERE r.id = ANY(%(run_id)s::bigint[]) AND r.bucket = 'infinity' ORDER BY r.id FOR KEY SHARE
+    SELECT r.id, r.fence FROM gandy.work_queue r
+    WHERE r.id = ANY(%(run_id)s::bigint[]) AND r.train_state IS NOT NULL ORDER BY r.id FOR KEY SHARE
 )
 INSERT INTO gandy.log (bucket, metadata_id, created_at, level, logger, message)
 SELECT 'infinity', l.run_id, l.created_at, l.level, l.logger, l.message

@@ -95,10 +95,10 @@ WITH decided AS MATERIALIZED (
     SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, origin,
            CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN scheduled_at > now.now THEN 'time' ELSE 'open' END,
            -- an event has no scheduled instant: two within one microsecond need different due_at values
-           CASE WHEN origin = 'dependent' THEN due_at + (
-               SELECT count(*) FROM gandy.work_queue q WHERE q.manifest_id = moved.id AND q.attempt = 1
-               AND q.due_at >= moved.due_at AND q.due_at < moved.due_at + interval '1 millisecond')
-               * interval '1 microsecond' ELSE due_at END,
+           CASE WHEN origin = 'dependent' THEN coalesce((
+               SELECT max(q.due_at) + interval '1 microsecond' FROM gandy.work_queue q
+               WHERE q.manifest_id = moved.id AND q.attempt = 1
+               AND q.due_at >= moved.due_at AND q.due_at < moved.due_at + interval '1 millisecond'), due_at) ELSE due_at END,
            scheduled_at, now.now
     FROM moved, (SELECT gandy.now() AS now) now WHERE due_at IS NOT NULL
 )

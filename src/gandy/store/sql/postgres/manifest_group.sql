@@ -42,13 +42,13 @@ SELECT id FROM gandy.manifest_group WHERE id = ANY(%(ids)s::bigint[]) ORDER BY i
 
 -- name: count_active_by_group
 -- A separate statement after the lock: with the snapshot of the locking statement the count would exceed the cap.
-SELECT manifest_group_id AS id, count(*) AS active FROM gandy.metadata_live
-WHERE manifest_group_id = ANY(%(ids)s::bigint[])
+SELECT manifest_group_id AS id, count(*) AS active FROM gandy.work_queue
+WHERE status = 'dispatched' AND manifest_group_id = ANY(%(ids)s::bigint[])
 GROUP BY manifest_group_id;
 
 -- name: count_active
 -- Reads only live runs, not history.
-SELECT count(*) AS active FROM gandy.metadata_live r WHERE r.owner = %(owner)s;
+SELECT count(*) AS active FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.owner = %(owner)s;
 
 -- name: lock_global_cap
 -- A cap over all groups is exact only if one claim dispatches at a time.

@@ -1,16 +1,18 @@
 -- name: start_run
--- A run without a queue entry, started at once by its caller.
-INSERT INTO gandy.metadata_live (
-    bucket, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
-SELECT 'infinity', %(owner)s, %(name)s, 'in_progress',
+-- A run that its caller starts at once: its entry was never queued.
+INSERT INTO gandy.work_queue (
+    owner, train_name, status, origin, parent_id, due_at, scheduled_at, input, created_at, dispatched_at, is_retried,
+    train_state, start_time, deadline_at, worker_id, fence)
+SELECT %(owner)s, %(name)s, 'dispatched', 'local',
        -- the calling run, unless it belongs to another application
-       (SELECT r.id FROM gandy.metadata_live r WHERE r.id = %(parent_id)s AND r.bucket = 'infinity' AND r.owner = %(owner)s), now, %(input)s::json, now, now,
+       (SELECT r.id FROM gandy.work_queue r WHERE r.id = %(parent_id)s AND r.train_state IS NOT NULL AND r.owner = %(owner)s),
+       now, now, %(input)s::json, now, now, false, 'in_progress', now,
        now + make_interval(secs => nullif(least(%(timeout_seconds)s::float8, 4e9::float8), 4e9::float8)), %(worker_id)s, nextval('gandy.fence')
 FROM gandy.now() AS now
 RETURNING id, fence, start_time AS started_at;
 
 -- name: end_runs
--- Moves runs from the live partition into the partition of the day they expire, if their claim still owns them (fence).
+-- Moves runs from the queue into the partition of the day they expire, if their claim still owns them (fence).
 -- A run that an operator cancelled is recorded as cancelled even if it failed.
 -- The row moves: a column that outlives the end is in RETURNING, INSERT and SELECT, or its value is lost.
 WITH clock AS MATERIALIZED (
@@ -28,12 +30,14 @@ WITH clock AS MATERIALIZED (
         AS e(id, worker_id, fence, train_state, output, junctions, failure_junction, failure_exception, failure_reason, stack_trace,
              cancellation_reason, keep_for_seconds, progress_done, progress_total)
 ), gone AS (
-    DELETE FROM gandy.metadata_live r USING ended e
+    DELETE FROM gandy.work_queue r USING ended e
     -- Written so that only the index on id can serve: with another one the planner would compare every pair.
-    WHERE r.id BETWEEN e.id AND e.id AND coalesce(r.worker_id, '') = coalesce(e.worker_id, '') AND coalesce(r.fence, 0) = coalesce(e.fence, 0)
-    RETURNING r.id, r.owner, r.external_id, r.name, r.manifest_id, r.manifest_group_id, r.parent_id, r.origin, r.rank,
-        r.due_at, r.attempt, r.input, r.created_at, r.start_time, r.deadline_at, r.cancellation_requested,
-        r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,
+    WHERE r.id BETWEEN e.id AND e.id AND r.train_state IS NOT NULL
+      AND coalesce(r.worker_id, '') = coalesce(e.worker_id, '') AND coalesce(r.fence, 0) = coalesce(e.fence, 0)
+    RETURNING r.id, r.owner, r.external_id, r.train_name, r.manifest_id, r.manifest_group_id, r.parent_id, r.retry_of,
+        r.dead_letter_id, nullif(r.origin, 'local') AS origin, r.priority, r.due_at, nullif(r.scheduled_at, r.due_at) AS scheduled_at,
+        r.attempt, r.input, r.input_type_name, r.dispatched_at, r.start_time, r.max_retries, r.is_retried, r.retry_delay_seconds,
+        r.timeout_seconds, r.cancellation_requested, r.cancellation_requested_at, r.is_cancellation_ignored, r.worker_id, r.fence,
         CASE WHEN e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' THEN 'cancelled'
              ELSE e.train_state END AS train_state,
         e.train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' AS is_overruled,
@@ -44,13 +48,15 @@ WITH clock AS MATERIALIZED (
                   AND (e.keep_until AT TIME ZONE 'UTC')::date < e.until
              THEN (e.keep_until AT TIME ZONE 'UTC')::date ELSE '-infinity' END AS bucket
 ), kept AS (
-    INSERT INTO gandy.metadata (
-        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
-        due_at, attempt, input, output, created_at, start_time, end_time, keep_until, deadline_at, failure_junction,
-        failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
-        cancellation_requested_at, is_cancellation_ignored, junctions, progress_done, progress_total, worker_id, fence)
-    SELECT id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank,
-        due_at, attempt, input, output::json, created_at, start_time, now, keep_until, deadline_at, failure_junction,
+    INSERT INTO gandy.history (
+        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, retry_of, dead_letter_id,
+        origin, priority, due_at, scheduled_at, attempt, input, input_type_name, output, created_at, start_time, end_time,
+        keep_until, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failure_junction, failure_exception,
+        failure_reason, stack_trace, cancellation_requested, cancellation_reason, cancellation_requested_at,
+        is_cancellation_ignored, junctions, progress_done, progress_total, worker_id, fence)
+    SELECT id, bucket, owner, external_id, train_name, train_state, manifest_id, manifest_group_id, parent_id, retry_of,
+        dead_letter_id, origin, priority, due_at, scheduled_at, attempt, input, input_type_name, output::json, dispatched_at,
+        start_time, now, keep_until, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failure_junction,
         failure_exception, failure_reason, stack_trace, cancellation_requested, cancellation_reason,
         cancellation_requested_at, is_cancellation_ignored, junctions::json, progress_done, progress_total, worker_id, fence
     FROM gone

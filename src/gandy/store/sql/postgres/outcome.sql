@@ -10,12 +10,13 @@ SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seco
 FROM gandy.manifest WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: read_failing
--- The retry policy of a manifest whose run failed, read while active_run_id still refers to that run.
+-- The retry policy of a manifest whose run failed, with whether that run had the manifest's own input.
 SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions::text AS exclusions,
        m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
-       q.id IS NULL OR q.input::text IS NOT DISTINCT FROM m.properties::text AS is_own_input, gandy.now() AS now
-FROM gandy.manifest m LEFT JOIN gandy.work_queue q ON q.id = m.active_run_id
-WHERE m.id = ANY(%(ids)s::bigint[]);
+       h.id IS NULL OR h.input::text IS NOT DISTINCT FROM m.properties::text AS is_own_input, gandy.now() AS now
+FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(bucket)s::text[]) AS f(manifest_id, run_id, bucket)
+JOIN gandy.manifest m ON m.id = f.manifest_id
+LEFT JOIN gandy.history h ON h.id = f.run_id AND h.bucket = f.bucket::date;
 
 -- name: record_manifest_ends
 -- All that decides about the next run is kept on the manifest, so that history may be pruned.
@@ -46,10 +47,10 @@ RETURNING m.id, m.owner, (m.has_dependents_due OR m.next_look_at <= gandy.now())
 INSERT INTO gandy.dead_letter (
     owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
     reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds)
-SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.input_type_name, q.id, q.due_at, q.attempt,
-       q.priority, p.reason, p.evidence::json, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds
-FROM unnest(%(id)s::bigint[], %(reason)s::text[], %(evidence)s::text[]) AS p(id, reason, evidence)
-JOIN gandy.work_queue q ON q.id = p.id
+SELECT h.owner, h.manifest_id, h.manifest_group_id, h.name, h.input, h.input_type_name, h.id, h.due_at, h.attempt,
+       h.priority, p.reason, p.evidence::json, h.max_retries, h.is_retried, h.retry_delay_seconds, h.timeout_seconds
+FROM unnest(%(id)s::bigint[], %(bucket)s::text[], %(reason)s::text[], %(evidence)s::text[]) AS p(id, bucket, reason, evidence)
+JOIN gandy.history h ON h.id = p.id AND h.bucket = p.bucket::date AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
 
@@ -59,3 +60,15 @@ INSERT INTO gandy.service_state AS s (owner, key, value)
 VALUES (%(owner)s, 'letters_not_written:' || %(train_name)s, to_json(%(count)s::bigint))
 ON CONFLICT (owner, key) DO UPDATE
 SET value = to_json((s.value::text)::bigint + %(count)s), updated_at = gandy.now();
+
+-- name: park_entries
+-- The dead letter of an ad-hoc job whose entry cannot become a run.
+INSERT INTO gandy.dead_letter (
+    owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
+    reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds)
+SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.input_type_name, q.id, q.due_at, q.attempt,
+       q.priority, p.reason, p.evidence::json, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds
+FROM unnest(%(id)s::bigint[], %(reason)s::text[], %(evidence)s::text[]) AS p(id, reason, evidence)
+JOIN gandy.work_queue q ON q.id = p.id
+ON CONFLICT DO NOTHING
+RETURNING id, metadata_id;

@@ -18,23 +18,24 @@ SELECT 'turn', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
 -- name: count_live_runs
 -- Live runs by state; every count reads at most the limit, over all owners.
 SELECT 'pending' AS state, count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'pending') AS runs, count(*) AS seen
-FROM (SELECT owner, train_state FROM gandy.metadata_live ORDER BY id LIMIT %(limit)s) r
+FROM (SELECT owner, train_state FROM gandy.work_queue WHERE status = 'dispatched' ORDER BY id LIMIT %(limit)s) r
 UNION ALL
 SELECT 'in_progress', count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'), count(*)
-FROM (SELECT owner, train_state FROM gandy.metadata_live ORDER BY id LIMIT %(limit)s) r;
+FROM (SELECT owner, train_state FROM gandy.work_queue WHERE status = 'dispatched' ORDER BY id LIMIT %(limit)s) r;
 
 -- name: list_live_runs
 -- Runs in progress, the oldest id first.
-SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
+SELECT r.id, r.train_name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
-FROM (SELECT * FROM gandy.metadata_live ORDER BY id LIMIT %(searched)s) r LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
+FROM (SELECT * FROM gandy.work_queue WHERE status = 'dispatched' ORDER BY id LIMIT %(searched)s) r
+LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: count_recent_ends
 -- The newest runs, counted by the minute in which they ended; older ones are not read.
 WITH newest AS MATERIALIZED (
-    SELECT id, owner, name, train_state, end_time FROM gandy.metadata ORDER BY id DESC LIMIT %(limit)s)
+    SELECT id, owner, name, train_state, end_time FROM gandy.history ORDER BY id DESC LIMIT %(limit)s)
 SELECT date_trunc('minute', n.end_time) AS at,
        count(*) FILTER (WHERE n.train_state = 'completed') AS completed,
        count(*) FILTER (WHERE n.train_state = 'failed') AS failed,

@@ -39,14 +39,10 @@ SELECT leaf.relname::text AS leaf, to_date(right(leaf.relname, 8), 'YYYYMMDD') A
        END AS command
 FROM pg_class leaf JOIN pg_namespace space ON space.oid = leaf.relnamespace AND space.nspname = 'gandy'
 LEFT JOIN pg_inherits link ON link.inhrelid = leaf.oid
-WHERE leaf.relkind = 'r' AND leaf.relname ~ '^(log|metadata)_[0-9]{8}$'
+WHERE leaf.relkind = 'r' AND leaf.relname ~ '^(log|history)_[0-9]{8}$'
   AND to_date(right(leaf.relname, 8), 'YYYYMMDD') < (gandy.now() AT TIME ZONE 'UTC')::date
   AND (%(leaf)s::text IS NULL OR leaf.relname = %(leaf)s::text)
 ORDER BY link.inhdetachpending DESC NULLS LAST, day, leaf;
-
--- name: find_unfinished_on
--- A day is dropped only if it has no unfinished run.
-SELECT id FROM gandy.metadata WHERE bucket = %(day)s::date AND train_state IN ('pending', 'in_progress') LIMIT 1;
 
 -- name: count_logs_on
 -- For a partition without statistics, which has no estimate.
@@ -54,14 +50,14 @@ SELECT count(*) AS rows FROM gandy.log WHERE bucket = %(day)s::date;
 
 -- name: count_runs_on
 -- For a partition without statistics, which has no estimate.
-SELECT count(*) AS rows FROM gandy.metadata WHERE bucket = %(day)s::date;
+SELECT count(*) AS rows FROM gandy.history WHERE bucket = %(day)s::date;
 
 -- name: read_history
 -- The days ahead, the remaining partitions of past days, and the long-kept runs that had to be kept by row.
 SELECT h.since, h.until, today,
        (SELECT count(*) FROM pg_class leaf JOIN pg_namespace space ON space.oid = leaf.relnamespace
-        WHERE space.nspname = 'gandy' AND leaf.relkind = 'r' AND leaf.relname ~ '^(log|metadata)_[0-9]{8}$'
+        WHERE space.nspname = 'gandy' AND leaf.relkind = 'r' AND leaf.relname ~ '^(log|history)_[0-9]{8}$'
           AND to_date(right(leaf.relname, 8), 'YYYYMMDD') < today) AS past_leaves,
-       (SELECT count(*) FROM (SELECT 1 FROM gandy.metadata_rowwise
+       (SELECT count(*) FROM (SELECT 1 FROM gandy.history_rowwise
                               WHERE keep_until > gandy.now() + interval '1 day' LIMIT %(limit)s) r) AS kept_by_row
 FROM gandy.history_horizon h, (SELECT (gandy.now() AT TIME ZONE 'UTC')::date AS today) t WHERE h.is_only;

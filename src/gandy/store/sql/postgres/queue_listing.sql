@@ -5,7 +5,7 @@ SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name A
        r.dispatched_at, r.dead_letter_id, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(status)s::text IS NULL OR w.status = %(status)s OR %(status)s = 'undispatched' AND w.status IN ('queued', 'waiting'))
+           w.origin <> 'local' AND (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(status)s::text IS NULL OR w.status = %(status)s OR %(status)s = 'undispatched' AND w.status IN ('queued', 'waiting'))
            AND (%(gate)s::text IS NULL OR w.gate = %(gate)s AND w.status = 'queued')
            AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(group)s::text IS NULL

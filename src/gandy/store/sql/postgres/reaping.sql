@@ -1,25 +1,26 @@
 -- name: cancel_timed_out
 -- Requests cancellation of runs past their deadline, which counts from the start of the run.
-UPDATE gandy.metadata_live r
+UPDATE gandy.work_queue r
 SET cancellation_requested = true, cancellation_reason = 'timeout', cancellation_requested_at = gandy.now()
-WHERE r.bucket = 'infinity' AND NOT r.cancellation_requested AND r.id = ANY(ARRAY(
-    SELECT id FROM gandy.metadata_live
+WHERE r.train_state IS NOT NULL AND NOT r.cancellation_requested AND r.id = ANY(ARRAY(
+    SELECT id FROM gandy.work_queue
     WHERE train_state = 'in_progress' AND deadline_at <= gandy.now() AND NOT cancellation_requested
     ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 RETURNING r.id;
 
 -- name: find_stale_pending
 -- No process will start these: no live worker knows the train, or the run was delivered and never started.
-SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
-       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
-FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
-WHERE r.train_state = 'pending' AND r.id > %(after)s AND r.created_at <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
+SELECT r.id, r.owner, r.train_name AS train, r.worker_id, r.fence, r.manifest_id, r.failures, r.losses, r.lone_losses,
+       r.max_retries, r.is_retried, r.retry_delay_seconds, r.unique_key
+FROM gandy.work_queue r
+WHERE r.status = 'dispatched' AND r.train_state = 'pending' AND r.id > %(after)s
+  AND r.dispatched_at <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
   AND ((r.delivery_attempts > 0 AND r.delivery_error IS NULL) OR (
     -- a failed delivery is retried: the run is stale only if no process retries any more
     (r.delivery_error IS NULL OR r.deliver_after <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8))
     AND NOT EXISTS (
     SELECT 1 FROM gandy.worker w
-    WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy.now() AND r.name = ANY(w.trains))))
+    WHERE w.owner = r.owner AND w.state = 'running' AND w.lease_expires_at > gandy.now() AND r.train_name = ANY(w.trains))))
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: find_silent_workers
@@ -47,31 +48,24 @@ RETURNING w.id;
 -- history nor past workers are read.
 WITH gone AS MATERIALIZED (
     SELECT h.worker_id, coalesce(w.state, 'unknown') AS worker_state
-    FROM (SELECT DISTINCT r.worker_id FROM gandy.metadata_live r
-          WHERE r.train_state = 'in_progress' AND r.worker_id IS NOT NULL) h
+    FROM (SELECT DISTINCT r.worker_id FROM gandy.work_queue r
+          WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.worker_id IS NOT NULL) h
     LEFT JOIN LATERAL (SELECT state FROM gandy.worker WHERE id = h.worker_id LIMIT 1) w ON true
     WHERE coalesce(w.state, 'unknown') IN ('stopped', 'lost', 'unknown')
 )
-SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
-       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key, gone.worker_state
-FROM gone JOIN gandy.metadata_live r ON r.worker_id = gone.worker_id LEFT JOIN gandy.work_queue q ON q.id = r.id
-WHERE r.train_state = 'in_progress' AND r.id > %(after)s
+SELECT r.id, r.owner, r.train_name AS train, r.worker_id, r.fence, r.manifest_id, r.failures, r.losses, r.lone_losses,
+       r.max_retries, r.is_retried, r.retry_delay_seconds, r.unique_key, gone.worker_state
+FROM gone JOIN gandy.work_queue r ON r.worker_id = gone.worker_id
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.id > %(after)s
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: find_overaged
 -- A fallback for the leases: past the timeout plus grace period, and past the maximum age; a run without a deadline
 -- has no maximum age.
-SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
-       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
-FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
-WHERE r.train_state = 'in_progress' AND r.id > %(after)s
+SELECT r.id, r.owner, r.train_name AS train, r.worker_id, r.fence, r.manifest_id, r.failures, r.losses, r.lone_losses,
+       r.max_retries, r.is_retried, r.retry_delay_seconds, r.unique_key
+FROM gandy.work_queue r
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.id > %(after)s
   AND r.deadline_at <= gandy.now() - make_interval(secs => %(grace_seconds)s::float8)
   AND r.start_time <= gandy.now() - make_interval(secs => %(stale_seconds)s::float8)
 ORDER BY r.id LIMIT %(limit)s;
-
--- name: find_live_run
--- A live run, of one application or of any.
-SELECT r.id, r.owner, r.name AS train, r.worker_id, r.fence, r.manifest_id, q.failures, q.losses, q.lone_losses,
-       q.max_retries, q.is_retried, q.retry_delay_seconds, q.unique_key
-FROM gandy.metadata_live r LEFT JOIN gandy.work_queue q ON q.id = r.id
-WHERE r.id = %(id)s AND r.bucket = 'infinity' AND (%(owner)s::text IS NULL OR r.owner = %(owner)s);

@@ -1,13 +1,13 @@
 -- name: search_live_runs
--- Unfinished runs have a partition of their own.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+-- Unfinished runs have an index of their own in the queue.
+SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, NULL::timestamptz AS end_time, NULL::text AS failure_exception, NULL::text AS failure_reason, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s)
+           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AS is_match
-    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM gandy.metadata_live WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
+    FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time
+          FROM gandy.work_queue WHERE status = 'dispatched' AND id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
@@ -20,9 +20,8 @@ FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.train_state DESC, w.id DESC) AS place,
            (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.name = %(train)s) AS is_match
     FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM gandy.metadata
-          WHERE bucket < 'infinity' AND train_state <> 'completed'
-            AND train_state >= %(state)s AND (train_state, id) < (%(state)s, %(before)s)
+          FROM gandy.history
+          WHERE train_state <> 'completed' AND train_state >= %(state)s AND (train_state, id) < (%(state)s, %(before)s)
           ORDER BY train_state DESC, id DESC LIMIT %(searched)s) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
@@ -40,13 +39,13 @@ FROM (
     FROM (
         SELECT h.*, row_number() OVER (ORDER BY h.manifest_id DESC, h.id DESC) AS place
         FROM (SELECT manifest_id, id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-              FROM gandy.metadata
-              WHERE bucket < 'infinity' AND manifest_id >= (SELECT id FROM wanted)
-                AND (manifest_id, id) < ((SELECT id FROM wanted), %(before)s)
+              FROM gandy.history
+              WHERE manifest_id >= (SELECT id FROM wanted) AND (manifest_id, id) < ((SELECT id FROM wanted), %(before)s)
               ORDER BY manifest_id DESC, id DESC LIMIT %(searched)s) h
         UNION ALL
-        SELECT manifest_id, id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason, 0
-        FROM gandy.metadata_live WHERE id = (SELECT active_run_id FROM wanted) AND id < %(before)s) w) r
+        SELECT manifest_id, id, owner, train_name, train_state, attempt, due_at, start_time, NULL, NULL, NULL, 0
+        FROM gandy.work_queue
+        WHERE id = (SELECT active_run_id FROM wanted) AND train_state IS NOT NULL AND id < %(before)s) w) r
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
 
@@ -60,13 +59,14 @@ FROM (
     FROM (
         SELECT h.*, row_number() OVER () AS place
         FROM (SELECT name, start_time, id, owner, train_state, manifest_id, attempt, due_at, end_time, failure_exception, failure_reason
-              FROM gandy.metadata
-              WHERE bucket < 'infinity' AND name = %(train)s
+              FROM gandy.history WHERE name = %(train)s
               ORDER BY start_time DESC LIMIT %(searched)s) h
         UNION ALL
-        SELECT l.*, CASE WHEN row_number() OVER () = 4 * %(searched)s THEN %(searched)s ELSE 0 END
-        FROM (SELECT name, start_time, id, owner, train_state, manifest_id, attempt, due_at, end_time, failure_exception, failure_reason
-              FROM gandy.metadata_live WHERE id < %(before)s ORDER BY id DESC LIMIT 4 * %(searched)s) l) w) r
+        SELECT l.train_name, l.start_time, l.id, l.owner, l.train_state, l.manifest_id, l.attempt, l.due_at, NULL, NULL, NULL,
+               CASE WHEN row_number() OVER () = 4 * %(searched)s THEN %(searched)s ELSE 0 END
+        FROM (SELECT train_name, start_time, id, owner, train_state, manifest_id, attempt, due_at
+              FROM gandy.work_queue WHERE status = 'dispatched' AND id < %(before)s
+              ORDER BY id DESC LIMIT 4 * %(searched)s) l) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;

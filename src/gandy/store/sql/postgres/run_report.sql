@@ -1,12 +1,12 @@
 -- name: report_progress
 -- The progress of runs, written only by the claims that own them (fence).
-UPDATE gandy.metadata_live r
+UPDATE gandy.work_queue r
 SET progress_done = p.done, progress_total = p.total, currently_running_junction = p.junction,
     is_cancellation_ignored = r.is_cancellation_ignored OR p.ignores_cancellation
 FROM unnest(%(run_id)s::bigint[], %(fence)s::bigint[], %(done)s::bigint[], %(total)s::bigint[], %(junction)s::text[],
             %(ignores_cancellation)s::bool[])
      AS p(run_id, fence, done, total, junction, ignores_cancellation)
-WHERE r.id = p.run_id AND r.fence = p.fence;
+WHERE r.id = p.run_id AND r.fence = p.fence AND r.train_state IS NOT NULL;
 
 -- name: read_cancellations
 -- Which of these runs must stop: an operator or a timeout cancelled it, or another process has ended it already.
@@ -14,15 +14,9 @@ SELECT i.id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason
 FROM unnest(%(ids)s::bigint[]) AS i(id)
 LEFT JOIN LATERAL (
     -- Written so that only the index on id can serve: with another one the planner would compare every pair.
-    SELECT l.id, l.cancellation_requested, l.cancellation_reason FROM gandy.metadata_live l
-    WHERE l.id = i.id AND l.bucket = 'infinity' ORDER BY l.id, l.bucket LIMIT 1) r ON true
+    SELECT l.id, l.cancellation_requested, l.cancellation_reason FROM gandy.work_queue l
+    WHERE l.id BETWEEN i.id AND i.id AND l.train_state IS NOT NULL LIMIT 1) r ON true
 WHERE r.id IS NULL OR r.cancellation_requested;
-
--- name: find_live_job
--- Whether a job is still queued or live; reads no history, so that frequent polling is cheap.
-SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
-FROM gandy.work_queue q LEFT JOIN gandy.metadata_live r ON r.id = q.id AND r.bucket = 'infinity'
-WHERE q.id = %(id)s AND (%(owner)s::text IS NULL OR q.owner = %(owner)s) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
 -- name: summarise_runs
 -- Counts and durations of the runs since an instant, with the number of their log lines.

@@ -6,7 +6,7 @@ UNION ALL
 UNION ALL
 (SELECT 'work_queue' AS name, created_at AS at FROM gandy.work_queue ORDER BY id LIMIT 1)
 UNION ALL
-(SELECT 'metadata' AS name, created_at AS at FROM gandy.metadata ORDER BY id LIMIT 1)
+(SELECT 'metadata' AS name, created_at AS at FROM gandy.history ORDER BY id LIMIT 1)
 UNION ALL
 (SELECT 'log' AS name, created_at AS at FROM gandy.log ORDER BY metadata_id, id LIMIT 1)
 UNION ALL
@@ -30,7 +30,7 @@ SELECT 'work_queue' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= ga
 FROM (SELECT created_at AS at FROM gandy.work_queue ORDER BY id DESC LIMIT %(sampled)s) n
 UNION ALL
 SELECT 'metadata' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
-FROM (SELECT created_at AS at FROM gandy.metadata ORDER BY id DESC LIMIT %(sampled)s) n
+FROM (SELECT created_at AS at FROM gandy.history ORDER BY id DESC LIMIT %(sampled)s) n
 UNION ALL
 SELECT 'log' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.now() - interval '1 hour') AS fresh, min(n.at) AS oldest_at
 FROM (SELECT created_at AS at FROM gandy.log ORDER BY metadata_id DESC, id DESC LIMIT %(sampled)s) n
@@ -45,8 +45,9 @@ SELECT 'audit' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy.n
 FROM (SELECT at AS at FROM gandy.audit ORDER BY id DESC LIMIT %(sampled)s) n;
 
 -- name: measure_tables
--- Sizes and row estimates of the catalogue; a partitioned table is the sum of its partitions.
-SELECT coalesce(p.relname, c.relname) AS name, sum(greatest(c.reltuples, 0))::bigint AS rows,
+-- Sizes and row estimates of the catalogue; a partitioned table is the sum of its partitions, and history goes by the name of
+-- its view.
+SELECT CASE coalesce(p.relname, c.relname) WHEN 'history' THEN 'metadata' ELSE coalesce(p.relname, c.relname) END AS name, sum(greatest(c.reltuples, 0))::bigint AS rows,
        sum(pg_total_relation_size(c.oid))::bigint AS bytes
 FROM pg_catalog.pg_class c
 LEFT JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid
@@ -57,6 +58,6 @@ GROUP BY 1;
 -- name: list_upkeep
 -- Recent runs of the pruning trains, which are written when they have ended.
 SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
-FROM gandy.metadata r
-WHERE r.bucket < 'infinity' AND r.name = ANY(%(trains)s::text[]) AND r.start_time >= gandy.now() - interval '1 hour' AND r.owner = %(owner)s
+FROM gandy.history r
+WHERE r.name = ANY(%(trains)s::text[]) AND r.start_time >= gandy.now() - interval '1 hour' AND r.owner = %(owner)s
 ORDER BY r.start_time DESC LIMIT %(limit)s;

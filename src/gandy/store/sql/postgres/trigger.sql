@@ -13,8 +13,9 @@ INSERT INTO gandy.work_queue (
 SELECT m.owner, m.name, %(input)s::json, m.property_type_name, m.id, m.manifest_group_id, m.priority, 'trigger',
        CASE WHEN m.active_run_id IS NOT NULL THEN 'manifest' WHEN t.at > t.now THEN 'time' ELSE 'open' END,
        -- two triggers within one microsecond need different due_at values
-       t.at + (SELECT count(*) FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.attempt = 1
-               AND q.due_at >= t.at AND q.due_at < t.at + interval '1 millisecond') * interval '1 microsecond',
+       coalesce((SELECT max(q.due_at) + interval '1 microsecond' FROM gandy.work_queue q
+                 WHERE q.manifest_id = m.id AND q.attempt = 1 AND q.due_at >= t.at AND q.due_at < t.at + interval '1 millisecond'),
+                t.at),
        t.at, t.now
 FROM gandy.manifest m,
      (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t

@@ -72,7 +72,7 @@ FROM turn WHERE q.id = turn.id AND q.status = 'waiting'
 RETURNING q.id, q.owner, q.gate = 'open' AS is_ready;
 
 -- name: find_queued_beside
--- The queued entry of a run's manifest, with both inputs.
+-- The queued entry of a live run's manifest, with both inputs.
 SELECT e.id, e.input, q.id AS queued_id, q.input AS queued_input
 FROM gandy.work_queue e JOIN gandy.work_queue q ON q.manifest_id = e.manifest_id AND q.status = 'queued'
 WHERE e.id = ANY(%(ids)s::bigint[]) AND e.status = 'dispatched';
@@ -138,3 +138,10 @@ CROSS JOIN LATERAL (SELECT CASE
     ELSE 'nothing' END AS held_by) h
 WHERE waiting.id IS NOT NULL AND h.held_by IS NOT NULL AND (%(owner)s::text IS NULL OR e.owner = %(owner)s)
 LIMIT %(limit)s;
+
+-- name: find_queued_beside_ended
+-- The same for runs that have ended.
+SELECT h.id, h.input, q.id AS queued_id, q.input AS queued_input
+FROM unnest(%(id)s::bigint[], %(bucket)s::text[]) AS e(id, bucket)
+JOIN gandy.history h ON h.id = e.id AND h.bucket = e.bucket::date
+JOIN gandy.work_queue q ON q.manifest_id = h.manifest_id AND q.status = 'queued';

@@ -84,30 +84,21 @@ WITH claim AS MATERIALIZED (
     -- one instant and one fence for the whole claim
     SELECT gandy.now() AS now, CASE WHEN %(worker_id)s::text IS NOT NULL THEN nextval('gandy.fence') END AS fence
 ), dispatched AS (
-    UPDATE gandy.work_queue q SET status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id
+    UPDATE gandy.work_queue q SET
+        status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id, start_time = claim.now,
+        train_state = CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
+        -- pending runs are claimed by group priority first, as the dispatcher chooses entries
+        claim_rank = CASE WHEN claim.fence IS NULL THEN q.rank + 32 * coalesce((
+            SELECT g.priority FROM gandy.manifest_group g WHERE g.id = q.manifest_group_id), 0) END,
+        -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
+        deadline_at = claim.now + make_interval(secs => nullif(least(coalesce(
+            q.timeout_seconds,
+            CASE WHEN q.manifest_id IS NOT NULL THEN (
+                SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = q.manifest_id) END,
+            %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)),
+        worker_id = %(worker_id)s, fence = claim.fence
     FROM claim WHERE q.id = ANY(%(ids)s::bigint[]) AND q.status = 'queued'
-    RETURNING q.id, q.owner, q.external_id, q.train_name, q.manifest_id, q.manifest_group_id, q.parent_id, q.origin,
-        q.rank, q.due_at, q.attempt, q.input, q.timeout_seconds, q.unique_key, q.dead_letter_id
-), run AS (
-    INSERT INTO gandy.metadata_live (
-        id, bucket, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank, due_at,
-        attempt, input, created_at, start_time, deadline_at, worker_id, fence)
-    SELECT d.id, 'infinity', d.owner, d.external_id, d.train_name,
-           CASE WHEN claim.fence IS NULL THEN 'pending' ELSE 'in_progress' END,
-           d.manifest_id, d.manifest_group_id, d.parent_id, d.origin,
-           -- pending runs are claimed by group priority first, as the dispatcher chooses entries
-           CASE WHEN claim.fence IS NULL THEN d.rank + 32 * coalesce((
-               SELECT g.priority FROM gandy.manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END,
-           d.due_at, d.attempt, d.input,
-           claim.now, claim.now,
-           -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
-           claim.now + make_interval(secs => nullif(least(coalesce(
-               d.timeout_seconds,
-               CASE WHEN d.manifest_id IS NOT NULL THEN (
-                   SELECT m.timeout_seconds FROM gandy.manifest m WHERE m.id = d.manifest_id) END,
-               %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)),
-           %(worker_id)s, claim.fence
-    FROM claim, dispatched d
+    RETURNING q.id, q.manifest_id, q.unique_key, q.dead_letter_id
 ), active AS (
     -- most entries have no manifest, letter or key: the NULL checks save a probe for every row
     UPDATE gandy.manifest m SET active_run_id = d.id, last_run_id = d.id
@@ -153,16 +144,17 @@ WHERE id = ANY(%(ids)s::bigint[]) AND manifest_id IS NOT NULL ORDER BY manifest_
 -- name: put_back_entries
 -- Claimed runs that have not begun return to the queue with their keys; if their manifest has a queued entry, that entry is
 -- reused. A run that an operator cancelled meanwhile is cancelled.
-WITH undone AS (
-    DELETE FROM gandy.metadata_live r
-    WHERE r.id = ANY(%(ids)s::bigint[]) AND r.worker_id = %(worker_id)s  -- a run with a worker is in progress
-    RETURNING r.id, r.manifest_id, coalesce(r.cancellation_reason, '') = 'operator' AS is_cancelled
+WITH undone AS MATERIALIZED (
+    SELECT q.id, q.owner, q.manifest_id, q.unique_key, coalesce(q.cancellation_reason, '') = 'operator' AS is_cancelled
+    FROM gandy.work_queue q
+    -- coalesce, so that no index of live runs can serve instead of that on id
+    WHERE q.id = ANY(%(ids)s::bigint[]) AND coalesce(q.train_state, '') = 'in_progress' AND q.worker_id = %(worker_id)s
 ), idle AS (
     UPDATE gandy.manifest m SET active_run_id = NULL FROM undone u WHERE m.id = u.manifest_id AND m.active_run_id = u.id
 ), key AS (
     INSERT INTO gandy.unique_key (owner, key, holder_id, held_until)
-    SELECT q.owner, q.unique_key, q.id, 'start' FROM undone u JOIN gandy.work_queue q ON q.id = u.id
-    WHERE q.unique_key IS NOT NULL AND NOT u.is_cancelled ORDER BY q.unique_key
+    SELECT u.owner, u.unique_key, u.id, 'start' FROM undone u
+    WHERE u.unique_key IS NOT NULL AND NOT u.is_cancelled ORDER BY u.unique_key
     ON CONFLICT DO NOTHING
 )
 UPDATE gandy.work_queue q SET
@@ -170,8 +162,11 @@ UPDATE gandy.work_queue q SET
                                CASE WHEN count(*) > 0 AND NOT u.is_cancelled THEN 'already_queued' END
                         FROM gandy.work_queue w WHERE w.manifest_id = q.manifest_id AND w.status = 'queued'),
     train_name = coalesce((SELECT m.name FROM gandy.manifest m WHERE m.id = q.manifest_id), q.train_name),
-    gate = 'open', dispatched_at = NULL, metadata_id = NULL
-FROM undone u WHERE q.id = u.id AND q.status = 'dispatched'
+    gate = 'open', dispatched_at = NULL, metadata_id = NULL, train_state = NULL, start_time = NULL, deadline_at = NULL,
+    worker_id = NULL, fence = NULL, cancellation_requested = false, cancellation_reason = NULL,
+    cancellation_requested_at = NULL, is_cancellation_ignored = false, currently_running_junction = NULL,
+    progress_done = NULL, progress_total = NULL, delivery_attempts = 0, deliver_after = NULL, delivery_error = NULL
+FROM undone u WHERE q.id = u.id AND q.train_state IS NOT NULL
 RETURNING q.id, q.owner, u.is_cancelled;
 
 -- name: queue_retries
@@ -181,15 +176,17 @@ INSERT INTO gandy.work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
     unique_key, retry_of, parent_id, created_at)
-SELECT q.owner, coalesce((SELECT m.name FROM gandy.manifest m WHERE m.id = q.manifest_id), q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+SELECT h.owner, coalesce((SELECT m.name FROM gandy.manifest m WHERE m.id = h.manifest_id), h.name), h.input, h.input_type_name,
+       h.manifest_id, h.manifest_group_id, h.priority, 'retry',
        CASE WHEN NOT r.is_open THEN 'manifest' WHEN r.delay_seconds > 0 THEN 'time' ELSE 'open' END,
-       q.due_at, q.attempt + 1, gandy.now() + make_interval(secs => r.delay_seconds),
-       q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, r.failures, r.losses, r.lone_losses,
-       q.unique_key, q.id, q.parent_id, gandy.now()
-FROM unnest(%(id)s::bigint[], %(delay_seconds)s::float8[], %(failures)s::int[], %(losses)s::int[],
-            %(lone_losses)s::int[], %(is_open)s::bool[])
-     AS r(id, delay_seconds, failures, losses, lone_losses, is_open)
-JOIN gandy.work_queue q ON q.id = r.id
+       h.due_at, h.attempt + 1, gandy.now() + make_interval(secs => r.delay_seconds),
+       h.max_retries, h.is_retried, h.retry_delay_seconds, h.timeout_seconds, r.failures, r.losses, r.lone_losses,
+       r.unique_key, h.id, h.parent_id, gandy.now()
+FROM unnest(%(id)s::bigint[], %(bucket)s::text[], %(delay_seconds)s::float8[], %(failures)s::int[], %(losses)s::int[],
+            %(lone_losses)s::int[], %(unique_key)s::text[], %(is_open)s::bool[])
+     AS r(id, bucket, delay_seconds, failures, losses, lone_losses, unique_key, is_open)
+-- a run without an origin had no entry: its caller started it
+JOIN gandy.history h ON h.id = r.id AND h.bucket = r.bucket::date AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 

@@ -28,12 +28,13 @@ SELECT state FROM gandy.worker WHERE id = %(id)s FOR KEY SHARE;
 
 -- name: owned_runs
 -- The runs that the worker should have; reads only live runs.
-SELECT r.id FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(worker_id)s;
+SELECT r.id FROM gandy.work_queue r
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.worker_id = %(worker_id)s;
 
 -- name: find_unheard_run
 -- A run whose worker is gone or has not renewed since this worker started; reads only live runs.
-SELECT r.id FROM gandy.metadata_live r
-WHERE r.train_state = 'in_progress' AND r.owner = %(owner)s AND r.worker_id <> %(worker_id)s AND NOT EXISTS (
+SELECT r.id FROM gandy.work_queue r
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.owner = %(owner)s AND r.worker_id <> %(worker_id)s AND NOT EXISTS (
     SELECT 1 FROM gandy.worker w
     WHERE w.id = r.worker_id AND w.state IN ('running', 'draining')
       AND w.last_seen_at >= (SELECT started_at FROM gandy.worker WHERE id = %(worker_id)s))
@@ -43,27 +44,29 @@ LIMIT 1;
 -- A clean shutdown; refused while the worker has a run in progress, which is found later by the expired lease.
 UPDATE gandy.worker SET state = 'stopped', last_seen_at = gandy.now(), busy = 0
 WHERE id = %(id)s AND state IN ('running', 'draining') AND NOT EXISTS (
-    SELECT 1 FROM gandy.metadata_live r WHERE r.train_state = 'in_progress' AND r.worker_id = %(id)s);
+    SELECT 1 FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.worker_id = %(id)s);
 
 -- name: claim_pending
 -- Pending runs, which a dispatcher has made: the claim starts them.
 WITH claim AS MATERIALIZED (SELECT gandy.now() AS now, nextval('gandy.fence') AS fence),
 picked AS MATERIALIZED (
-    SELECT r.id FROM gandy.metadata_live r
-    WHERE r.owner = %(owner)s AND r.train_state = 'pending' AND r.name = ANY(%(trains)s::text[])
-    ORDER BY r.rank DESC, r.created_at, r.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    SELECT r.id, m.external_id AS manifest, m.timeout_seconds FROM (
+        SELECT id, manifest_id FROM gandy.work_queue
+        WHERE owner = %(owner)s AND train_state = 'pending' AND train_name = ANY(%(trains)s::text[])
+        ORDER BY claim_rank DESC, dispatched_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) r
+    LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 ), started AS (
-    UPDATE gandy.metadata_live r SET
-        train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now,
+    UPDATE gandy.work_queue q SET
+        train_state = 'in_progress', worker_id = %(worker_id)s, fence = claim.fence, start_time = claim.now, claim_rank = NULL,
         -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
-        deadline_at = claim.now + make_interval(secs => nullif(least(
-            coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8))
-    FROM claim, picked JOIN gandy.work_queue q ON q.id = picked.id LEFT JOIN gandy.manifest m ON m.id = q.manifest_id
-    WHERE r.id = picked.id AND r.bucket = 'infinity' AND r.train_state = 'pending'
-    RETURNING r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
+        deadline_at = claim.now + make_interval(secs => nullif(least(coalesce(
+            q.timeout_seconds, picked.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8))
+    FROM claim, picked
+    WHERE q.id = picked.id AND q.train_state = 'pending'
+    RETURNING q.id, q.fence, q.start_time AS started_at, q.train_name, q.input, q.manifest_id, picked.manifest,
         q.manifest_group_id, q.due_at, q.attempt, q.scheduled_at, q.failures, q.losses, q.lone_losses, q.max_retries,
         q.is_retried, q.retry_delay_seconds, q.unique_key,
-        coalesce(q.timeout_seconds, m.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
+        coalesce(q.timeout_seconds, picked.timeout_seconds, %(default_timeout_seconds)s::float8) AS timeout_seconds
 ), key AS (
     -- skips a locked key: it has expired and is being taken over
     DELETE FROM gandy.unique_key WHERE (owner, key) IN (

@@ -1,11 +1,8 @@
 -- name: find_manifests_of_jobs
 -- The manifests of these jobs.
-SELECT DISTINCT manifest_id AS id FROM (
-    SELECT manifest_id FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner)
-    UNION ALL
-    SELECT manifest_id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
-      AND train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR owner = :owner))
-WHERE manifest_id IS NOT NULL ORDER BY manifest_id;
+SELECT DISTINCT manifest_id AS id FROM work_queue
+WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner) AND manifest_id IS NOT NULL
+ORDER BY manifest_id;
 
 -- name: lock_entries
 -- Differs from PostgreSQL: the transaction already holds the file's write lock.
@@ -14,17 +11,17 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :
 
 -- name: lock_live_runs
 -- Differs from PostgreSQL: the transaction already holds the file's write lock.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, r.worker_id, r.fence, r.manifest_id, q.unique_key
-FROM metadata r LEFT JOIN work_queue q ON q.id = r.id
-WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.train_state IN ('pending', 'in_progress')
+SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, r.worker_id, r.fence, r.manifest_id, r.unique_key
+FROM work_queue r
+WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.train_state IS NOT NULL
   AND (:owner IS NULL OR r.owner = :owner) ORDER BY r.id;
 
 -- name: request_cancellations
 -- An operator's cancellation overrides that of a timeout: the run is not retried.
-UPDATE metadata SET
+UPDATE work_queue SET
     cancellation_requested = 1, cancellation_reason = 'operator',
     cancellation_requested_at = coalesce(cancellation_requested_at, gandy_now())
-WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR owner = :owner)
+WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IS NOT NULL AND (:owner IS NULL OR owner = :owner)
 RETURNING id;
 
 -- name: look_at_manifests
@@ -34,8 +31,8 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :
 RETURNING id, owner;
 
 -- name: find_kept_runs
--- Which of these ids are runs, also long after their end.
-SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner);
+-- Which of these ids are runs that have ended.
+SELECT id FROM history WHERE id IN (SELECT value FROM json_each(:ids)) AND (:owner IS NULL OR owner = :owner);
 
 -- name: newest_job
 -- The end of a long walk (high-water mark): later jobs did not exist when it was requested.
@@ -43,11 +40,7 @@ SELECT seq AS id FROM sqlite_sequence WHERE name = 'work_queue';
 
 -- name: find_group_jobs
 -- The next queued, waiting or live jobs of a group.
-SELECT id FROM (
-    SELECT id FROM work_queue
-    WHERE id > :after AND id <= :until AND status IN ('queued', 'waiting') AND manifest_group_id = :group_id AND owner = :owner
-    UNION
-    SELECT id FROM metadata
-    WHERE manifest_group_id = :group_id AND train_state IN ('pending', 'in_progress') AND id > :after AND id <= :until
-      AND owner = :owner)
+SELECT id FROM work_queue
+WHERE id > :after AND id <= :until AND status IN ('queued', 'waiting', 'dispatched') AND manifest_group_id = :group_id
+  AND owner = :owner
 ORDER BY id LIMIT :limit;

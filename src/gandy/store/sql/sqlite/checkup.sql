@@ -9,7 +9,7 @@ SELECT journal_mode FROM pragma_journal_mode;
 -- name: count_overdue_runs
 -- Runs long past their retention; counted up to a limit.
 SELECT count(*) AS runs, min(keep_until) AS oldest_at FROM (
-    SELECT keep_until FROM metadata WHERE keep_until <= gandy_later(-:grace_seconds) ORDER BY keep_until LIMIT :limit);
+    SELECT keep_until FROM history WHERE keep_until <= gandy_later(-:grace_seconds) ORDER BY keep_until LIMIT :limit);
 
 -- name: list_lost_letters
 -- Failures beyond the limit of dead letters: counted, and dropped by design.
@@ -18,35 +18,18 @@ FROM service_state
 WHERE key LIKE 'letters_not_written:%' AND updated_at > gandy_later(-:window_seconds)
   AND (:owner IS NULL OR owner = :owner) ORDER BY owner, key;
 
--- name: find_stuck_manifests
--- Their active_run_id refers to no live run: they would never run again.
-SELECT m.external_id AS manifest, m.active_run_id AS run_id FROM manifest m
-WHERE m.active_run_id IS NOT NULL AND (:owner IS NULL OR m.owner = :owner)
-  AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = m.active_run_id AND r.train_state IN ('pending', 'in_progress'))
-ORDER BY m.id LIMIT :limit;
-
 -- name: find_stray_runs
 -- Their manifest does not refer to them: a second run could start concurrently.
-SELECT r.id AS run_id, m.external_id AS manifest FROM metadata r JOIN manifest m ON m.id = r.manifest_id
-WHERE r.train_state IN ('pending', 'in_progress') AND m.active_run_id IS NOT r.id AND (:owner IS NULL OR r.owner = :owner)
+SELECT r.id AS run_id, m.external_id AS manifest
+FROM work_queue r INDEXED BY ix_work_queue_live JOIN manifest m ON m.id = r.manifest_id
+WHERE r.status = 'dispatched' AND m.active_run_id IS NOT r.id AND (:owner IS NULL OR r.owner = :owner)
 ORDER BY r.id LIMIT :limit;
-
--- name: find_entries_without_run
--- Dispatched recently, but without a run. Of older entries the run may have been pruned, which is no violation.
-SELECT e.id, e.train_name AS train FROM (
-    SELECT q.id, q.train_name FROM work_queue q LEFT JOIN manifest m ON m.id = q.manifest_id
-    WHERE q.status = 'dispatched' AND q.dispatched_at > gandy_later(-:window_seconds)
-      AND (:owner IS NULL OR q.owner = :owner) AND q.train_name NOT IN (SELECT value FROM json_each(:spared))
-      AND coalesce(m.keep_for_seconds, :window_seconds) >= :window_seconds
-    ORDER BY q.dispatched_at DESC LIMIT :sample) e
-WHERE NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = e.id)
-ORDER BY e.id LIMIT :limit;
 
 -- name: find_unheld_runs
 -- In progress without a live worker: it is lost, stopped or unknown, or its lease has expired.
-SELECT r.id, r.owner, r.name AS train, r.worker_id,
+SELECT r.id, r.owner, r.train_name AS train, r.worker_id,
        CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state ELSE 'silent' END AS worker_state
-FROM metadata r INDEXED BY ix_metadata_live_deadline LEFT JOIN worker w ON w.id = r.worker_id
+FROM work_queue r INDEXED BY ix_work_queue_live_deadline LEFT JOIN worker w ON w.id = r.worker_id
 WHERE r.train_state = 'in_progress' AND (:owner IS NULL OR r.owner = :owner)
   AND (w.state IS NULL OR w.state IN ('stopped', 'lost') OR w.lease_expires_at <= gandy_now())
 ORDER BY +r.id LIMIT :limit;

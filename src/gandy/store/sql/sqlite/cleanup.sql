@@ -9,16 +9,12 @@ SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(within), '$[#-1]') AS within, NULL AS buckets
 FROM (
     SELECT r.name AS within, r.start_time AS at, r.id
-    FROM json_each(:names) AS w CROSS JOIN metadata r
-    WHERE r.name = w.value AND r.start_time < :before AND r.train_state IN ('completed', 'failed', 'cancelled')
+    FROM json_each(:names) AS w CROSS JOIN history r
+    WHERE r.name = w.value AND r.start_time < :before
       AND (r.owner = :owner OR r.name IN (SELECT value FROM json_each(:administrative)))
       AND r.start_time >= CASE WHEN r.name = :after_name THEN :after_at ELSE '' END
       AND (r.name IS NOT :after_name OR (r.start_time, r.id) > (:after_at, :after_id))
     LIMIT :limit) dead;
-
--- name: delete_entries_of_runs
--- Entry and run share their id.
-DELETE FROM work_queue WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched';
 
 -- name: delete_logs_of_runs
 -- Differs from PostgreSQL: one table, so there is no partition to name.
@@ -30,17 +26,15 @@ UPDATE dead_letter SET retry_metadata_id = NULL WHERE retry_metadata_id IN (SELE
 
 -- name: delete_runs
 -- Last, so that rows that remain after a failure are found again through their run.
-DELETE FROM metadata
-WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
+DELETE FROM history WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: find_dead_runs
 -- Past keep_until; a keyset walk, so that no batch reads the rows of the previous one again.
 SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
        json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
 FROM (
-    SELECT keep_until AS at, id FROM metadata
+    SELECT keep_until AS at, id FROM history
     WHERE keep_until <= :before AND (keep_until, id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-      AND train_state IN ('completed', 'failed', 'cancelled')
     ORDER BY keep_until, id LIMIT :limit) dead;
 
 -- name: delete_logs_by_row
@@ -49,24 +43,7 @@ DELETE FROM log WHERE metadata_id IN (SELECT value FROM json_each(:ids));
 
 -- name: delete_runs_by_row
 -- The same as delete_runs: every run is kept by row.
-DELETE FROM metadata
-WHERE id IN (SELECT value FROM json_each(:ids)) AND train_state IN ('completed', 'failed', 'cancelled');
-
--- name: find_dispatched_entries
--- Dispatched long ago, and their run is over: the entry is no longer needed.
-SELECT count(*) AS rows, json_extract(json_group_array(at), '$[#-1]') AS at,
-       json_extract(json_group_array(id), '$[#-1]') AS id, json_group_array(id) AS ids
-FROM (
-    SELECT q.dispatched_at AS at, q.id FROM work_queue q
-    WHERE q.status = 'dispatched' AND q.dispatched_at < :before
-      AND (q.dispatched_at, q.id) > (coalesce(:after_at, ''), coalesce(:after_id, 0))
-      AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.id = q.id AND r.train_state IN ('pending', 'in_progress'))
-    ORDER BY q.dispatched_at, q.id LIMIT :limit) dead;
-
--- name: delete_dispatched_entries
--- Found in this transaction, which holds the file's write lock.
-DELETE FROM work_queue
-WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'dispatched' AND dispatched_at < :before;
+DELETE FROM history WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: find_settled_entries
 -- Skipped or cancelled; their age counts from then, not from their creation.
@@ -112,7 +89,8 @@ FROM (
     SELECT w.lease_expires_at AS at, w.id FROM worker w
     WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < :before
       AND (w.lease_expires_at, w.id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
-      AND NOT EXISTS (SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = w.id)
+      AND NOT EXISTS (SELECT 1 FROM work_queue r INDEXED BY ix_work_queue_live_deadline
+                      WHERE r.train_state = 'in_progress' AND r.worker_id = w.id)
     ORDER BY w.lease_expires_at, w.id LIMIT :limit) dead;
 
 -- name: delete_workers
@@ -187,7 +165,6 @@ FROM (
 UPDATE manifest_group SET updated_at = gandy_now()
 WHERE updated_at < :before AND id IN (
     SELECT manifest_group_id FROM work_queue
-    UNION SELECT manifest_group_id FROM metadata WHERE train_state IN ('pending', 'in_progress')
     UNION SELECT manifest_group_id FROM dead_letter WHERE status = 'awaiting_intervention');
 
 -- name: delete_idle_groups
@@ -260,12 +237,12 @@ DELETE FROM manifest WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: find_newest_surplus
 -- Differs from PostgreSQL: SQLite has no LATERAL, so this runs once per manifest.
-SELECT r.manifest_id, r.id AS newest FROM metadata r
-WHERE r.manifest_id = :manifest_id AND r.train_state IN ('completed', 'failed', 'cancelled')
+SELECT r.manifest_id, r.id AS newest FROM history r
+WHERE r.manifest_id = :manifest_id
 ORDER BY r.id DESC LIMIT 1 OFFSET :keep_last;
 
 -- name: find_surplus_runs
 -- Differs from PostgreSQL: once per manifest, too.
-SELECT r.manifest_id AS within, r.id, NULL AS bucket FROM metadata r
-WHERE r.manifest_id = :manifest_id AND r.id <= :newest AND r.train_state IN ('completed', 'failed', 'cancelled')
+SELECT r.manifest_id AS within, r.id, NULL AS bucket FROM history r
+WHERE r.manifest_id = :manifest_id AND r.id <= :newest
 ORDER BY r.id DESC LIMIT :limit;

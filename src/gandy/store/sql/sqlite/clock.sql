@@ -7,7 +7,7 @@ SELECT max(newest_at) AS newest_at FROM (
               WHERE created_at <= gandy_now()
     UNION ALL SELECT created_at FROM (SELECT created_at FROM manifest ORDER BY id DESC LIMIT 1)
               WHERE created_at <= gandy_now()
-    UNION ALL SELECT created_at FROM (SELECT created_at FROM metadata ORDER BY id DESC LIMIT 1)
+    UNION ALL SELECT created_at FROM (SELECT created_at FROM history ORDER BY id DESC LIMIT 1)
               WHERE created_at <= gandy_now());
 
 -- name: load_far_cursors
@@ -27,7 +27,7 @@ SELECT id, status, reason, origin, due_at, due_until FROM work_queue
 WHERE manifest_id = :manifest_id AND due_at > :now AND attempt = 1
 UNION ALL
 SELECT r.id, 'dispatched', NULL, r.origin, r.due_at, NULL FROM (
-    SELECT id, origin, due_at FROM metadata WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
+    SELECT id, origin, due_at FROM history WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
 WHERE r.due_at > :now AND r.origin = 'schedule'
 UNION ALL
 SELECT id, status, reason, origin, due_at, due_until FROM (
@@ -45,7 +45,7 @@ SELECT m.owner, m.name, m.id, m.manifest_group_id, m.priority, 'skipped', 'clock
        'run ' || r.id || ' was made for this instant when a clock was ahead', 'schedule', r.due_at, r.due_at, r.due_at,
        gandy_now(), r.due_at
 FROM manifest m, (
-    SELECT id, due_at, origin FROM metadata WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
+    SELECT id, due_at, origin FROM history WHERE manifest_id = :manifest_id ORDER BY id DESC LIMIT :most_runs) r
 WHERE m.id = :manifest_id AND r.due_at > :now AND r.origin = 'schedule'
 ON CONFLICT DO NOTHING;
 
@@ -78,9 +78,9 @@ RETURNING id;
 
 -- name: bring_runs_back
 -- Runs with start_time in the future start now, so that they can reach their deadline.
-UPDATE metadata SET
+UPDATE work_queue SET
     deadline_at = gandy_later(gandy_seconds(deadline_at) - gandy_seconds(start_time)), start_time = gandy_now()
-WHERE train_state IN ('pending', 'in_progress') AND start_time > gandy_later(:far_seconds)
+WHERE status = 'dispatched' AND start_time > gandy_later(:far_seconds)
 RETURNING id;
 
 -- name: bring_looks_back

@@ -9,7 +9,7 @@ SELECT m.owner, m.id, m.manifest_group_id, m.name, coalesce(r.input, m.propertie
            || max(1, m.max_retries)
            || coalesce(': ' || r.failure_exception || ': ' || r.failure_reason, ''),
        gandy_now()
-FROM manifest m LEFT JOIN metadata r ON r.id = m.last_failed_run_id
+FROM manifest m LEFT JOIN history r ON r.id = m.last_failed_run_id
 WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.is_retried AND m.failure_count >= max(1, m.max_retries)
 ON CONFLICT DO NOTHING
 RETURNING id, manifest_id, metadata_id AS run_id, train_name AS train, attempt, reason,

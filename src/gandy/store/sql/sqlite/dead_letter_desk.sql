@@ -28,7 +28,11 @@ SELECT l.owner, coalesce(m.name, l.train_name), coalesce(:input, l.input), l.inp
        CASE WHEN m.active_run_id IS NOT NULL OR NOT m.is_enabled OR m.orphaned_at IS NOT NULL THEN 'manifest' ELSE 'open' END,
        coalesce(l.due_at, gandy_now()),
        max(l.attempt, coalesce((SELECT max(q.attempt) FROM work_queue q
-                                WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at), 0)) + 1,
+                                WHERE q.manifest_id = l.manifest_id AND q.due_at = l.due_at), 0),
+           -- of the newest runs only: the letter's own attempt is nearly always the last one
+           coalesce((SELECT max(h.attempt) FROM (
+               SELECT due_at, attempt FROM history WHERE manifest_id = l.manifest_id
+               ORDER BY id DESC LIMIT 100) h WHERE h.due_at = l.due_at), 0)) + 1,
        gandy_now(), l.max_retries, l.is_retried, l.retry_delay_seconds, l.timeout_seconds, l.metadata_id, l.id, gandy_now()
 FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id WHERE l.id = :id AND (:owner IS NULL OR l.owner = :owner)
 ON CONFLICT DO NOTHING

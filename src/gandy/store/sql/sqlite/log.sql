@@ -2,7 +2,7 @@
 -- Lines of live runs: a claim that lost its run (other fence) writes nothing.
 INSERT INTO log (metadata_id, created_at, level, logger, message)
 SELECT :run_id, :created_at, :level, :logger, :message
-WHERE EXISTS (SELECT 1 FROM metadata WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress');
+WHERE EXISTS (SELECT 1 FROM work_queue WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress');
 
 -- name: keep_logs
 -- Differs from PostgreSQL: one table, so there is no partition to choose.

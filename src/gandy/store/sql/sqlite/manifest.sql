@@ -61,9 +61,9 @@ INSERT INTO work_queue (
 SELECT owner, name, properties, property_type_name, id, manifest_group_id, priority, :origin,
        CASE WHEN active_run_id IS NOT NULL THEN 'manifest' WHEN :scheduled_at > gandy_now() THEN 'time' ELSE 'open' END,
        -- an event has no scheduled instant: two within one microsecond need different due_at values
-       CASE WHEN :origin = 'dependent' THEN gandy_later(0.000001 * (
-           SELECT count(*) FROM work_queue q WHERE q.manifest_id = :id AND q.attempt = 1
-           AND q.due_at >= :due_at AND q.due_at < gandy_later(0.001))) ELSE :due_at END,
+       CASE WHEN :origin = 'dependent' THEN gandy_later(coalesce((
+           SELECT gandy_seconds(max(q.due_at)) + 0.000001 FROM work_queue q WHERE q.manifest_id = :id AND q.attempt = 1
+           AND q.due_at >= :due_at AND q.due_at < gandy_later(0.001)), 0)) ELSE :due_at END,
        :scheduled_at, gandy_now()
 FROM manifest WHERE id = :id AND next_scheduled_run IS :cursor AND '' = :version AND :due_at IS NOT NULL
 ON CONFLICT DO NOTHING;

@@ -1,27 +1,37 @@
 -- name: start_run
--- A run without a queue entry, started at once by its caller.
+-- A run that its caller starts at once: its entry was never queued.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
-UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'work_queue';
-INSERT INTO metadata (
-    id, owner, name, train_state, parent_id, due_at, input, created_at, start_time, deadline_at, worker_id, fence)
-SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'work_queue'), :owner, :name, 'in_progress',
+INSERT INTO work_queue (
+    owner, train_name, status, origin, parent_id, due_at, scheduled_at, input, created_at, dispatched_at, is_retried,
+    train_state, start_time, deadline_at, worker_id, fence)
+SELECT :owner, :name, 'dispatched', 'local',
        -- the calling run, unless it belongs to another application
-       (SELECT r.id FROM metadata r WHERE r.id = :parent_id AND r.owner = :owner),
-       gandy_now(), :input, gandy_now(), gandy_now(), gandy_later(nullif(min(:timeout_seconds, 4e9), 4e9)), :worker_id,
-       (SELECT value FROM sequence WHERE name = 'fence')
+       (SELECT r.id FROM work_queue r WHERE r.id = :parent_id AND r.train_state IS NOT NULL AND r.owner = :owner),
+       gandy_now(), gandy_now(), :input, gandy_now(), gandy_now(), 0, 'in_progress', gandy_now(),
+       gandy_later(nullif(min(:timeout_seconds, 4e9), 4e9)), :worker_id, (SELECT value FROM sequence WHERE name = 'fence')
 RETURNING id, fence, start_time AS started_at;
 
 -- name: end_runs
--- Differs from PostgreSQL: one table, so the run is updated in place, if its claim still owns it (fence).
+-- Moves a run from the queue into history, if its claim still owns it (fence).
 -- A run that an operator cancelled is recorded as cancelled even if it failed.
-UPDATE metadata SET
-    train_state = CASE WHEN :train_state = 'failed' AND coalesce(cancellation_reason, '') = 'operator' THEN 'cancelled'
-                       ELSE :train_state END,
-    output = :output, junctions = :junctions, failure_junction = :failure_junction,
-    failure_exception = :failure_exception, failure_reason = :failure_reason, stack_trace = :stack_trace,
-    cancellation_reason = coalesce(cancellation_reason, :cancellation_reason), end_time = gandy_now(),
-    keep_until = gandy_later(:keep_for_seconds), progress_done = :progress_done, progress_total = :progress_total,
-    currently_running_junction = NULL
-WHERE id = :id AND train_state IN ('pending', 'in_progress') AND worker_id IS :worker_id AND fence IS :fence
-RETURNING id, NULL AS bucket, train_state <> :train_state AS is_overruled,
-    (SELECT g.max_active_jobs FROM manifest_group g WHERE g.id = metadata.manifest_group_id) IS NOT NULL AS is_freed;
+-- The row moves: a column that outlives the end is in INSERT and SELECT, or its value is lost.
+INSERT INTO history (
+    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, retry_of, dead_letter_id, origin,
+    priority, due_at, scheduled_at, attempt, input, input_type_name, output, created_at, start_time, end_time, keep_until,
+    max_retries, is_retried, retry_delay_seconds, timeout_seconds, failure_junction, failure_exception, failure_reason,
+    stack_trace, cancellation_requested, cancellation_reason, cancellation_requested_at, is_cancellation_ignored, junctions,
+    progress_done, progress_total, worker_id, fence)
+SELECT r.id, r.owner, r.external_id, r.train_name,
+       CASE WHEN :train_state = 'failed' AND coalesce(r.cancellation_reason, '') = 'operator' THEN 'cancelled' ELSE :train_state END,
+       r.manifest_id, r.manifest_group_id, r.parent_id, r.retry_of, r.dead_letter_id, nullif(r.origin, 'local'), r.priority,
+       r.due_at, nullif(r.scheduled_at, r.due_at), r.attempt, r.input, r.input_type_name, :output, r.dispatched_at, r.start_time,
+       gandy_now(), gandy_later(:keep_for_seconds), r.max_retries, r.is_retried, r.retry_delay_seconds, r.timeout_seconds,
+       :failure_junction, :failure_exception, :failure_reason, :stack_trace, r.cancellation_requested,
+       coalesce(r.cancellation_reason, :cancellation_reason), r.cancellation_requested_at, r.is_cancellation_ignored, :junctions,
+       :progress_done, :progress_total, r.worker_id, r.fence
+FROM work_queue r
+WHERE r.id = :id AND r.train_state IS NOT NULL AND r.worker_id IS :worker_id AND r.fence IS :fence;
+DELETE FROM work_queue
+WHERE id = :id AND train_state IS NOT NULL AND worker_id IS :worker_id AND fence IS :fence
+RETURNING id, NULL AS bucket, :train_state = 'failed' AND coalesce(cancellation_reason, '') = 'operator' AS is_overruled,
+    (SELECT g.max_active_jobs FROM manifest_group g WHERE g.id = work_queue.manifest_group_id) IS NOT NULL AS is_freed;

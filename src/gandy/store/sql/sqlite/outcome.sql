@@ -10,12 +10,12 @@ SELECT id, external_id, failure_count, max_retries, is_retried, retry_delay_seco
 FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: read_failing
--- The retry policy of a manifest whose run failed, read while active_run_id still refers to that run.
+-- The retry policy of a manifest whose run failed, with whether that run had the manifest's own input.
 SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions,
        m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
-       q.id IS NULL OR q.input IS m.properties AS is_own_input, gandy_now() AS now
-FROM manifest m LEFT JOIN work_queue q ON q.id = m.active_run_id
-WHERE m.id IN (SELECT value FROM json_each(:ids));
+       h.id IS NULL OR h.input IS m.properties AS is_own_input, gandy_now() AS now
+FROM manifest m LEFT JOIN history h ON h.id = :run_id AND :bucket IS NULL
+WHERE m.id = :manifest_id;
 
 -- name: record_manifest_ends
 -- All that decides about the next run is kept on the manifest, so that history may be pruned.
@@ -43,9 +43,9 @@ RETURNING id, owner, (has_dependents_due OR coalesce(next_look_at <= gandy_now()
 INSERT INTO dead_letter (
     owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
     reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds, dead_lettered_at)
-SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.input_type_name, q.id, q.due_at, q.attempt,
-       q.priority, :reason, :evidence, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, gandy_now()
-FROM work_queue q WHERE q.id = :id
+SELECT h.owner, h.manifest_id, h.manifest_group_id, h.name, h.input, h.input_type_name, h.id, h.due_at, h.attempt,
+       h.priority, :reason, :evidence, h.max_retries, h.is_retried, h.retry_delay_seconds, h.timeout_seconds, gandy_now()
+FROM history h WHERE h.id = :id AND :bucket IS NULL AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
 
@@ -55,3 +55,14 @@ INSERT INTO service_state (owner, key, value, updated_at)
 VALUES (:owner, 'letters_not_written:' || :train_name, CAST(:count AS TEXT), gandy_now())
 ON CONFLICT (owner, key) DO UPDATE
 SET value = CAST(CAST(service_state.value AS INTEGER) + :count AS TEXT), updated_at = excluded.updated_at;
+
+-- name: park_entries
+-- The dead letter of an ad-hoc job whose entry cannot become a run.
+INSERT INTO dead_letter (
+    owner, manifest_id, manifest_group_id, train_name, input, input_type_name, metadata_id, due_at, attempt, priority,
+    reason, evidence, max_retries, is_retried, retry_delay_seconds, timeout_seconds, dead_lettered_at)
+SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.input_type_name, q.id, q.due_at, q.attempt,
+       q.priority, :reason, :evidence, q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, gandy_now()
+FROM work_queue q WHERE q.id = :id
+ON CONFLICT DO NOTHING
+RETURNING id, metadata_id;

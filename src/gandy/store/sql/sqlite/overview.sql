@@ -17,27 +17,24 @@ SELECT 'turn', count(*) FILTER (WHERE q.owner = :owner), count(*) FROM (
 
 -- name: count_live_runs
 -- Live runs by state; every count reads at most the limit, over all owners.
-SELECT 'pending' AS state, coalesce(sum(r.owner = :owner), 0) AS runs, count(*) AS seen
-FROM (SELECT owner FROM metadata INDEXED BY ix_metadata_unsuccessful
-      WHERE train_state = 'pending' AND train_state <> 'completed' ORDER BY id LIMIT :limit) r
+SELECT 'pending' AS state, coalesce(sum(r.owner = :owner AND r.train_state = 'pending'), 0) AS runs, count(*) AS seen
+FROM (SELECT owner, train_state FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' ORDER BY id LIMIT :limit) r
 UNION ALL
-SELECT 'in_progress', coalesce(sum(r.owner = :owner), 0), count(*)
-FROM (SELECT owner FROM metadata INDEXED BY ix_metadata_unsuccessful
-      WHERE train_state = 'in_progress' AND train_state <> 'completed' ORDER BY id LIMIT :limit) r;
+SELECT 'in_progress', coalesce(sum(r.owner = :owner AND r.train_state = 'in_progress'), 0), count(*)
+FROM (SELECT owner, train_state FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' ORDER BY id LIMIT :limit) r;
 
 -- name: list_live_runs
 -- Runs in progress, the oldest id first.
-SELECT r.id, r.name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
+SELECT r.id, r.train_name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
-FROM (SELECT * FROM metadata INDEXED BY ix_metadata_unsuccessful
-      WHERE train_state = 'in_progress' AND train_state <> 'completed' ORDER BY id LIMIT :searched) r
+FROM (SELECT * FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' ORDER BY id LIMIT :searched) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.owner = :owner ORDER BY r.id LIMIT :limit;
+WHERE r.owner = :owner AND r.train_state = 'in_progress' ORDER BY r.id LIMIT :limit;
 
 -- name: count_recent_ends
 -- The newest runs, counted by the minute in which they ended; older ones are not read.
 WITH newest AS MATERIALIZED (
-    SELECT id, owner, name, train_state, end_time FROM metadata WHERE id > 0 ORDER BY id DESC LIMIT :limit)
+    SELECT id, owner, name, train_state, end_time FROM history WHERE id > 0 ORDER BY id DESC LIMIT :limit)
 SELECT substr(n.end_time, 1, 16) || ':00.000000Z' AS at,
        sum(n.train_state = 'completed') AS completed,
        sum(n.train_state = 'failed') AS failed,

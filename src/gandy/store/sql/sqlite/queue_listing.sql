@@ -5,7 +5,7 @@ SELECT r.id, r.owner, r.train_name AS train, m.external_id AS manifest, g.name A
        r.dispatched_at, r.dead_letter_id, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status OR :status = 'undispatched' AND w.status IN ('queued', 'waiting'))
+           w.origin <> 'local' AND (:owner IS NULL OR w.owner = :owner) AND (:status IS NULL OR w.status = :status OR :status = 'undispatched' AND w.status IN ('queued', 'waiting'))
            AND (:gate IS NULL OR w.gate = :gate AND w.status = 'queued')
            AND (:train IS NULL OR w.train_name = :train)
            AND (:group IS NULL

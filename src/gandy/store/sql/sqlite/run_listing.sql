@@ -1,14 +1,14 @@
 -- name: search_live_runs
--- Unfinished runs share the index of runs that are not completed.
-SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
-       r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
+-- Unfinished runs have an index of their own in the queue.
+SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
+       r.start_time, NULL AS end_time, NULL AS failure_exception, NULL AS failure_reason, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train) AS is_match
-    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM metadata INDEXED BY ix_metadata_unsuccessful
-          WHERE train_state <> 'completed' AND train_state = :state AND id < :before
-          ORDER BY id DESC LIMIT :searched) w) r
+           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
+           AND (:state IS NULL OR w.train_state = :state) AS is_match
+    FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time
+          FROM work_queue INDEXED BY ix_work_queue_live
+          WHERE status = 'dispatched' AND id < :before ORDER BY id DESC LIMIT :searched) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
@@ -21,7 +21,7 @@ FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
            (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train) AS is_match
     FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM metadata INDEXED BY ix_metadata_unsuccessful
+          FROM history INDEXED BY ix_history_unsuccessful
           WHERE train_state <> 'completed' AND train_state = :state AND id < :before
           ORDER BY id DESC LIMIT :searched) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
@@ -29,30 +29,42 @@ WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: search_runs_of_manifest
--- The live run is in the same index.
+-- Its history by index, and its live run, if any, by the manifest's active_run_id.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, :manifest AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
-    SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
+    SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.name = :train)
            AND (:state IS NULL OR w.train_state = :state) AS is_match
-    FROM (SELECT id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM metadata INDEXED BY ix_metadata_manifest
-          WHERE manifest_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :manifest) AND id < :before
-          ORDER BY id DESC LIMIT :searched) w) r
+    FROM (
+        SELECT h.*, row_number() OVER (ORDER BY h.id DESC) AS place
+        FROM (SELECT id, owner, name, train_state, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+              FROM history INDEXED BY ix_history_manifest
+              WHERE manifest_id = (SELECT id FROM manifest WHERE owner = :owner AND external_id = :manifest) AND id < :before
+              ORDER BY id DESC LIMIT :searched) h
+        UNION ALL
+        SELECT id, owner, train_name, train_state, attempt, due_at, start_time, NULL, NULL, NULL, 0 FROM work_queue
+        WHERE id = (SELECT active_run_id FROM manifest WHERE owner = :owner AND external_id = :manifest)
+          AND train_state IS NOT NULL AND id < :before) w) r
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
 
 -- name: gather_runs_of_train
--- All runs of a train if there are few; otherwise the first row has place = searched.
+-- All runs of a train if there are few; otherwise the first row has place = searched. Live runs have no index by train.
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
-    SELECT w.*, row_number() OVER () AS place,
-           w.id < :before AND (:owner IS NULL OR w.owner = :owner) AND (:state IS NULL OR w.train_state = :state) AS is_match
-    FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
-          FROM metadata INDEXED BY ix_metadata_name
-          WHERE name = :train ORDER BY start_time DESC LIMIT :searched) w) r
+    SELECT w.*, (:owner IS NULL OR w.owner = :owner) AND w.name = :train
+           AND (:state IS NULL OR w.train_state = :state) AND w.id < :before AS is_match
+    FROM (
+        SELECT h.*, row_number() OVER () AS place
+        FROM (SELECT id, owner, name, train_state, manifest_id, attempt, due_at, start_time, end_time, failure_exception, failure_reason
+              FROM history INDEXED BY ix_history_name
+              WHERE name = :train ORDER BY start_time DESC LIMIT :searched) h
+        UNION ALL
+        SELECT l.*, CASE WHEN row_number() OVER () = 4 * :searched THEN :searched ELSE 0 END
+        FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL
+              FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' AND id < :before
+              ORDER BY id DESC LIMIT 4 * :searched) l) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.place = :searched DESC, r.id DESC LIMIT :limit;

@@ -1,6 +1,6 @@
 -- name: report_progress
 -- The progress of runs, written only by the claims that own them (fence).
-UPDATE metadata SET progress_done = :done, progress_total = :total, currently_running_junction = :junction,
+UPDATE work_queue SET progress_done = :done, progress_total = :total, currently_running_junction = :junction,
     is_cancellation_ignored = is_cancellation_ignored OR :ignores_cancellation
 WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress';
 
@@ -8,14 +8,8 @@ WHERE id = :run_id AND fence = :fence AND train_state = 'in_progress';
 -- Which of these runs must stop: an operator or a timeout cancelled it, or another process has ended it already.
 SELECT i.value AS id, CASE WHEN r.id IS NULL THEN 'lease_lost' ELSE r.cancellation_reason END AS cancellation_reason
 FROM json_each(:ids) AS i
-LEFT JOIN metadata r ON r.id = i.value AND r.train_state IN ('pending', 'in_progress')
+LEFT JOIN work_queue r ON r.id = i.value AND r.train_state IS NOT NULL
 WHERE r.id IS NULL OR r.cancellation_requested;
-
--- name: find_live_job
--- Whether a job is still queued or live.
-SELECT q.id, q.train_name AS train, coalesce(r.train_state, q.status) AS state
-FROM work_queue q LEFT JOIN metadata r ON r.id = q.id AND r.train_state IN ('pending', 'in_progress')
-WHERE q.id = :id AND (:owner IS NULL OR q.owner = :owner) AND (r.id IS NOT NULL OR q.status <> 'dispatched');
 
 -- name: summarise_runs
 -- Counts and durations of the runs since an instant, with the number of their log lines.

@@ -6,7 +6,7 @@ SELECT * FROM (SELECT 'manifest' AS name, created_at AS at FROM manifest ORDER B
 UNION ALL
 SELECT * FROM (SELECT 'work_queue' AS name, created_at AS at FROM work_queue ORDER BY id LIMIT 1)
 UNION ALL
-SELECT * FROM (SELECT 'metadata' AS name, created_at AS at FROM metadata ORDER BY id LIMIT 1)
+SELECT * FROM (SELECT 'metadata' AS name, created_at AS at FROM history ORDER BY id LIMIT 1)
 UNION ALL
 SELECT * FROM (SELECT 'log' AS name, created_at AS at FROM log ORDER BY metadata_id, id LIMIT 1)
 UNION ALL
@@ -30,7 +30,7 @@ SELECT 'work_queue' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= ga
 FROM (SELECT created_at AS at FROM work_queue ORDER BY id DESC LIMIT :sampled) n
 UNION ALL
 SELECT 'metadata' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
-FROM (SELECT created_at AS at FROM metadata ORDER BY id DESC LIMIT :sampled) n
+FROM (SELECT created_at AS at FROM history ORDER BY id DESC LIMIT :sampled) n
 UNION ALL
 SELECT 'log' AS name, count(*) AS seen, count(*) FILTER (WHERE n.at >= gandy_later(-3600)) AS fresh, min(n.at) AS oldest_at
 FROM (SELECT created_at AS at FROM log ORDER BY metadata_id DESC, id DESC LIMIT :sampled) n
@@ -51,6 +51,6 @@ SELECT NULL AS name, NULL AS rows, NULL AS bytes WHERE 0;
 -- name: list_upkeep
 -- Recent runs of the pruning trains.
 SELECT r.name AS train, r.train_state AS state, r.output, r.failure_reason, r.end_time
-FROM metadata r
+FROM history r
 WHERE r.name IN (SELECT value FROM json_each(:trains)) AND r.start_time >= gandy_later(-3600) AND r.owner = :owner
 ORDER BY r.start_time DESC LIMIT :limit;

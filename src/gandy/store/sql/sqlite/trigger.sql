@@ -13,9 +13,9 @@ INSERT INTO work_queue (
 SELECT m.owner, m.name, :input, m.property_type_name, m.id, m.manifest_group_id, m.priority, 'trigger',
        CASE WHEN m.active_run_id IS NOT NULL THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
        -- two triggers within one microsecond need different due_at values
-       gandy_later(:delay_seconds + 0.000001 * (
-           SELECT count(*) FROM work_queue q WHERE q.manifest_id = m.id AND q.attempt = 1
-           AND q.due_at >= gandy_later(:delay_seconds) AND q.due_at < gandy_later(:delay_seconds + 0.001))),
+       gandy_later(coalesce((
+           SELECT gandy_seconds(max(q.due_at)) + 0.000001 FROM work_queue q WHERE q.manifest_id = m.id AND q.attempt = 1
+           AND q.due_at >= gandy_later(:delay_seconds) AND q.due_at < gandy_later(:delay_seconds + 0.001)), :delay_seconds)),
        gandy_later(:delay_seconds), gandy_now()
 FROM manifest m WHERE m.id = :manifest_id AND m.owner = :owner
 ON CONFLICT DO NOTHING

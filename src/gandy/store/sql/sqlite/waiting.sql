@@ -110,3 +110,9 @@ WHERE waiting.id IS NOT NULL AND (:owner IS NULL OR e.owner = :owner)
             OR NOT (m.is_retried AND m.failure_count >= max(1, m.max_retries)) AND NOT EXISTS (
                 SELECT 1 FROM dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')))
 LIMIT :limit;
+
+-- name: find_queued_beside_ended
+-- The same for a run that has ended.
+SELECT h.id, h.input, q.id AS queued_id, q.input AS queued_input
+FROM history h JOIN work_queue q ON q.manifest_id = h.manifest_id AND q.status = 'queued'
+WHERE h.id = :id AND :bucket IS NULL;

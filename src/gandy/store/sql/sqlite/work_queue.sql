@@ -58,23 +58,19 @@ ORDER BY q.rank DESC, q.id LIMIT :share;
 -- name: dispatch_entries
 -- Differs from PostgreSQL: SQLite has no data-modifying CTE, so the steps are separate statements of one transaction.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence' AND :worker_id IS NOT NULL;
-UPDATE work_queue SET status = 'dispatched', dispatched_at = gandy_now(), metadata_id = id
+UPDATE work_queue SET
+    status = 'dispatched', dispatched_at = gandy_now(), metadata_id = id, start_time = gandy_now(),
+    train_state = CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
+    -- pending runs are claimed by group priority first, as the dispatcher chooses entries
+    claim_rank = CASE WHEN :worker_id IS NULL THEN rank + 32 * coalesce((
+        SELECT g.priority FROM manifest_group g WHERE g.id = work_queue.manifest_group_id), 0) END,
+    -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
+    deadline_at = gandy_later(nullif(min(coalesce(
+        timeout_seconds, CASE WHEN manifest_id IS NOT NULL THEN (
+            SELECT m.timeout_seconds FROM manifest m WHERE m.id = work_queue.manifest_id) END,
+        :default_timeout_seconds), 4e9), 4e9)),
+    worker_id = :worker_id, fence = CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
 WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
-INSERT INTO metadata (
-    id, owner, external_id, name, train_state, manifest_id, manifest_group_id, parent_id, origin, rank, due_at,
-    attempt, input, created_at, start_time, deadline_at, worker_id, fence)
-SELECT d.id, d.owner, d.external_id, d.train_name,
-       CASE WHEN :worker_id IS NULL THEN 'pending' ELSE 'in_progress' END,
-       d.manifest_id, d.manifest_group_id, d.parent_id, d.origin, 
-       -- pending runs are claimed by group priority first, as the dispatcher chooses entries
-       CASE WHEN :worker_id IS NULL THEN d.rank + 32 * coalesce((
-           SELECT g.priority FROM manifest_group g WHERE g.id = d.manifest_group_id), 0) ELSE d.rank END, d.due_at, d.attempt, d.input,
-       gandy_now(), gandy_now(),
-       -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
-       gandy_later(nullif(min(coalesce(d.timeout_seconds, m.timeout_seconds, :default_timeout_seconds), 4e9), 4e9)),
-       :worker_id, CASE WHEN :worker_id IS NOT NULL THEN (SELECT value FROM sequence WHERE name = 'fence') END
-FROM work_queue d LEFT JOIN manifest m ON m.id = d.manifest_id
-WHERE d.id IN (SELECT value FROM json_each(:ids)) AND d.status = 'dispatched';
 -- Most entries have no manifest, letter or key: the flags save reading every entry again.
 UPDATE manifest SET active_run_id = d.id, last_run_id = d.id
 FROM work_queue d WHERE :has_manifests AND d.id IN (SELECT value FROM json_each(:ids)) AND manifest.id = d.manifest_id;
@@ -112,29 +108,26 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND manifest_id IS NOT NULL ORDE
 -- Claimed runs that have not begun return to the queue with their keys; if their manifest has a queued entry, that entry is
 -- reused. A run that an operator cancelled meanwhile is cancelled.
 INSERT INTO unique_key (owner, key, holder_id, held_until)
-SELECT q.owner, q.unique_key, q.id, 'start' FROM metadata r JOIN work_queue q ON q.id = r.id
-WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.worker_id = :worker_id AND r.train_state = 'in_progress'
-  AND q.unique_key IS NOT NULL AND coalesce(r.cancellation_reason, '') <> 'operator'
+SELECT q.owner, q.unique_key, q.id, 'start' FROM work_queue q
+WHERE q.id IN (SELECT value FROM json_each(:ids)) AND q.worker_id = :worker_id AND q.train_state = 'in_progress'
+  AND q.unique_key IS NOT NULL AND coalesce(q.cancellation_reason, '') <> 'operator'
 ON CONFLICT DO NOTHING;
-UPDATE manifest SET active_run_id = NULL FROM metadata r
-WHERE r.id IN (SELECT value FROM json_each(:ids)) AND r.worker_id = :worker_id AND r.train_state = 'in_progress'
-  AND manifest.id = r.manifest_id AND manifest.active_run_id = r.id;
+UPDATE manifest SET active_run_id = NULL FROM work_queue q
+WHERE q.id IN (SELECT value FROM json_each(:ids)) AND q.worker_id = :worker_id AND q.train_state = 'in_progress'
+  AND manifest.id = q.manifest_id AND manifest.active_run_id = q.id;
 UPDATE work_queue SET
-    (status, reason) = (SELECT CASE WHEN count(*) = 0 THEN 'queued' ELSE 'skipped' END,
-                               CASE WHEN count(*) > 0 THEN 'already_queued' END
-                        FROM work_queue w WHERE w.manifest_id = work_queue.manifest_id AND w.status = 'queued'),
+    status = CASE WHEN cancellation_reason = 'operator' THEN 'cancelled' WHEN EXISTS (
+        SELECT 1 FROM work_queue w WHERE w.manifest_id = work_queue.manifest_id AND w.status = 'queued') THEN 'skipped'
+        ELSE 'queued' END,
+    reason = CASE WHEN coalesce(cancellation_reason, '') <> 'operator' AND EXISTS (
+        SELECT 1 FROM work_queue w WHERE w.manifest_id = work_queue.manifest_id AND w.status = 'queued') THEN 'already_queued' END,
     train_name = coalesce((SELECT m.name FROM manifest m WHERE m.id = work_queue.manifest_id), train_name),
-    gate = 'open', dispatched_at = NULL, metadata_id = NULL
-WHERE status = 'dispatched' AND id IN (
-    SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
-    AND worker_id = :worker_id AND train_state = 'in_progress' AND coalesce(cancellation_reason, '') <> 'operator');
-UPDATE work_queue SET status = 'cancelled', dispatched_at = NULL, metadata_id = NULL
-WHERE status = 'dispatched' AND id IN (
-    SELECT id FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
-    AND worker_id = :worker_id AND train_state = 'in_progress' AND cancellation_reason = 'operator');
-DELETE FROM metadata WHERE id IN (SELECT value FROM json_each(:ids))
-    AND worker_id = :worker_id AND train_state = 'in_progress'
-RETURNING id, owner, coalesce(cancellation_reason, '') = 'operator' AS is_cancelled;
+    gate = 'open', dispatched_at = NULL, metadata_id = NULL, train_state = NULL, start_time = NULL, deadline_at = NULL,
+    worker_id = NULL, fence = NULL, cancellation_requested = 0, cancellation_reason = NULL, cancellation_requested_at = NULL,
+    is_cancellation_ignored = 0, currently_running_junction = NULL, progress_done = NULL, progress_total = NULL, delivery_attempts = 0, deliver_after = NULL,
+    delivery_error = NULL
+WHERE id IN (SELECT value FROM json_each(:ids)) AND worker_id = :worker_id AND train_state = 'in_progress'
+RETURNING id, owner, status = 'cancelled' AS is_cancelled;
 
 -- name: queue_retries
 -- The next attempt of failed runs: with the run's own input and instant, and the manifest's current train. Nothing is
@@ -143,12 +136,14 @@ INSERT INTO work_queue (
     owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, origin, gate, due_at, attempt,
     scheduled_at, max_retries, is_retried, retry_delay_seconds, timeout_seconds, failures, losses, lone_losses,
     unique_key, retry_of, parent_id, created_at)
-SELECT q.owner, coalesce((SELECT m.name FROM manifest m WHERE m.id = q.manifest_id), q.train_name), q.input, q.input_type_name, q.manifest_id, q.manifest_group_id, q.priority, 'retry',
+SELECT h.owner, coalesce((SELECT m.name FROM manifest m WHERE m.id = h.manifest_id), h.name), h.input, h.input_type_name,
+       h.manifest_id, h.manifest_group_id, h.priority, 'retry',
        CASE WHEN NOT :is_open THEN 'manifest' WHEN :delay_seconds > 0 THEN 'time' ELSE 'open' END,
-       q.due_at, q.attempt + 1, gandy_later(:delay_seconds),
-       q.max_retries, q.is_retried, q.retry_delay_seconds, q.timeout_seconds, :failures, :losses, :lone_losses,
-       q.unique_key, q.id, q.parent_id, gandy_now()
-FROM work_queue q WHERE q.id = :id
+       h.due_at, h.attempt + 1, gandy_later(:delay_seconds),
+       h.max_retries, h.is_retried, h.retry_delay_seconds, h.timeout_seconds, :failures, :losses, :lone_losses,
+       :unique_key, h.id, h.parent_id, gandy_now()
+-- a run without an origin had no entry: its caller started it
+FROM history h WHERE h.id = :id AND :bucket IS NULL AND h.origin IS NOT NULL
 ON CONFLICT DO NOTHING
 RETURNING id, retry_of;
 

@@ -23,11 +23,12 @@ SELECT state FROM worker WHERE id = :id;
 
 -- name: owned_runs
 -- The runs that the worker should have; reads only live runs.
-SELECT r.id FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :worker_id;
+SELECT r.id FROM work_queue r INDEXED BY ix_work_queue_live_deadline
+WHERE r.train_state = 'in_progress' AND r.worker_id = :worker_id;
 
 -- name: find_unheard_run
 -- A run whose worker is gone or has not renewed since this worker started; reads only live runs.
-SELECT r.id FROM metadata r INDEXED BY ix_metadata_live_deadline
+SELECT r.id FROM work_queue r INDEXED BY ix_work_queue_live_deadline
 WHERE r.train_state = 'in_progress' AND r.owner = :owner AND r.worker_id <> :worker_id AND NOT EXISTS (
     SELECT 1 FROM worker w
     WHERE w.id = r.worker_id AND w.state IN ('running', 'draining')
@@ -38,25 +39,27 @@ LIMIT 1;
 -- A clean shutdown; refused while the worker has a run in progress, which is found later by the expired lease.
 UPDATE worker SET state = 'stopped', last_seen_at = gandy_now(), busy = 0
 WHERE id = :id AND state IN ('running', 'draining') AND NOT EXISTS (
-    SELECT 1 FROM metadata r WHERE r.train_state = 'in_progress' AND r.worker_id = :id);
+    SELECT 1 FROM work_queue r INDEXED BY ix_work_queue_live_deadline
+    WHERE r.train_state = 'in_progress' AND r.worker_id = :id);
 
 -- name: claim_pending
 -- Differs from PostgreSQL: SQLite has no data-modifying CTE, so the claim's fence marks what it took.
 UPDATE sequence SET value = value + 1 WHERE name = 'fence';
-UPDATE metadata SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(),
+UPDATE work_queue SET train_state = 'in_progress', worker_id = :worker_id, start_time = gandy_now(), claim_rank = NULL,
     fence = (SELECT value FROM sequence WHERE name = 'fence'),
     -- more than about 126 years means no deadline (null); a larger value from an older version would overflow
     deadline_at = gandy_later(nullif(min(coalesce(
-        (SELECT coalesce(q.timeout_seconds, m.timeout_seconds) FROM work_queue q
-         LEFT JOIN manifest m ON m.id = q.manifest_id WHERE q.id = metadata.id), :default_timeout_seconds), 4e9), 4e9))
-WHERE id IN (SELECT r.id FROM metadata r
-             WHERE r.owner = :owner AND r.train_state = 'pending' AND r.name IN (SELECT value FROM json_each(:trains))
-             ORDER BY r.rank DESC, r.created_at, r.id LIMIT :limit);
+        timeout_seconds, (SELECT m.timeout_seconds FROM manifest m WHERE m.id = work_queue.manifest_id),
+        :default_timeout_seconds), 4e9), 4e9))
+WHERE id IN (SELECT r.id FROM work_queue r
+             WHERE r.owner = :owner AND r.train_state = 'pending' AND r.train_name IN (SELECT value FROM json_each(:trains))
+             ORDER BY r.claim_rank DESC, r.dispatched_at, r.id LIMIT :limit);
 DELETE FROM unique_key WHERE held_until = 'start' AND holder_id IN (
-    SELECT id FROM metadata WHERE train_state = 'in_progress' AND fence = (SELECT value FROM sequence WHERE name = 'fence'));
-SELECT r.id, r.fence, r.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
+    SELECT id FROM work_queue INDEXED BY ix_work_queue_live_deadline
+    WHERE train_state = 'in_progress' AND fence = (SELECT value FROM sequence WHERE name = 'fence'));
+SELECT q.id, q.fence, q.start_time AS started_at, q.train_name, q.input, q.manifest_id, m.external_id AS manifest,
     q.manifest_group_id, q.due_at, q.attempt, q.scheduled_at, q.failures, q.losses, q.lone_losses, q.max_retries,
     q.is_retried, q.retry_delay_seconds, q.unique_key,
     coalesce(q.timeout_seconds, m.timeout_seconds, :default_timeout_seconds) AS timeout_seconds
-FROM metadata r JOIN work_queue q ON q.id = r.id LEFT JOIN manifest m ON m.id = q.manifest_id
-WHERE r.train_state = 'in_progress' AND r.fence = (SELECT value FROM sequence WHERE name = 'fence');
+FROM work_queue q INDEXED BY ix_work_queue_live_deadline LEFT JOIN manifest m ON m.id = q.manifest_id
+WHERE q.train_state = 'in_progress' AND q.fence = (SELECT value FROM sequence WHERE name = 'fence');
