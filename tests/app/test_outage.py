@@ -102,7 +102,7 @@ async def test_a_job_whose_retry_is_to_come_is_not_parked() -> None:
     async with Harness(app, now=NOW) as harness:
         for _ in range(60):
             parked += (await harness.tick("manifest-manager"))["dead_lettered"] == 1
-            await harness.run_until_idle()
+            parked += await harness.run_until_idle()
             harness.clock.advance(timedelta(minutes=1))
 
     assert parked == 0

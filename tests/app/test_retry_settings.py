@@ -82,8 +82,8 @@ async def test_the_park_window_says_how_long_a_frequent_job_may_fail(window: str
     letters: list[object] = []
     async with Harness(app, now=NOW) as harness:
         for _ in range(5):
-            letters.append((await harness.tick("manifest-manager"))["dead_lettered"])
-            await harness.run_until_idle()
+            await harness.tick("manifest-manager")
+            letters.append(await harness.run_until_idle())
             harness.clock.advance(timedelta(seconds=15))
 
     assert any(letters) is is_parked

@@ -65,9 +65,9 @@ def test_an_audit_shows_what_bounds_gandys_own_tables_beside_the_applications(
 
     assert tables["sessions"]["scheduler"] == "statestore"
     assert tables["notes"]["bound"] == "unbounded"
-    assert tables["metadata"]["scheduler"] == "gandy"
-    assert "30m from their start" in tables["metadata"]["bound"]
-    assert "TableMaintenanceTrain" in tables["metadata"]["bound"]
+    assert tables["history"]["scheduler"] == "gandy"
+    assert "30m from their start" in tables["history"]["bound"]
+    assert "TableMaintenanceTrain" in tables["history"]["bound"]
     assert [name for name, row in tables.items() if row["bound"] == "unbounded"] == ["notes"]
     assert ground.ids("sessions") == [1, 2, 3]
 

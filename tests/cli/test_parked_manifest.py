@@ -43,8 +43,9 @@ class Parked:
         self._gandy = gandy
         self._variables = {"GANDY_APP": "billing:app", "GANDY_DATABASE_URL": url}
         self.tick()
-        self.run("work", "--until-idle")
-        assert self.tick()["dead_lettered"] == 1
+        ended = self._gandy("work", "--until-idle", env=self._variables)
+        assert (ended.exit_code, ended.stderr.split(";")[0]) == (1, "1 job was parked")
+        assert self.tick()["dead_lettered"] == 0, "the letter is written with the end"
         backdate_letters(url)
 
     def tick(self) -> Any:  # noqa: ANN401 what one cycle has done

@@ -29,8 +29,8 @@ _QUERIES: Mapping[str, str] = {
     "FROM work_queue WHERE owner = '{owner}' UNION ALL "
     # an ended run stands for its entry, too
     "SELECT id, manifest_id, manifest_group_id, 'dispatched', 'open', NULL, origin, due_at, NULL, 1, "
-    "attempt, coalesce(scheduled_at, due_at), retry_of, NULL, dead_letter_id, is_retried, NULL, CAST(input AS text) "
-    "FROM history WHERE owner = '{owner}' AND origin IS NOT NULL",
+    "attempt, coalesce(scheduled_at, due_at), retry_of, NULL, dead_letter_id, is_retried, NULL, "
+    "CAST(input AS text) FROM history WHERE owner = '{owner}' AND origin IS NOT NULL",
     # what has no origin is a cycle of Gandy's own
     "runs": "SELECT id, train_state, manifest_id, manifest_group_id, due_at, attempt, created_at, "
     "start_time, end_time, keep_until, deadline_at, failure_exception, cancellation_reason, worker_id, fence "

@@ -8,6 +8,7 @@ import pytest
 
 from gandy.errors import SetRefusedError
 from gandy.loops.wakeups import Wakeups
+from gandy.model.run import TrainState
 from gandy.scheduler.service import ManifestManagerService
 from tests.support.poison import heal, poison
 from tests.support.world import OWNER, manifest
@@ -96,7 +97,8 @@ async def test_a_database_that_recovers_in_time_has_charged_no_manifest(world: W
 async def test_a_letter_that_is_refused_keeps_no_other_from_being_parked(world: World) -> None:
     await world.seed(*(manifest(f"m-{number}", max_retries=1) for number in range(3)))
     await world.cycle()
-    await world.fail()
+    runs = await world.claim()
+    await world.finish(*runs, state=TrainState.FAILED, is_bare=True)  # without optional parts such as letters
     refused = world.manifest("m-1")["id"]
     poison(world, "dead_letter", f"NEW.manifest_id = {refused}")
 

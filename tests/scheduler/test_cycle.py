@@ -136,8 +136,7 @@ async def test_a_manifest_at_its_limit_is_parked_once_and_not_queued_in_the_same
 
     result = await world.cycle()
 
-    assert len(result.parked) == 1
-    assert result.queued == 0
+    assert (result.parked, result.queued) == ((), 0)
     assert world.verdicts() == [("dispatched", None, 1)]
     (letter,) = world.rows("SELECT * FROM dead_letter")
     assert letter["status"] == "awaiting_intervention"
@@ -172,7 +171,7 @@ async def test_a_disabled_manifest_is_parked_all_the_same(world: World) -> None:
     await world.seed(manifest(max_retries=1, is_enabled=False))
     await world.finish(*runs, state=TrainState.FAILED)
 
-    assert len((await world.cycle()).parked) == 1
+    assert len(world.rows("SELECT 1 FROM dead_letter")) == 1
 
 
 def add_worker(world: World, *, lease: timedelta, trains: tuple[str, ...] = ("MakeReport",)) -> None:

@@ -34,7 +34,8 @@ async def outage(world: World, job: Job, *, until: int) -> Story:
     )
     story = Story()
     while _seconds(world) <= until:
-        if (await world.cycle()).parked:
+        await world.cycle()
+        if world.rows("SELECT 1 FROM dead_letter"):
             story.parked = _seconds(world)
             break
         if await world.fail():

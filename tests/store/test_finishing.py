@@ -290,7 +290,7 @@ async def test_a_manifests_failures_decide_about_its_next_attempt(world: World) 
     (retry,) = await world.claim()
     last = await world.database.run(finish_runs([failed(retry)], RULES))
 
-    assert (last.retried, last.exhausted_manifests) == (0, (run.manifest_id,))
+    assert (last.retried, last.parked) == (0, (retry.id,))
     assert world.manifest()["failure_count"] == 2
     assert world.manifest()["last_failed_run_id"] == retry.id
     assert world.instant(world.manifest()["next_look_at"]) <= world.clock.now

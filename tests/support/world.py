@@ -132,6 +132,7 @@ class World:
         state: TrainState = TrainState.COMPLETED,
         ended_by: EndedBy = EndedBy.ITSELF,
         activations: tuple[Activation, ...] = (),
+        is_bare: bool = False,
     ) -> FinishResult:
         failure = Failure("work", "ValueError", "no") if state is TrainState.FAILED else None
         ends = [
@@ -149,6 +150,7 @@ class World:
                 is_retried=run.is_retried,
                 unique_key=run.unique_key,
                 activations=activations,
+                is_bare=is_bare,
             )
             for run in runs
         ]

@@ -39,7 +39,6 @@ async def test_a_resolution_settles_what_came_due_and_lets_the_job_go_on(
     async with app, client_of(app) as client:
         await app.tick("manifest-manager")
         await app.work(asyncio.Event(), until_idle=True)
-        assert (await app.tick("manifest-manager"))["dead_lettered"] == 1
         backdate_letters(migrated_url)
 
         answer = await client.post(f"{API}{path}", json=body)

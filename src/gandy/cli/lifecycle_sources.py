@@ -67,12 +67,13 @@ class Sources:
 
     def _own_tables(self, database: str) -> list[MatrixRow]:
         from gandy.store.drivers.database import table_name  # noqa: PLC0415 only an audit needs it
-        from gandy.upkeep.declaration import own_matrix  # noqa: PLC0415 only an audit needs it
+        from gandy.upkeep.declaration import STORED_AS, own_matrix  # noqa: PLC0415 only an audit needs it
 
         home = self._home()
         if home is None or home.settings.database.url != database:
             return []
-        return [replace(row, table=table_name(database, row.table)) for row in own_matrix(home.settings)]
+        rows = own_matrix(home.settings)
+        return [replace(row, table=table_name(database, STORED_AS.get(row.table, row.table))) for row in rows]
 
     def _scheduled(self, database: str) -> list[MatrixRow]:
         from gandy.app.delete_old_rows import old_rows_matrix  # noqa: PLC0415 only an audit needs it

@@ -109,6 +109,7 @@ class RunEnd(NamedTuple):
     progress_total: int | None = None
     gives_up: bool = False  #: it failed with an exception that its train does not retry
     activations: tuple[Activation, ...] = ()  #: in the order of the run's requests
+    is_bare: bool = False  #: its usual form was refused: the manager writes the letter of its manifest
 
     @property
     def is_counted(self) -> bool:

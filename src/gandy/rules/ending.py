@@ -130,7 +130,8 @@ def is_spent(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
 def _is_retried_by_schedule(failures: int, policy: JobPolicy, settings: RetrySettings) -> bool:
     """Return whether the next instants serve as retries: a back-off would only suppress them."""
     rhythm = policy.rhythm
-    return rhythm is not None and rhythm.is_own_input and _is_dense(failures, policy, settings)
+    serves = rhythm is not None and rhythm.is_own_input and rhythm.is_on
+    return serves and _is_dense(failures, policy, settings)
 
 
 def _paused_failures(failures: int, policy: JobPolicy, settings: RetrySettings) -> int:

@@ -344,6 +344,7 @@ class Rhythm(NamedTuple):
     now: datetime
     failing_since: datetime  #: the first failure after the last success
     is_own_input: bool = True  #: the failed run had the input that the coming instants have
+    is_on: bool = True  #: the coming instants run: manifest and group are enabled, and it is declared
 
     @property
     def failing_for(self) -> timedelta:

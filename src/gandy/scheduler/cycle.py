@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gandy.events import RecoveryCause
     from gandy.store.drivers.database import Transaction
     from gandy.store.manifests import Backlog, SkipRow
-    from gandy.store.reaping import ParkedManifest
+    from gandy.store.reaping import ParkedJob
 
 
 #: A cycle looks at manifests for this duration; the next cycle, which follows at once, takes the rest.
@@ -85,6 +85,7 @@ class ReapedPending:
     runs: int
     manifest_ids: frozenset[int]
     causes: Mapping[RecoveryCause, int]
+    parked: tuple[ParkedJob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class ReapedInProgress:
     runs: int
     manifest_ids: frozenset[int]
     causes: Mapping[RecoveryCause, int]
+    parked: tuple[ParkedJob, ...]
     silent_workers: int  #: with expired leases that are not trusted yet
     next_lease_end: timedelta | None
 
@@ -104,7 +106,7 @@ class FreshManifests:
 
     views: tuple[DispatchView, ...]
     unreadable: Mapping[int, str]
-    parked: tuple[ParkedManifest, ...]
+    parked: tuple[ParkedJob, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class CycleResult:
     timed_out: tuple[int, ...] = ()
     reaped: int = 0
     recovered: Mapping[RecoveryCause, int] = field(default_factory=dict)  #: reaped runs, by cause
-    parked: tuple[ParkedManifest, ...] = ()
+    parked: tuple[ParkedJob, ...] = ()
     lateness: timedelta = field(default=timedelta(0))  #: of the latest entry
     silent_workers: int = 0
     next_lease_end: timedelta | None = None

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from gandy.scheduler.cycle import Decided
     from gandy.store.manifests import Backlog
-    from gandy.store.reaping import ParkedManifest
+    from gandy.store.reaping import ParkedJob
 
 
 async def load_manifests(request: CycleRequest, transaction: Transaction) -> LoadedManifests:
@@ -126,7 +126,7 @@ class Done:
     """The progress of a cycle."""
 
     written: Written = field(default_factory=Written)
-    parked: list[ParkedManifest] = field(default_factory=list)
+    parked: list[ParkedJob] = field(default_factory=list)
     queued_of: Counter[int] = field(default_factory=Counter)  #: entries, by group
     looked_at: int = 0
     contended: int = 0
@@ -242,7 +242,7 @@ async def create_work_queue_entries(
         timed_out=timed_out.run_ids,
         reaped=pending.runs + in_progress.runs,
         recovered={**pending.causes, **in_progress.causes},
-        parked=tuple(done.parked),
+        parked=(*pending.parked, *in_progress.parked, *done.parked),
         lateness=_lateness(done.written, loaded.now),
         silent_workers=in_progress.silent_workers,
         next_lease_end=in_progress.next_lease_end,

@@ -8,12 +8,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from gandy.errors import GandyError
-from gandy.events import RunsRecovered
+from gandy.events import DeadLettered, RunsRecovered
 from gandy.loops.poller import Poller
 from gandy.scheduler.cycle import CycleRequest
 from gandy.scheduler.reaping import recover_runs
 from gandy.scheduler.repair import REPAIR_EVERY_SECONDS
 from gandy.store.reaping import ask_database
+from gandy.train.hooks import HookDelivery, HookEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gandy.events import EventBus, RecoveryCause
     from gandy.loops.wakeups import Wakeups
     from gandy.store.drivers.database import Database
+    from gandy.store.reaping import ParkedJob
 
 
 #: The number of probes in one heartbeat interval; each must be answered before the next one.
@@ -100,6 +102,7 @@ class ReaperService:
         self._wakeups = wakeups
         self._wake = asyncio.Event()
         self._watch = LeaseWatch(context.database, context.settings.worker.heartbeat_every)
+        self._hooks = HookDelivery(context.hooks, timeout=context.settings.hooks.timeout)
         self._clock_seen_at: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -109,6 +112,7 @@ class ReaperService:
             await Poller(SERVICE, self._cycle, poll_every=poll_every, wake=self._wake).run(stop)
         finally:
             await self._watch.close()
+            await self._hooks.close(self._context.settings.worker.shutdown_grace.total_seconds())
 
     async def _cycle(self) -> timedelta | None:
         context = self._context
@@ -126,6 +130,7 @@ class ReaperService:
         announce_recovery(
             context.events, self._wakeups, timed_out=result.timed_out, recovered=result.recovered
         )
+        announce_parked(context.events, self._hooks, result.parked)
         if result.recovered:
             self._wakeups.wake("work")
         self._watch.follow(
@@ -139,6 +144,24 @@ class ReaperService:
         if self._context.trust is not None and is_due:
             self._clock_seen_at = monotonic()
             await self._context.trust.examine()
+
+
+def announce_parked(events: EventBus, hooks: HookDelivery, parked: Iterable[ParkedJob]) -> None:
+    """Announce dead letters whose writing is committed."""
+    for job in parked:
+        events.emit(
+            DeadLettered(run_id=job.run_id, train=job.train, manifest=job.manifest, reason=job.reason)
+        )
+        hooks.deliver(
+            HookEvent(
+                name="dead_lettered",
+                train=job.train,
+                run_id=job.run_id,
+                attempt=job.attempt,
+                manifest=job.manifest,
+                reason=job.reason,
+            )
+        )
 
 
 def announce_recovery(

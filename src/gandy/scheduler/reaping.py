@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gandy.events import RecoveryCause
     from gandy.settings import RetrySettings
     from gandy.store.drivers.database import Database
-    from gandy.store.reaping import AbandonedRun, ParkedManifest, ReapRules
+    from gandy.store.reaping import AbandonedRun, ParkedJob, ReapRules
     from gandy.store.statements import Operation, RefusedItem
 
 
@@ -112,6 +112,7 @@ def _plus(*parts: Reaped) -> Reaped:
         sum(part.runs for part in parts),
         frozenset().union(*(part.manifest_ids for part in parts)),
         sum((Counter(part.causes) for part in parts), Counter()),
+        tuple(job for part in parts for job in part.parked),
     )
 
 
@@ -126,7 +127,7 @@ async def reap_stale_pending_metadata(request: CycleRequest, transaction: Transa
     reaped = await reap(
         transaction, lambda after: find_stale_pending(stale_after, after=after), request.reap_rules
     )
-    return ReapedPending(reaped.runs, reaped.manifest_ids, reaped.causes)
+    return ReapedPending(reaped.runs, reaped.manifest_ids, reaped.causes, reaped.parked)
 
 
 async def reap_stale_in_progress_metadata(
@@ -155,6 +156,7 @@ async def reap_stale_in_progress_metadata(
         lost.runs + overaged.runs,
         lost.manifest_ids | overaged.manifest_ids,
         Counter(lost.causes) + Counter(overaged.causes),
+        lost.parked + overaged.parked,
         0 if is_believed else len(silent),
         None if lease_end is None else timedelta(seconds=lease_end),
     )
@@ -168,7 +170,7 @@ async def reap_failed_jobs(  # noqa: PLR0917 - the cargo of a cycle, in its orde
     *,
     transaction: Transaction,
 ) -> FreshManifests:
-    """Write one dead letter for each manifest at its limit, including runs that this cycle reaped."""
+    """Write the missing dead letters of manifests at their limit; the end of a run writes its own."""
     fresh = await transaction.run(load_views(pending.manifest_ids | in_progress.manifest_ids))
     unreadable = {**loaded.unreadable, **fresh.unreadable}
     due = DueManifests((*loaded.views, *fresh.views), unreadable)
@@ -183,16 +185,17 @@ async def park_exhausted(transaction: Transaction, due: DueManifests, retry: Ret
     spent = [each for each, policy in policies.items() if is_spent(policy.failures, policy, retry)]
     parked = await _park(transaction, spent)
     for letter in parked:
-        views[letter.manifest_id] = views[letter.manifest_id]._replace(is_dead_lettered_now=True)
+        if letter.manifest_id is not None:
+            views[letter.manifest_id] = views[letter.manifest_id]._replace(is_dead_lettered_now=True)
     return FreshManifests(tuple(views.values()), due.unreadable, parked)
 
 
-async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[ParkedManifest, ...]:
+async def _park(transaction: Transaction, manifest_ids: Sequence[int]) -> tuple[ParkedJob, ...]:
     """Write the letters; log a refused letter, which the next cycle tries again."""
     if not manifest_ids:
         return ()
 
-    async def write(part: Sequence[int]) -> tuple[ParkedManifest, ...]:
+    async def write(part: Sequence[int]) -> tuple[ParkedJob, ...]:
         async with transaction.savepoint():
             return await transaction.run(park_manifests(part))
 
@@ -208,15 +211,13 @@ class Recovery:
 
     timed_out: tuple[int, ...]
     recovered: Mapping[RecoveryCause, int]
+    parked: tuple[ParkedJob, ...]
     silent_workers: int
     next_lease_end: timedelta | None
 
 
 async def recover_runs(database: Database, request: CycleRequest) -> Recovery | None:
-    """End abandoned runs in one transaction; return None if another server holds the lock.
-
-    The manifest manager writes the letters of manifests: the end of a run triggers a look at its manifest.
-    """
+    """End abandoned runs in one transaction; return None if another server holds the lock."""
     async with database.transaction() as transaction:
         if request.settings.advisory_lock and not await transaction.run(try_lock_recovery()):
             return None
@@ -226,6 +227,7 @@ async def recover_runs(database: Database, request: CycleRequest) -> Recovery | 
     return Recovery(
         timed_out=timed_out.run_ids,
         recovered=Counter(pending.causes) + Counter(in_progress.causes),
+        parked=pending.parked + in_progress.parked,
         silent_workers=in_progress.silent_workers,
         next_lease_end=in_progress.next_lease_end,
     )

@@ -8,17 +8,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal
 
 from gandy.errors import DatabaseFaultError, SetRefusedError
-from gandy.events import CycleEnded, DeadLettered, HintRepaired, OccurrencesQueued
+from gandy.events import CycleEnded, HintRepaired, OccurrencesQueued
 from gandy.loops.cycles import Record, run_in_transaction
 from gandy.loops.poller import Poller
 from gandy.scheduler.cycle import CycleRequest
 from gandy.scheduler.manager import ManifestManagerTrain
-from gandy.scheduler.reaper import LeaseWatch, announce_recovery
+from gandy.scheduler.reaper import LeaseWatch, announce_parked, announce_recovery
 from gandy.scheduler.repair import REPAIR_EVERY_SECONDS, repair_clock, repair_hints
 from gandy.store.manifests import try_lock_cycle
 from gandy.store.owners import CHARGED_AFTER, count_refusal, remember
 from gandy.store.seeding import seed_bisecting
-from gandy.train.hooks import HookDelivery, HookEvent
+from gandy.train.hooks import HookDelivery
 from gandy.work.layouts import LayoutRecord
 
 if TYPE_CHECKING:
@@ -153,22 +153,7 @@ class ManifestManagerService:
             self._tell("skipped", begun)
         else:
             self._tell_result(result, begun)
-            self._tell_hooks(result)
         return result
-
-    def _tell_hooks(self, result: CycleResult) -> None:
-        """Deliver the dead letters to the application's hooks."""
-        for letter in result.parked:
-            self._hooks.deliver(
-                HookEvent(
-                    name="dead_lettered",
-                    train=letter.train,
-                    run_id=letter.run_id,
-                    attempt=letter.attempt,
-                    manifest=letter.manifest,
-                    reason=letter.reason,
-                )
-            )
 
     def _tell_result(self, result: CycleResult, begun: float) -> None:
         """Announce committed results, and cancel timed-out runs of this process at once."""
@@ -179,12 +164,7 @@ class ManifestManagerService:
         if result.queued:
             context.events.emit(OccurrencesQueued(count=result.queued, lateness=result.lateness))
             self._wakeups.wake("work")
-        for letter in result.parked:
-            context.events.emit(
-                DeadLettered(
-                    run_id=letter.run_id, train=letter.train, manifest=letter.manifest, reason=letter.reason
-                )
-            )
+        announce_parked(context.events, self._hooks, result.parked)
         self._tell("idle" if result.is_idle else "worked", begun, result=result)
 
     def _tell(

@@ -54,12 +54,16 @@ class FinishResult:
     finished: Mapping[int, str | None]  #: the run's bucket, by its id
     refused: tuple[int, ...]
     retried: int
-    parked: tuple[int, ...]  #: runs whose job now has a dead letter
-    exhausted_manifests: tuple[int, ...]
+    letters: Mapping[int, int]  #: the dead letters written, by run
     overruled: frozenset[int] = frozenset()  #: failed runs that an operator had cancelled: they are cancelled
     makes_room: bool = False  #: a place under a cap is free and is to be filled at once
     #: runs that failed because their activations were refused
     refused_activations: Mapping[int, ActivationError] = field(default_factory=dict)
+
+    @property
+    def parked(self) -> tuple[int, ...]:
+        """The runs whose job now has a dead letter."""
+        return tuple(self.letters)
 
 
 _ID = attrgetter("id")
@@ -82,7 +86,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
     retries, parks = yield from _decide(settled, finished, rules.retry)
     waiting = yield from _record_on_manifests(settled, parks)
     retried = yield from _queue_retries(retries, manifests, finished)
-    parked = yield from _park(parks, finished, rules)
+    letters = yield from _park(parks, finished, rules)
     yield from _settle_keys(settled, retried)
     waiting |= yield from keep_activations(activations, finished)
     promoted = yield from promote(waiting)
@@ -92,8 +96,7 @@ def finish_runs(ends: Sequence[RunEnd], rules: FinishRules) -> Operation[FinishR
         finished=finished,
         refused=tuple(end.id for end in ends if end.id not in finished),
         retried=len(retried),
-        parked=parked,
-        exhausted_manifests=tuple(end.manifest_id for end, _ in parks if end.manifest_id is not None),
+        letters=letters,
         overruled=overruled,
         makes_room=makes_room,
         refused_activations={
@@ -316,16 +319,15 @@ def _carry_losses(served: Sequence[tuple[RunEnd, RetryPlan]]) -> Operation[None]
 
 def _park(
     parks: Sequence[tuple[RunEnd, Park]], buckets: Mapping[int, str | None], rules: FinishRules
-) -> Operation[tuple[int, ...]]:
-    """Park ad-hoc work, lost runs and immediate parks; the manager writes the letters of other manifests."""
-    here = [
-        (end, park)
-        for end, park in parks
-        if end.manifest_id is None or park.is_at_once or end.ended_by is EndedBy.LOST_WORKER
-    ]
-    if not here:
-        return ()
-    kept = yield from _within_bounds(here, rules)
+) -> Operation[dict[int, int]]:
+    """Write the dead letters of jobs that used up their attempts, with the inputs that failed.
+
+    They are written with the end: counts and limits of a manifest may change before a cycle looks at it.
+    If the usual end was refused, perhaps because of the letter, the manager writes it.
+    """
+    if not parks:
+        return {}
+    kept = yield from _within_bounds([each for each in parks if not _is_left_to_manager(*each)], rules)
     rows = yield batch(
         "park_jobs",
         [
@@ -338,7 +340,15 @@ def _park(
             for end, park in kept
         ],
     )
-    return tuple(row.metadata_id for row in rows)
+    letters = {row.metadata_id: row.id for row in rows}
+    beside = [end.id for end, _ in kept if end.manifest_id is not None and end.id not in letters]
+    yield batch("wait_behind_letter", [{"id": run_id, "bucket": buckets[run_id]} for run_id in beside])
+    return letters
+
+
+def _is_left_to_manager(end: RunEnd, park: Park) -> bool:
+    """Return whether the manager finds the missing letter, by the manifest's counts."""
+    return end.is_bare and end.is_counted and end.manifest_id is not None and not park.is_at_once
 
 
 def _within_bounds(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gandy.model.owners import Owners
     from gandy.model.run import RetentionSpans
     from gandy.settings import RetrySettings
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Operation, Row, Rows
 
 
 AT_ONCE: Final = 1_000
@@ -64,15 +64,16 @@ class Reaped:
     runs: int = 0
     manifest_ids: frozenset[int] = frozenset()
     causes: Mapping[RecoveryCause, int] = field(default_factory=dict)
+    parked: tuple[ParkedJob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ParkedManifest:
-    """A manifest whose dead letter waits for an operator."""
+class ParkedJob:
+    """A job whose dead letter waits for an operator; ad-hoc work has no manifest."""
 
     letter_id: int
-    manifest_id: int
-    manifest: str
+    manifest_id: int | None
+    manifest: str | None
     run_id: int
     train: str
     attempt: int
@@ -207,12 +208,16 @@ def next_lease_end() -> Operation[float | None]:
     return rows[0].seconds if rows else None
 
 
-def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedManifest, ...]]:
-    """Write the dead letters of manifests that used up their attempts."""
+def park_manifests(manifest_ids: Iterable[int]) -> Operation[tuple[ParkedJob, ...]]:
+    """Write the missing dead letters of manifests at their limit, for example after the limit was lowered."""
     ids = sorted(manifest_ids)
     rows = (yield statement("park_manifests", ids=ids)) if ids else []
+    return _parked_in(rows)
+
+
+def _parked_in(rows: Rows) -> tuple[ParkedJob, ...]:
     return tuple(
-        ParkedManifest(row.id, row.manifest_id, row.manifest, row.run_id, row.train, row.attempt, row.reason)
+        ParkedJob(row.id, row.manifest_id, row.manifest, row.run_id, row.train, row.attempt, row.reason)
         for row in rows
     )
 
@@ -224,21 +229,27 @@ def end_abandoned(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[R
 
 def end_bare(runs: Sequence[AbandonedRun], rules: ReapRules) -> Operation[Reaped]:
     """End runs whose usual end was refused: without a computed delay, and without moving their log lines."""
-    bare = [run._replace(end=run.end._replace(retry_after=timedelta(0), retry_delay=None)) for run in runs]
+    bare = [
+        run._replace(end=run.end._replace(retry_after=timedelta(0), retry_delay=None, is_bare=True))
+        for run in runs
+    ]
     return (yield from _end_all(bare, rules, keeps_lines=False))
 
 
 def _end_all(runs: Sequence[AbandonedRun], rules: ReapRules, *, keeps_lines: bool) -> Operation[Reaped]:
     ended: set[int] = set()
+    letters: list[int] = []
     for owner, part in groupby(sorted(runs, key=attrgetter("owner")), key=attrgetter("owner")):
         finish = FinishRules(owner, rules.retention, rules.max_awaiting_letters_per_train, retry=rules.retry)
         result = yield from finish_runs([run.end for run in part], finish)
         if keeps_lines:
             yield from settle_logs(result.finished)
         ended.update(result.finished)
+        letters += result.letters.values()
+    parked = _parked_in((yield statement("read_parked", ids=sorted(letters)))) if letters else ()
     done = [run for run in runs if run.end.id in ended]
     manifest_ids = frozenset(run.end.manifest_id for run in done if run.end.manifest_id is not None)
-    return Reaped(len(done), manifest_ids, Counter(run.cause for run in done))
+    return Reaped(len(done), manifest_ids, Counter(run.cause for run in done), parked)
 
 
 def _abandoned(row: Row, by: EndedBy, failure: Failure, *, cause: RecoveryCause) -> AbandonedRun:

@@ -243,4 +243,5 @@ def _rhythm(row: Row) -> Rhythm:
         now=row.now,
         failing_since=row.now if is_first else row.first_failed_at,
         is_own_input=bool(row.is_own_input),
+        is_on=bool(row.is_on),
     )

@@ -306,6 +306,10 @@ _FOOT: Final = """\
     """
 
 
+#: The tables that operators know by the name of a view.
+STORED_AS: Final = {"metadata": "history"}
+
+
 def own_matrix(settings: Settings) -> tuple[MatrixRow, ...]:
     """Return the bounds of each table under these settings; `scheduler` is Gandy itself."""
     spoken = {section.name: _spoken(getattr(settings, section.name)) for section in fields(settings)}

@@ -76,7 +76,7 @@ def simplified_end(finished: FinishedRun, error: Exception) -> FinishedRun:
         return finished._replace(end=_bare(end, failure))
     if end.failure == _LEAST:
         return finished
-    return finished._replace(end=_bare(end, _LEAST))
+    return finished._replace(end=_bare(end, _LEAST)._replace(is_bare=True))
 
 
 def _has_extras(end: RunEnd) -> bool:

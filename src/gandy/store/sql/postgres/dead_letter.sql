@@ -18,3 +18,9 @@ ORDER BY m.id
 ON CONFLICT DO NOTHING
 RETURNING id, manifest_id, metadata_id AS run_id, train_name AS train, attempt, reason,
     (SELECT external_id FROM gandy.manifest m WHERE m.id = manifest_id) AS manifest;
+
+-- name: read_parked
+-- Letters that were just written, with their manifests.
+SELECT l.id, l.manifest_id, m.external_id AS manifest, l.metadata_id AS run_id, l.train_name AS train, l.attempt, l.reason
+FROM gandy.dead_letter l LEFT JOIN gandy.manifest m ON m.id = l.manifest_id
+WHERE l.id = ANY(%(ids)s::bigint[]) ORDER BY l.id;

@@ -13,9 +13,11 @@ FROM gandy.manifest WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPD
 -- The retry policy of a manifest whose run failed, with whether that run had the manifest's own input.
 SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions::text AS exclusions,
        m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
+       m.is_enabled AND m.orphaned_at IS NULL AND coalesce(g.is_enabled, true) AS is_on,
        h.id IS NULL OR h.input::text IS NOT DISTINCT FROM m.properties::text AS is_own_input, gandy.now() AS now
 FROM unnest(%(manifest_id)s::bigint[], %(run_id)s::bigint[], %(bucket)s::text[]) AS f(manifest_id, run_id, bucket)
 JOIN gandy.manifest m ON m.id = f.manifest_id
+LEFT JOIN gandy.manifest_group g ON g.id = m.manifest_group_id
 LEFT JOIN gandy.history h ON h.id = f.run_id AND h.bucket = f.bucket::date;
 
 -- name: record_manifest_ends
@@ -72,3 +74,19 @@ FROM unnest(%(id)s::bigint[], %(reason)s::text[], %(evidence)s::text[]) AS p(id,
 JOIN gandy.work_queue q ON q.id = p.id
 ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
+
+-- name: wait_behind_letter
+-- The next attempt of a run that used up its attempts while its manifest has a letter already: there is never a second one,
+-- so it waits for the resolution. A run with the letter's own input is repeated by the letter.
+INSERT INTO gandy.work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, status, origin, due_at, attempt,
+    scheduled_at, created_at, retry_of, parent_id)
+SELECT h.owner, m.name, h.input, h.input_type_name, h.manifest_id, h.manifest_group_id, h.priority, 'waiting', 'retry',
+       h.due_at, h.attempt + 1, gandy.now(), gandy.now(), h.id, h.parent_id
+FROM unnest(%(id)s::bigint[], %(bucket)s::text[]) AS p(id, bucket)
+JOIN gandy.history h ON h.id = p.id AND h.bucket = p.bucket::date
+JOIN gandy.manifest m ON m.id = h.manifest_id
+JOIN gandy.dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
+WHERE h.input::text IS DISTINCT FROM l.input::text
+ON CONFLICT DO NOTHING
+RETURNING id;

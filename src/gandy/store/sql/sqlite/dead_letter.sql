@@ -14,3 +14,9 @@ WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.is_retried AND m.failure
 ON CONFLICT DO NOTHING
 RETURNING id, manifest_id, metadata_id AS run_id, train_name AS train, attempt, reason,
     (SELECT external_id FROM manifest m WHERE m.id = manifest_id) AS manifest;
+
+-- name: read_parked
+-- Letters that were just written, with their manifests.
+SELECT l.id, l.manifest_id, m.external_id AS manifest, l.metadata_id AS run_id, l.train_name AS train, l.attempt, l.reason
+FROM dead_letter l LEFT JOIN manifest m ON m.id = l.manifest_id
+WHERE l.id IN (SELECT value FROM json_each(:ids)) ORDER BY l.id;

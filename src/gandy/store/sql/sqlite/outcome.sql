@@ -13,8 +13,10 @@ FROM manifest WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 -- The retry policy of a manifest whose run failed, with whether that run had the manifest's own input.
 SELECT m.id, m.schedule_type, m.cron_expression, m.interval_seconds, m.timezone, m.exclusions,
        m.next_scheduled_run, m.failure_count, m.max_retries, m.is_retried, m.retry_delay_seconds, m.first_failed_at,
+       m.is_enabled AND m.orphaned_at IS NULL AND coalesce(g.is_enabled, 1) AS is_on,
        h.id IS NULL OR h.input IS m.properties AS is_own_input, gandy_now() AS now
-FROM manifest m LEFT JOIN history h ON h.id = :run_id AND :bucket IS NULL
+FROM manifest m LEFT JOIN manifest_group g ON g.id = m.manifest_group_id
+LEFT JOIN history h ON h.id = :run_id AND :bucket IS NULL
 WHERE m.id = :manifest_id;
 
 -- name: record_manifest_ends
@@ -66,3 +68,18 @@ SELECT q.owner, q.manifest_id, q.manifest_group_id, q.train_name, q.input, q.inp
 FROM work_queue q WHERE q.id = :id
 ON CONFLICT DO NOTHING
 RETURNING id, metadata_id;
+
+-- name: wait_behind_letter
+-- The next attempt of a run that used up its attempts while its manifest has a letter already: there is never a second one,
+-- so it waits for the resolution. A run with the letter's own input is repeated by the letter.
+INSERT INTO work_queue (
+    owner, train_name, input, input_type_name, manifest_id, manifest_group_id, priority, status, origin, due_at, attempt,
+    scheduled_at, created_at, retry_of, parent_id)
+SELECT h.owner, m.name, h.input, h.input_type_name, h.manifest_id, h.manifest_group_id, h.priority, 'waiting', 'retry',
+       h.due_at, h.attempt + 1, gandy_now(), gandy_now(), h.id, h.parent_id
+FROM history h
+JOIN manifest m ON m.id = h.manifest_id
+JOIN dead_letter l ON l.manifest_id = m.id AND l.status = 'awaiting_intervention'
+WHERE h.id = :id AND :bucket IS NULL AND h.input IS NOT l.input
+ON CONFLICT DO NOTHING
+RETURNING id;
