@@ -15,6 +15,7 @@ from gandy.app.delete_old_rows import delete as delete_in_train
 from gandy.clock import ManualClock
 from gandy.errors import GandyError, RuleRefusedError, StateObstructedError
 from gandy.lifecycle import Attendance, Contract, Table, check, older_than
+from gandy.lifecycle.database.target import COMPILED, _engine
 from gandy.lifecycle.entry import DeletedRows, delete_old_rows
 from tests.lifecycle.counting import counted
 from tests.lifecycle.ground import NOW, Ground, ago, ms
@@ -67,6 +68,20 @@ def test_a_run_of_500_rows_sends_at_most_12_statements(ground: Ground) -> None:
     assert (done.deleted, done.has_more) == (500, True)
     assert len(sent.statements) <= MOST, sent.texts
     assert len(sent.control) <= 4, sent.texts
+
+
+def test_what_was_compiled_for_one_engine_serves_the_next(ground: Ground) -> None:
+    make(ground)
+    for _ in range(2):
+        delete(ground)
+        _engine.cache_clear()
+    known = set(COMPILED)
+
+    done = delete(ground)
+
+    assert done.deleted == 500
+    assert known
+    assert set(COMPILED) <= known
 
 
 def test_the_train_sends_no_more(ground: Ground) -> None:

@@ -13,9 +13,12 @@ import sqlalchemy as sa
 from sqlalchemy import Enum, String
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.psycopg import PGCompiler_psycopg, PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
+from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
+from sqlalchemy.util import LRUCache
 from typing_extensions import override
 
 from gandy.errors import DatabaseUnreachableError, UnsafeSearchPathError
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 # SQL syntax that looks like a function and takes no schema.
 _SYNTAX = frozenset({"all", "any", "coalesce", "greatest", "least", "nullif", "some"})
 DRIVER_NAME = "postgresql+gandy_psycopg"
+SQLITE_DRIVER_NAME = "sqlite+gandy_pysqlite"
 _MAJOR = 10_000
 
 
@@ -64,7 +68,29 @@ class OwnNamesCompiler(PGCompiler_psycopg):
         return f"{sqltext}::{kind}"
 
 
-class InformedDialect(PGDialect_psycopg):
+class SharingDialect(DefaultDialect):
+    """Is equal to the dialect of a like server: an engine finds what another one has compiled."""
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._facts() == other._facts()
+
+    @override
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def _facts(self) -> tuple[object, ...]:
+        """Return what the server decides about the text of a statement."""
+        return (self.server_version_info, getattr(self, "_backslash_escapes", None))
+
+
+class SharingSqlite(SharingDialect, SQLiteDialect_pysqlite):
+    """The driver of SQLite, whose library is the same for each file."""
+
+    supports_statement_cache = True
+
+
+class InformedDialect(SharingDialect, PGDialect_psycopg):
     """Sends no queries on the first connection: the server reports these facts when it accepts one."""
 
     supports_statement_cache = True
@@ -96,10 +122,12 @@ def _driver(connection: Connection) -> psycopg.Connection[Any]:
 
 
 registry.register("postgresql.gandy_psycopg", __name__, InformedDialect.__name__)
+registry.register("sqlite.gandy_pysqlite", __name__, SharingSqlite.__name__)
 
 
 _BUSY_TIMEOUT_SECONDS = 1.0
 _MOST_ENGINES = 32
+COMPILED: LRUCache[Any, Any] = LRUCache(2_000)  #: the statements of all engines, compiled
 _ENFORCE_KEYS = "PRAGMA foreign_keys = ON"
 # The driver parses instants and spans in these styles only, so they override role and database. The same
 # statement reads where the state is.
@@ -186,7 +214,7 @@ def _sqlite_url(found: DatabaseUrl) -> URL:
         raise DatabaseUnreachableError(found.shown, str(error.strerror)) from error
     if not is_file:
         raise DatabaseUnreachableError(found.shown, "there is no such file")
-    return URL.create("sqlite+pysqlite", database=found.database)
+    return URL.create(SQLITE_DRIVER_NAME, database=found.database)
 
 
 def _postgres_url(found: DatabaseUrl) -> URL:
@@ -217,6 +245,7 @@ def _postgres_engine(url: URL) -> sa.Engine:
     engine = sa.create_engine(
         url,
         poolclass=NullPool,
+        execution_options={"compiled_cache": COMPILED},
         isolation_level="READ COMMITTED",
         use_native_hstore=False,
         connect_args={"prepare_threshold": None},
@@ -242,7 +271,10 @@ def _must_be_own_names(connection: Any) -> None:  # noqa: ANN401  # the driver's
 
 def _sqlite_engine(url: URL) -> sa.Engine:
     engine = sa.create_engine(
-        url, poolclass=NullPool, connect_args={"isolation_level": None, "timeout": _BUSY_TIMEOUT_SECONDS}
+        url,
+        poolclass=NullPool,
+        execution_options={"compiled_cache": COMPILED},
+        connect_args={"isolation_level": None, "timeout": _BUSY_TIMEOUT_SECONDS},
     )
 
     @sa.event.listens_for(engine, "connect")
