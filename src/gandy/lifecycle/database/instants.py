@@ -37,6 +37,7 @@ _TEXT = re.compile(
     r"(?:([T ])((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 _UTC = ("Z", "+00:00", "+0000")
+_ZONES = ("", *_UTC)
 SEPARATORS = ("", " ", "T")  # between date and time; the first is for a date without a time
 _DAY_LENGTH = len("0000-00-00")
 _MINUTES = "[0-2][0-9]:[0-5][0-9]"
@@ -196,13 +197,17 @@ def _is_text_instant(text: ColumnElement[str], form: Form) -> ColumnElement[bool
 
 def _is_clock(rest: ColumnElement[str]) -> ColumnElement[bool]:
     """Match hours and minutes, optional seconds with a fraction, and UTC or no time zone."""
-    clock = case(
-        *((_globs(rest, f"*{zone}"), func.substr(rest, 1, func.length(rest) - len(zone))) for zone in _UTC),
-        else_=rest,
+    after_minutes, after_seconds = (func.substr(rest, len(form) + 1) for form in ("00:00", "00:00:00"))
+    after_fraction = func.ltrim(func.substr(rest, len("00:00:00.") + 1), "0123456789")
+    zones = [literal(zone) for zone in _ZONES]  # not expanded at each execution, as plain texts would be
+    return and_(
+        rest < "24",
+        or_(
+            and_(_globs(rest, f"{_MINUTES}*"), after_minutes.in_(zones)),
+            and_(_globs(rest, f"{_SECONDS}*"), after_seconds.in_(zones)),
+            and_(_globs(rest, f"{_SECONDS}.[0-9]*"), after_fraction.in_(zones)),
+        ),
     )
-    fraction = func.substr(clock, len("00:00:00.") + 1)
-    is_exact = and_(_globs(clock, f"{_SECONDS}.[0-9]*"), not_(_globs(fraction, "*[^0-9]*")))
-    return and_(clock < "24", or_(_globs(clock, _MINUTES), _globs(clock, _SECONDS), is_exact))
 
 
 def is_strange_text(column: ColumnElement[object], form: Form) -> ColumnElement[bool]:
