@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.01
+LONGEST_PAUSE_SECONDS = 0.1
+PART_OF_THE_WAIT = 0.1  # an answer may come late by so much; what asks may cost a connection
 
 
 class NeverHappenedError(AssertionError):
@@ -26,20 +28,25 @@ class NeverHappenedError(AssertionError):
 
 def wait_until(condition: Callable[[], T], what: str, *, within: float = 30.0) -> T:
     """Return the condition's first truthy answer; `within` is a bound for failure, not a guess."""
-    deadline = time.monotonic() + within
+    begun = time.monotonic()
     pause = threading.Event()
     while not (answer := condition()):
-        if time.monotonic() > deadline:
-            raise NeverHappenedError(what, within)
-        pause.wait(PAUSE_SECONDS)
+        pause.wait(_pause_after(begun, what, within))
     return answer
 
 
 async def eventually(condition: Callable[[], Awaitable[T]], what: str, *, within: float = 30.0) -> T:
     """Do as `wait_until` does, without holding up the event loop."""
-    deadline = time.monotonic() + within
-    while not (answer := await condition()):
-        if time.monotonic() > deadline:
-            raise NeverHappenedError(what, within)
-        await asyncio.sleep(PAUSE_SECONDS)
-    return answer
+    begun = time.monotonic()
+    while True:
+        if answer := await condition():
+            return answer
+        await asyncio.sleep(_pause_after(begun, what, within))
+
+
+def _pause_after(begun: float, what: str, within: float) -> float:
+    """Pause the longer, the longer it has taken so far; raise after that many seconds."""
+    waited = time.monotonic() - begun
+    if waited > within:
+        raise NeverHappenedError(what, within)
+    return min(max(PAUSE_SECONDS, waited * PART_OF_THE_WAIT), LONGEST_PAUSE_SECONDS)

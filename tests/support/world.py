@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from gandy.store.finishing import FinishResult
     from gandy.store.seeding import SeedResult
 
+Link = psycopg.Connection[dict[str, Any]]
+
 OWNER = "shop"
 OWNERS = OneOwner(OWNER)
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -73,6 +75,7 @@ class World:
     database: Database
     settings: ManifestManagerSettings = field(default=FIRST_SETTINGS)
     monotonic: Callable[[], float] = field(default=float)  # stands still, however slow the machine is
+    links: list[Link] | None = None  # of `rows`, kept by a fixture that closes them: a new one takes longer
 
     def context(self, **parts: Any) -> Context:  # noqa: ANN401 any field of it
         """The application as its services see it."""
@@ -188,12 +191,34 @@ class World:
         """Read, or break, what is stored, past Gandy."""
         if self.url.startswith("sqlite"):
             return self._sqlite_rows(query, parameters)
-        with psycopg.connect(
-            self.url, options="-c search_path=gandy -c timezone=UTC", row_factory=dict_row
-        ) as link:
-            link.adapters.register_loader("date", TextLoader)  # a bucket may be infinite
-            cursor = link.execute(query.replace("?", "%s").encode(), parameters)
-            return cursor.fetchall() if cursor.description else []
+        if self.links is None:
+            with self._connect() as link:
+                return _postgres_rows(link, query, parameters)
+        if not self.links:
+            self.links.append(self._connect())
+        try:
+            return _postgres_rows(self.links[0], query, parameters)
+        except psycopg.OperationalError:
+            if not self.links[0].broken:
+                raise
+            self.links.clear()  # the test has ended every connection
+            return self.rows(query, *parameters)
+
+    def close_links(self) -> None:
+        """Close what `rows` has kept open."""
+        for link in self.links or ():
+            link.close()
+
+    def _connect(self) -> Link:
+        link = psycopg.connect(
+            self.url,
+            autocommit=True,
+            prepare_threshold=None,
+            options="-c search_path=gandy -c timezone=UTC",
+            row_factory=dict_row,
+        )
+        link.adapters.register_loader("date", TextLoader)  # a bucket may be infinite
+        return link
 
     def _sqlite_rows(self, query: str, parameters: tuple[object, ...]) -> list[dict[str, Any]]:
         with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30)) as link:
@@ -229,6 +254,11 @@ class World:
     def instant(self, value: object) -> datetime:
         """Read an instant of a row, whichever database it came from."""
         return value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+
+
+def _postgres_rows(link: Link, query: str, parameters: tuple[object, ...]) -> list[dict[str, Any]]:
+    cursor = link.execute(query.replace("?", "%s").encode(), parameters)
+    return cursor.fetchall() if cursor.description else []
 
 
 async def open_world(url: str, now: datetime = START) -> World:

@@ -31,7 +31,9 @@ def migrated_url(database_home: DatabaseHome) -> Iterator[str]:
 async def world(migrated_url: str) -> AsyncIterator[World]:
     """An open database whose clock only the test moves."""
     opened = await open_world(migrated_url)
+    opened.links = []
     yield opened
+    opened.close_links()
     # A hint that has to be repaired is a bug, whatever the test was about.
     repair = await repair_hints(opened.database, page=100_000, is_requested=True)
     await opened.database.close()
@@ -57,5 +59,7 @@ async def _world_in(home: DatabaseHome) -> AsyncIterator[World]:
     template = home.template("migrated", lambda url: (migrate(url), None)[1])
     with home.database(template) as url:
         opened = await open_world(url)
+        opened.links = []
         yield opened
+        opened.close_links()
         await opened.database.close()

@@ -44,7 +44,7 @@ class Scale:
     workers: int = 2
 
 
-SHORT = Scale(jobs=1_800, job_milliseconds=60, measure_seconds=1.0, fault_seconds=3.0)
+SHORT = Scale(jobs=900, job_milliseconds=120, measure_seconds=1.0, fault_seconds=3.0)
 LONG = Scale(jobs=9_000, job_milliseconds=60, measure_seconds=5.0, fault_seconds=15.0)
 
 
