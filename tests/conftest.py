@@ -27,6 +27,7 @@ SQLITE_LABEL = f"SQLite {sqlite3.sqlite_version}"
 OLD_SERVER_FOLDERS = {"store"}
 SLOW_FOLDERS = {"journeys", "packaging"}
 OLD_SERVER = [] if postgres_found.older() is None else ["postgres-old"]
+_PART_WITH_LONG_TESTS = 0.7
 DATABASES = ["sqlite", "postgres", *OLD_SERVER]
 
 
@@ -138,6 +139,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.postgres)
         if database is not None:
             item.user_properties.append(("database", database))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = _spread(items)
 
 
 def pytest_collection_finish() -> None:
@@ -160,6 +163,23 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     report = yield
     report.sections = [(name, text.encode(errors="replace").decode()) for name, text in report.sections]
     return report
+
+
+def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Mix the tests that have a timeout of their own among the others, and let none of them begin late.
+
+    They wait for processes more than they compute, so that several of them together leave cores idle.
+    """
+    long = [item for item in items if item.get_closest_marker("timeout")]
+    gone = set(long)
+    rest = [item for item in items if item not in gone]
+    each = int(len(rest) * _PART_WITH_LONG_TESTS) // max(len(long), 1)
+    mixed = [
+        item
+        for number, item_of_long in enumerate(long)
+        for item in (item_of_long, *rest[number * each : (number + 1) * each])
+    ]
+    return mixed + rest[len(long) * each :]
 
 
 def _leave_out_old_server(config: pytest.Config, items: list[pytest.Item]) -> None:

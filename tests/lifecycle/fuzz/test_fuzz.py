@@ -9,6 +9,8 @@ import pytest
 from tests.lifecycle.fuzz.bench import Bench
 from tests.lifecycle.fuzz.cases import CASES_PER_SHAPE, Fuzz
 
+pytestmark = pytest.mark.timeout(300)
+
 # Each is the first case of a schema; the cases that follow share it.
 FIRST_CASES = tuple(range(0, 6 * CASES_PER_SHAPE, CASES_PER_SHAPE))
 CASES = {"sqlite": 15, "postgresql": 8}
