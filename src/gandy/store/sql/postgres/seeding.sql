@@ -24,7 +24,12 @@ WITH RECURSIVE chain AS (
 SELECT c.external_id, p.external_id AS parent FROM chain c LEFT JOIN gandy.manifest p ON p.id = c.depends_on_manifest_id;
 
 -- name: insert_manifests
--- New manifests as a set; a dependent counts its parent's successes from now on.
+-- New manifests as a set; a dependent counts its parent's successes from now on. All parents are looked up at once: with
+-- statistics of an almost empty table, a lookup for each manifest may scan all that was inserted so far.
+WITH parents AS MATERIALIZED (
+    SELECT jsonb_object_agg(p.external_id, jsonb_build_array(p.id, p.success_count)) AS found
+    FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = ANY(%(parent)s::text[])
+)
 INSERT INTO gandy.manifest (
     external_id, owner, name, manifest_group_id, properties, property_type_name, schedule_type, cron_expression,
     interval_seconds, timezone, scheduled_at, depends_on_manifest_id, parent_success_seen, /* options: columns */
@@ -32,15 +37,11 @@ INSERT INTO gandy.manifest (
     created_at, updated_at)
 SELECT r.external_id, %(owner)s, r.name, r.manifest_group_id, r.properties::json, r.property_type_name, r.schedule_type,
     r.cron_expression, r.interval_seconds, r.timezone, r.scheduled_at,
-    -- Most have no parent. Statistics of an empty table may turn the lookup into a scan of all that was inserted so far.
-    CASE WHEN r.parent IS NOT NULL THEN (
-        SELECT p.id FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent) END,
-    CASE WHEN r.parent IS NULL THEN 0 ELSE coalesce((
-        SELECT p.success_count FROM gandy.manifest p WHERE p.owner = %(owner)s AND p.external_id = r.parent), 0) END,
+    (parents.found -> r.parent ->> 0)::bigint, coalesce((parents.found -> r.parent ->> 1)::bigint, 0),
     /* options: values */ r.priority, %(origin)s, r.batch,
     r.is_enabled, CASE WHEN NOT r.is_enabled THEN gandy.now() END, r.declared::json, r.next_scheduled_run, r.next_look_at,
     gandy.now(), gandy.now()
-FROM unnest(
+FROM parents, unnest(
     %(external_id)s::text[], %(name)s::text[], %(manifest_group_id)s::bigint[], %(properties)s::text[],
     %(property_type_name)s::text[], %(schedule_type)s::text[], %(cron_expression)s::text[],
     %(interval_seconds)s::float8[], %(timezone)s::text[], %(scheduled_at)s::timestamptz[], %(parent)s::text[],
