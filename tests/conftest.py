@@ -166,11 +166,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def _spread(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Mix the tests that have a timeout of their own among the others, and let none of them begin late.
+    """Mix whole journeys, and tests with a timeout of their own, among the others; let none begin late.
 
     They wait for processes more than they compute, so that several of them together leave cores idle.
     """
-    long = [item for item in items if item.get_closest_marker("timeout")]
+    long = [item for item in items if item.get_closest_marker("slow") or item.get_closest_marker("timeout")]
     gone = set(long)
     rest = [item for item in items if item not in gone]
     each = int(len(rest) * _PART_WITH_LONG_TESTS) // max(len(long), 1)

@@ -27,6 +27,8 @@ JOBS = 20_000 if IS_FULL else 3_000
 WORKERS = 4 if IS_FULL else 3
 KILLS = 15 if IS_FULL else 4
 
+pytestmark = pytest.mark.timeout(900 if IS_FULL else 240)
+
 UNFINISHED = """
 SELECT (SELECT count(*) FROM gandy.work_queue WHERE status = 'queued')
      + (SELECT count(*) FROM gandy.metadata WHERE train_state IN ('pending', 'in_progress'))

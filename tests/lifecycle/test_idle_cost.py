@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.lifecycle.ground import Ground
 
 ROWS = 300_000
+ROWS_OF_EACH = 60_000  # several hundred pages of each of the fourteen tables, and of each index
 PAGES_PER_RULE = 60  # a few descents of a few indexes, and the look at the column's ends and units
 LAYOUTS = {
     "bare": Table("bare", [expires("at_ms", unit="ms")]),
@@ -51,7 +52,7 @@ def fill(postgres: Ground) -> None:
             f"CREATE UNLOGGED TABLE {table.name} (id bigint PRIMARY KEY, at_ms bigint, at timestamptz,"
             " status text)",
             f"INSERT INTO {table.name} SELECT n, {ms(NOW)} + n, '{NOW}'::timestamptz + n * interval '1 ms',"  # noqa: S608
-            f" (ARRAY['failed', 'done', 'queued'])[n % 3 + 1] FROM generate_series(1, {ROWS}) AS n",
+            f" (ARRAY['failed', 'done', 'queued'])[n % 3 + 1] FROM generate_series(1, {ROWS_OF_EACH}) AS n",
             f"CREATE INDEX ON {table.name} (at_ms)",
             f"CREATE INDEX ON {table.name} (at)",
             f"CREATE INDEX ON {table.name} (status, at)",

@@ -1,4 +1,4 @@
-"""Two hundred random lives of fifty steps; a failing one is printed as the calls that lead to it.
+"""A hundred and twenty random lives of fifty steps; a failing one is printed as the calls that lead to it.
 
 The lives are the same in every run. GANDY_TEST_MODEL_EXAMPLES=5000 lives that many others in each test.
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 STEPS = 50
 PARTS = 4
 MORE = os.environ.get("GANDY_TEST_MODEL_EXAMPLES")
-ON_SQLITE = int(MORE or 50)
-ON_POSTGRES = int(MORE or 10)
+ON_SQLITE = int(MORE or 27)
+ON_POSTGRES = int(MORE or 6)
 
 pytestmark = pytest.mark.timeout(0 if MORE else 900)  # a failure is made shorter before it is shown
 

@@ -65,15 +65,21 @@ def environment() -> dict[str, str]:
     return {**os.environ, "MYPYPATH": f"{ROOT / 'src'}{os.pathsep}{FOLDER}"}
 
 
-@pytest.mark.parametrize("check", [mypy, pyright])
-def test_right_inputs_are_accepted(check: Checker, tmp_path: Path) -> None:
-    assert check(FOLDER / "accepted.py", tmp_path) == set()
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what a checker keeps from file to file."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.mark.parametrize("check", [mypy, pyright])
-def test_each_wrong_input_is_refused_and_nothing_else(check: Checker, tmp_path: Path) -> None:
+def test_right_inputs_are_accepted(check: Checker, cache: Path) -> None:
+    assert check(FOLDER / "accepted.py", cache) == set()
+
+
+@pytest.mark.parametrize("check", [mypy, pyright])
+def test_each_wrong_input_is_refused_and_nothing_else(check: Checker, cache: Path) -> None:
     lines = (FOLDER / "refused.py").read_text().splitlines()
     marked = {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}
     assert len(marked) > 20
 
-    assert check(FOLDER / "refused.py", tmp_path) == marked
+    assert check(FOLDER / "refused.py", cache) == marked

@@ -82,7 +82,12 @@ class Bench:
             [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly"]
             + [str(ROOT / "tests" / "lifecycle" / module) for module in modules],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(self._source),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "GANDY_TEST_FULL_FUZZ": "1",
+            },
             capture_output=True,
             text=True,
             check=False,
