@@ -119,7 +119,6 @@ def sqlite_url(sqlite_home: SqliteHome) -> Iterator[str]:
 
 def pytest_configure() -> None:
     """Let no setting of the surroundings into the tests, and no slow machine fail a property."""
-    gc.disable()  # while tests are collected, nothing of what they make is garbage
     for name in [
         name for name in os.environ if name.startswith("GANDY_") and not name.startswith("GANDY_TEST_")
     ]:
@@ -143,12 +142,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = _spread(items)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while tests are collected: nothing of what they make is any."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what was collected: thousands of tests that stay until the end."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
-    gc.enable()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
