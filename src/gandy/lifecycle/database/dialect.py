@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from sqlalchemy import ColumnElement, Connection, Select
+    from sqlalchemy import ColumnElement, Connection, FromClause, Select
 
     from gandy.lifecycle.contract.fields import Unit
     from gandy.lifecycle.database.facts import (
@@ -181,6 +181,10 @@ class Dialect(Protocol):
 
     def counting(self, connection: Connection, longest: timedelta) -> AbstractContextManager[None]:
         """Limit the duration of each statement within the block; raise TimeoutError beyond it."""
+        ...
+
+    def kept(self, connection: Connection, rows: FromClause, names: Collection[str]) -> FromClause:
+        """Return these columns of the rows; statements may read them repeatedly at little cost."""
         ...
 
     def size(self, connection: Connection, table: TableFacts) -> TableSize:

@@ -1,4 +1,4 @@
-"""The driver's error message, and plans as the database explains them."""
+"""The driver's error message, and statements about statements: plans and stored rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.elements import ClauseElement
 
 if TYPE_CHECKING:
+    from sqlalchemy import TableClause
     from sqlalchemy.sql.compiler import SQLCompiler
 
 
@@ -41,6 +42,22 @@ class Explain(Executable, ClauseElement):
 
     def __init__(self, statement: ClauseElement) -> None:
         self.statement = statement
+
+
+class Stored(Executable, ClauseElement):
+    """The rows of a statement, stored in a temporary table of the connection."""
+
+    inherit_cache = False
+
+    def __init__(self, place: TableClause, statement: ClauseElement) -> None:
+        self.place = place
+        self.statement = statement
+
+
+@compiles(Stored, "sqlite")
+def _stored(element: Stored, compiler: SQLCompiler, **options: object) -> str:
+    name = compiler.preparer.quote(element.place.name)
+    return f"CREATE TEMP TABLE {name} AS {compiler.process(element.statement, **options)}"
 
 
 @compiles(Explain, "postgresql")

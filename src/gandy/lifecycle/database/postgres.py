@@ -40,8 +40,9 @@ from gandy.lifecycle.database.postgres_state import read_sight
 from gandy.lifecycle.database.sampling import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from sqlalchemy import FromClause
     from sqlalchemy.sql.elements import BindParameter, ColumnElement
 
     from gandy.lifecycle.contract.fields import Unit
@@ -238,6 +239,11 @@ class Postgres(PostgresPartitions, Dialect):
             raise TimeoutError from error
         finally:
             limits.rollback()
+
+    @override
+    def kept(self, connection: Connection, rows: FromClause, names: Collection[str]) -> FromClause:
+        """Keep nothing: a statement computes a common table expression once, however often it is read."""
+        return rows
 
     @override
     def size(self, connection: Connection, table: TableFacts) -> TableSize:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, func, literal, select, text
+from sqlalchemy import Connection, Select, column, func, literal, select, table, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import BigInteger, Float, Integer, NullType, Numeric
 from typing_extensions import override
@@ -26,7 +26,7 @@ from gandy.lifecycle.database.dialect import (
     TableSize,
 )
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
-from gandy.lifecycle.database.failures import Explain, original
+from gandy.lifecycle.database.failures import Explain, Stored, original
 from gandy.lifecycle.database.instants import (
     Form,
     UnreadableError,
@@ -43,10 +43,10 @@ from gandy.lifecycle.database.sqlite_catalogue import read_catalogue, unchanged
 from gandy.lifecycle.database.sqlite_state import MAIN, read_sight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from sqlalchemy import ColumnElement
+    from sqlalchemy import ColumnElement, FromClause
 
     from gandy.lifecycle.contract.fields import Unit
     from gandy.lifecycle.database.state_sight import StateTables
@@ -197,6 +197,15 @@ class Sqlite(Dialect):
             raise TimeoutError from error
         finally:
             driver.set_progress_handler(None, 0)
+
+    @override
+    def kept(self, connection: Connection, rows: FromClause, names: Collection[str]) -> FromClause:
+        """Store them in a temporary table: SQLite copies a common table expression for every reference."""
+        number = connection.info["gandy_kept"] = connection.info.get("gandy_kept", 0) + 1
+        columns = [rows.c[name] for name in names]
+        place = table(f"gandy_kept_{number}", *(column(each.name, each.type) for each in columns))
+        connection.execute(Stored(place, select(*columns)))
+        return place
 
     @override
     def size(self, connection: Connection, table: TableFacts) -> TableSize:

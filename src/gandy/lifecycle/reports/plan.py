@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -24,11 +26,12 @@ from gandy.lifecycle.selection.foresight import (
     TakenRows,
     does_fit,
     extent,
+    key_names,
     rows_of,
     selected,
     taken_by,
 )
-from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Walk
+from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, PartitionWalk, Selection, Walk
 from gandy.lifecycle.state.holds import REMEMBERED
 from gandy.lifecycle.state.progress import list_quarantine, read_states
 from gandy.lifecycle.state.setup import must_remember_holds, open_state, scheduler_of
@@ -88,11 +91,15 @@ def plan(
 ) -> list[PlannedRule]:
     """Plan a sweep, rule by rule in the order of the sweep; write nothing."""
     planned = []
-    gone: dict[str, Gone] = {}
     wanted = gathered(contracts, target)
-    for contract in wanted:
-        url = contract.target(target)
-        with open_state(url, clock=clock) as session:
+    gone: dict[str, Gone] = {}
+    sessions: dict[str, TargetSession] = {}  # what is kept for later rules belongs to the session
+    with ExitStack() as stack:
+        for contract in wanted:
+            url = contract.target(target)
+            if url not in sessions:
+                sessions[url] = stack.enter_context(open_state(url, clock=clock))
+            session = sessions[url]
             must_remember_holds(session)
             known = of_one_database(contract, wanted, target)
             seen = survey(session, contract, session.now(), contracts=known, is_thorough=True)
@@ -187,16 +194,26 @@ class _Planner:
         is_poisoned = walk.key.table in self._quarantine
         bound = WHOLE_BATCHES * self._seen.contract.batch.largest
         selection = without(selected(walk, self._now), walk.key, if_any=is_poisoned)
-        taken = taken_by(walk, selection, self._gone)
+        taken = self._kept(connection, walk, selection)
         planned = self._counted(connection, walk, taken, planned=planned)
         if not may_go_in_parts(walk) and planned.written > bound:
             fits = does_fit(walk.table, walk.children, bound)
-            taken = taken_by(walk, replace(selection, dead=and_(selection.dead, fits)), self._gone)
+            light = replace(selection, dead=and_(selection.dead, fits))
+            taken = self._kept(connection, walk, light)
             planned = _without_heavy(planned, self._counted(connection, walk, taken, planned=planned), bound)
-        self._gone.add(walk.table, taken.rows)
-        for table, goes in taken.along().values():
-            self._gone.add(table, rows_of(table, goes))
+        keep = partial(self._session.dialect.kept, connection)
+        going = taken.along().values()
+        along = [(table, keep(rows_of(table, goes), key_names(table))) for table, goes in going]
+        for table, rows in ((walk.table, taken.rows), *along):
+            self._gone.add(table, rows)
         return planned
+
+    def _kept(self, connection: Connection, walk: AgeWalk | CapWalk, selection: Selection) -> TakenRows:
+        taken = taken_by(walk, selection, self._gone)
+        used = [*key_names(walk.table), *(name for child in walk.children for name in child.parent_columns)]
+        used += [walk.instant] if isinstance(walk, AgeWalk) else []
+        kept = self._session.dialect.kept(connection, taken.rows, dict.fromkeys(used))
+        return replace(taken, rows=kept)
 
     def _counted(
         self, connection: Connection, walk: AgeWalk | CapWalk, taken: TakenRows, *, planned: PlannedRule

@@ -45,13 +45,13 @@ Along = dict[TableName, tuple[TableFacts, ColumnElement[bool]]]
 class Gone:
     """Rows that earlier walks of the same sweep would have deleted, by table.
 
-    Each set is a common table expression: later rules may use it any number of times.
+    Later rules may use each set any number of times.
     """
 
-    _rows: dict[TableName, list[tuple[TableFacts, CTE]]] = field(default_factory=dict)
+    _rows: dict[TableName, list[tuple[TableFacts, FromClause]]] = field(default_factory=dict)
     _partitions: dict[TableName, list[ColumnElement[bool]]] = field(default_factory=dict)
 
-    def add(self, table: TableFacts, rows: CTE) -> None:
+    def add(self, table: TableFacts, rows: FromClause) -> None:
         """Hide these rows from later walks."""
         self._rows.setdefault(table.name, []).append((table, rows))
 
@@ -93,11 +93,11 @@ def _none_of(conditions: list[ColumnElement[bool]]) -> ColumnElement[bool]:
     return not_(func.coalesce(or_(*conditions), false())) if conditions else true()
 
 
-def _is_among(source: FromClause, facts: TableFacts, rows: CTE) -> ColumnElement[bool]:
+def _is_among(source: FromClause, facts: TableFacts, rows: FromClause) -> ColumnElement[bool]:
     """Return a condition: the source's row is in `rows`, by its key; SQLite allows NULL in a key."""
-    names = [column.name for column in facts.key]
+    names = key_names(facts)
     if any(column.is_nullable for column in facts.key):
-        same = (rows.c[name].is_not_distinct_from(source.c[name]) for name in names)
+        same = (source.c[name].is_not_distinct_from(rows.c[name]) for name in names)
         return exists(select(literal(1)).select_from(rows).where(*same).correlate_except(rows))
     keys = select(*(rows.c[name] for name in names)).correlate(None)
     return _in(tuple(source.c[name] for name in names), keys)
@@ -109,10 +109,10 @@ def _in(columns: Columns, rows: Select[Any]) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class TakenRows:
-    """The rows that one walk would delete, with every column of their table."""
+    """The rows that one walk would delete."""
 
     table: TableFacts
-    rows: CTE
+    rows: FromClause
     children: tuple[Child, ...]
 
     @property
@@ -134,7 +134,12 @@ def rows_of(table: TableFacts, condition: ColumnElement[bool]) -> CTE:
     return select(*table.clause.c).where(condition).cte()
 
 
-def _along(parents: CTE, children: Sequence[Child], *, is_going: bool) -> _Paths:
+def key_names(table: TableFacts) -> list[str]:
+    """The columns by which rows are known to be gone."""
+    return [column.name for column in table.key]
+
+
+def _along(parents: FromClause, children: Sequence[Child], *, is_going: bool) -> _Paths:
     paths: _Paths = []
     for child in children:
         keys = select(*(parents.c[name] for name in child.parent_columns)).correlate(None)
