@@ -106,6 +106,10 @@ class Obstacles:
         """Raise an error if the role has no access to the rule's table, or if it is one of Gandy's own."""
         _raise_if_any([*self._foreign_to_contracts(self.target), *_missing(_Need(table=self.target))])
 
+    def judge_log(self, log: TableFacts) -> None:
+        """Raise an error if the role cannot read the log: its values are sampled before `judge`."""
+        _raise_if_any(list(_missing(_Need(table=log))))
+
     def judge_dropping(self) -> None:
         """Raise an error if the role may not drop partitions of the table."""
         _raise_if_any(list(self._elsewhere(self.target)))

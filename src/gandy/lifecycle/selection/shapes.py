@@ -104,6 +104,7 @@ class RuleShaper:
         log = self.schema.find(rule.log, self.facts.name.schema)
         if log is None:
             raise WrongFieldError("log", f"there is no table {rule.log}")
+        self.obstacles.judge_log(log)
         log_reader = ColumnReader(self.reader.connection, self.dialect, log)
         form = self.reader.form(rule.kind, rule.column, unit=rule.unit)
         log_form = log_reader.form("log_at", rule.log_at, unit=rule.unit)
