@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, select
 from typing_extensions import override
 
 from gandy.lifecycle.driver.careful import CarefulLane
+from gandy.lifecycle.driver.chains import Chains
 from gandy.lifecycle.driver.heavy import HeavyLane, may_go_in_parts
 from gandy.lifecycle.driver.lanes import (
     BatchRange,
@@ -147,9 +148,13 @@ class GuardedLane(Lane):
         self._ties = ties
         self._guard = guard
         self._remember = remember
+        self._chains = Chains(shift, guard)
 
     @override
     def advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
+        if after is not None and self._chains.has_freed:
+            self.end = None
+            return self._chains.follow(after, limit)
         return self._guard.fitting.fit(limit, lambda rows: self._advance(after, rows))
 
     def _advance(self, after: Values | None, limit: int) -> CommittedBatch | None:
@@ -161,16 +166,13 @@ class GuardedLane(Lane):
                 return None
             self.end = batch.end
             self._shift.hold_on(connection)
-            doomed = self._guard.doomed(connection, batch)
             removal = Removal.on(connection, self._shift.label)
-            rows = 0
-            if doomed.rows.addresses:
-                rows = removal.remove(doomed.rows, doomed.levels, still=doomed.still)
+            rows = self._chains.remove(connection, batch, removal)
             if self._guard.again is None:  # else the newer bound may have spared a row
                 must_stay_gone(connection, batch, has_locks=self._guard.has_locks)
             self._remember(connection, batch.end)
         self._ties.settled(batch, rows)
-        return CommittedBatch(batch.end, batch.is_full, rows, removal.gone)
+        return CommittedBatch(batch.end, batch.is_full or self._chains.has_freed, rows, removal.gone)
 
     @override
     def peek(self, after: Values | None) -> Values | None:
@@ -201,22 +203,15 @@ class AgeSweep:
         if outcome.is_done:
             left = _left(budget, outcome)
             outcome = self._pass(outcome, left, since=self.shift.now, after=None)
-        return self._climb(outcome, budget) if self._waits_for_itself() else outcome
+        return self._climb(outcome, budget) if self.walk.chains else outcome
 
     def _climb(self, outcome: RuleOutcome, budget: Budget) -> RuleOutcome:
-        """Repeat: a row that waited for a row of its own table is deletable once that row is deleted."""
+        """Repeat for rows that waited for rows of their own table, where the lane could not follow them."""
         before = -1
         while outcome.is_done and outcome.rows > max(before, 0):
             before = outcome.rows
             outcome = self._pass(outcome, _left(budget, outcome), since=self.shift.now, after=None)
         return outcome
-
-    def _waits_for_itself(self) -> bool:
-        name = self.walk.table.name
-        return any(
-            reference.table == name.name and reference.schema in {None, name.schema}
-            for reference in self.walk.rule.wait_for
-        )
 
     def _pass(
         self,

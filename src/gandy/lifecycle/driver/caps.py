@@ -161,6 +161,7 @@ class CapSweep:
             order=order,
             children=self.walk.children,
             is_guarded=True,
+            chains=self.walk.chains,
         )
         return without(selection, self.walk.key, if_any=bool(self.quarantined))
 

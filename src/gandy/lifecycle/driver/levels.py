@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from gandy.lifecycle.database.facts import TableFacts, TableName
     from gandy.lifecycle.selection.statements import Values
-    from gandy.lifecycle.selection.walks import Child, Columns
+    from gandy.lifecycle.selection.walks import Chain, Child, Columns
 
 
 KEPT = "a trigger keeps a"
@@ -159,7 +159,8 @@ def _some_of(
     return select(*of_one.c).select_from(above.join(of_one, true())).limit(most)
 
 
-def _of(connection: Connection, rows: Rows, child: Child, *, parents: Rows) -> list[Values]:
+def referring(connection: Connection, rows: Rows, child: Child | Chain, *, parents: Rows) -> list[Values]:
+    """Return the addresses of rows that refer to the parents; of a chain, those that the parents refer to."""
     addresses: dict[Values, None] = {}
     for part in parents.parts():
         mine = select(*rows.columns()).where(refers(child, parents_of(child, part)))
@@ -176,7 +177,7 @@ def _narrow(connection: Connection, parents: Rows, level: Level) -> Level:
     if level.child.mode is ChildMode.SET_NULL:
         return level
     locked = set(level.rows.addresses)
-    still = [row for row in _of(connection, level.rows, level.child, parents=parents) if row in locked]
+    still = [row for row in referring(connection, level.rows, level.child, parents=parents) if row in locked]
     rows = level.rows.only(still)
     return replace(level, rows=rows, below=narrow_levels(connection, rows, level.below))
 

@@ -12,7 +12,7 @@ from gandy.lifecycle.contract.tables import ChildMode, Contract, Table
 from gandy.lifecycle.database.facts import ForeignKey, SchemaFacts, TableFacts, TableName
 from gandy.lifecycle.database.instants import UnreadableError
 from gandy.lifecycle.selection.findings import Obstacle, ObstructedError
-from gandy.lifecycle.selection.walks import Child
+from gandy.lifecycle.selection.walks import Chain, Child
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -222,6 +222,14 @@ class Family:
                 for columns in self._parent_columns(parent, child, reference)
             )
         )
+
+    def chains(self, parent: TableFacts, wait_for: Iterable[Reference]) -> Iterator[Chain]:
+        """Yield the references of the table to itself that keep rows."""
+        for reference in wait_for:
+            child = self.find(reference)
+            if child is parent:
+                for columns in self._parent_columns(parent, child, reference):
+                    yield Chain(parent, columns, reference.columns)
 
     def _parent_columns(
         self, parent: TableFacts, child: TableFacts, reference: Reference

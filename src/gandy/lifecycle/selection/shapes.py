@@ -13,7 +13,15 @@ from gandy.lifecycle.database.instants import InstantKind, is_strange_text
 from gandy.lifecycle.selection.children import ColumnReader, Family, NotCoveredError, WrongFieldError
 from gandy.lifecycle.selection.findings import Obstacle, Obstacles, ObstructedError, Severity
 from gandy.lifecycle.selection.holds import Holds, any_held, is_held
-from gandy.lifecycle.selection.walks import AgeWalk, CapWalk, Child, Columns, InlineWatch, PartitionWalk
+from gandy.lifecycle.selection.walks import (
+    AgeWalk,
+    CapWalk,
+    Chain,
+    Child,
+    Columns,
+    InlineWatch,
+    PartitionWalk,
+)
 from gandy.lifecycle.state.home import remembered_as
 from gandy.lifecycle.state.progress import RuleKey
 
@@ -91,6 +99,7 @@ class RuleShaper:
                 conditions=(*more, *self.holds.not_held(self.facts)),
                 guards=(*guards, *surrounding),
                 children=children,
+                chains=self._chains(rule),
             )
 
     def _equals(self, rule: AgeRule, age: Age) -> Iterator[ColumnElement[bool]]:
@@ -140,7 +149,12 @@ class RuleShaper:
             conditions=tuple(self.holds.not_held(self.facts)),
             guards=surrounding,
             children=children,
+            chains=self._chains(rule),
         )
+
+    def _chains(self, rule: RowRule) -> tuple[Chain, ...]:
+        family = Family(self.resolved.contract, self.schema, self.resolved.declared)
+        return tuple(family.chains(self.facts, rule.wait_for))
 
     def _surroundings(self, rule: RowRule) -> tuple[tuple[Child, ...], Columns]:
         """Return the children, and conditions on other rows that keep a row of any age."""

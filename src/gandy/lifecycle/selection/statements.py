@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
     from gandy.lifecycle.database.facts import TableFacts
-    from gandy.lifecycle.selection.walks import Child, Columns, Selection
+    from gandy.lifecycle.selection.walks import Chain, Child, Columns, Selection
 
 
 Values = tuple[object, ...]
@@ -248,14 +248,16 @@ def rows_of(table: TableFacts, *, has_locks: bool) -> Rows:
     return Rows(table, (), has_locks)
 
 
-def refers(child: Child, parents: Select[Any], clause: FromClause | None = None) -> ColumnElement[bool]:
+def refers(
+    child: Child | Chain, parents: Select[Any], clause: FromClause | None = None
+) -> ColumnElement[bool]:
     """Return a condition: the child's row refers to one of these parents."""
     clause = child.table.clause if clause is None else clause
     mine = tuple(clause.c[name] for name in child.columns)
     return operand(mine[0]).in_(parents) if len(mine) == 1 else tuple_(*mine).in_(parents)
 
 
-def parents_of(child: Child, rows: Rows) -> Select[Any]:
+def parents_of(child: Child | Chain, rows: Rows) -> Select[Any]:
     """Select the columns of these rows that the child refers to."""
     clause = rows.table.clause.alias()
     return select(*(clause.c[name] for name in child.parent_columns)).where(rows.are(clause))

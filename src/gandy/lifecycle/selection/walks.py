@@ -44,6 +44,15 @@ class Child:
         return self.table.standing.fired_by_update(self.nulled)
 
 
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A table's reference to itself, read upwards, where a row waits until no other row refers to it."""
+
+    table: TableFacts
+    columns: tuple[str, ...]  # of the row that waits
+    parent_columns: tuple[str, ...]  # of the row that refers to it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Dead rows of one table at a fixed cutoff, as one sweep walks them."""
@@ -53,6 +62,7 @@ class Selection:
     order: Columns
     children: tuple[Child, ...] = ()
     is_guarded: bool = False  # depends on other rows: checked again once the rows are locked
+    chains: tuple[Chain, ...] = ()
 
     @property
     def key(self) -> Columns:
@@ -75,6 +85,7 @@ class AgeWalk:
     conditions: Columns = ()
     guards: Columns = ()  # conditions that read other rows than the deleted row
     children: tuple[Child, ...] = ()
+    chains: tuple[Chain, ...] = ()
 
     @property
     def shape(self) -> str:
@@ -102,6 +113,7 @@ class AgeWalk:
             order=tuple(order),
             children=self.children,
             is_guarded=bool(self.guards or self.children),
+            chains=self.chains,
         )
 
 
@@ -116,6 +128,7 @@ class CapWalk:
     conditions: Columns = ()
     guards: Columns = ()
     children: tuple[Child, ...] = ()
+    chains: tuple[Chain, ...] = ()
 
     @property
     def shape(self) -> str:
