@@ -44,7 +44,7 @@ class Explain(Executable, ClauseElement):
         self.statement = statement
 
 
-class Stored(Executable, ClauseElement):
+class KeptRows(Executable, ClauseElement):
     """The rows of a statement, stored in a temporary table of the connection."""
 
     inherit_cache = False
@@ -54,8 +54,8 @@ class Stored(Executable, ClauseElement):
         self.statement = statement
 
 
-@compiles(Stored, "sqlite")
-def _stored(element: Stored, compiler: SQLCompiler, **options: object) -> str:
+@compiles(KeptRows, "sqlite")
+def _kept(element: KeptRows, compiler: SQLCompiler, **options: object) -> str:
     name = compiler.preparer.quote(element.place.name)
     return f"CREATE TEMP TABLE {name} AS {compiler.process(element.statement, **options)}"
 

@@ -26,7 +26,7 @@ from gandy.lifecycle.database.dialect import (
     TableSize,
 )
 from gandy.lifecycle.database.facts import Catalogue, ColumnFacts, ColumnType, TableFacts, TableName, Wanted
-from gandy.lifecycle.database.failures import Explain, Stored, original
+from gandy.lifecycle.database.failures import Explain, KeptRows, original
 from gandy.lifecycle.database.instants import (
     Form,
     UnreadableError,
@@ -204,7 +204,7 @@ class Sqlite(Dialect):
         number = connection.info["gandy_kept"] = connection.info.get("gandy_kept", 0) + 1
         columns = [rows.c[name] for name in names]
         place = table(f"gandy_kept_{number}", *(column(each.name, each.type) for each in columns))
-        connection.execute(Stored(place, select(*columns)))
+        connection.execute(KeptRows(place, select(*columns)))
         return place
 
     @override
