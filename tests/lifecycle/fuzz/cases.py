@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from gandy.clock import ManualClock
 from gandy.errors import ContractInvalidError, ContractRefusedError
 from gandy.lifecycle import Attendance, loads, plan, run_contracts
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 CASES_PER_SHAPE, CASES_PER_FILE = 40, 5
 _PLANNED, _AGAIN, _WRITERS = 0.5, 0.25, 0.2
+_MOST_MEGABYTES = 300  # for dozens of rows: a query that copies itself takes more
 
 
 @dataclass(slots=True)
@@ -69,10 +72,13 @@ class Fuzz:
         outcome = Outcome()
         shape = self.prepare(number)
         case = _Case(self.bench, shape, self.text, outcome, seeded("data", number))
+        before = _megabytes()
         try:
             case.run()
         except Exception:  # noqa: BLE001  # a traceback is what the fuzz looks for
             outcome.faults.append(f"traceback: {traceback.format_exc()}")
+        if (grown := _megabytes() - before) > _MOST_MEGABYTES:
+            outcome.faults.append(f"memory: {grown:,} MB more than before the case")
         outcome.counts["cases"] += 1
         return outcome
 
@@ -218,6 +224,10 @@ class _Case:
         counts["rows that had to go"] += len(verdict.must_go())
         if verdict.said.planned is not None and not verdict.said.failed and verdict.expected() is not None:
             counts["plans compared"] += 1
+
+
+def _megabytes() -> int:
+    return int(psutil.Process().memory_info().rss) >> 20
 
 
 def _planned(rules: list[Any], contracts: Contracts) -> dict[tuple[str, str], Planned]:
