@@ -170,6 +170,23 @@ def test_rows_that_wait_for_rows_of_their_own_table_go_in_one_sweep(ground: Grou
     assert ground.ids("node") == []
 
 
+@pytest.mark.parametrize("mode", ["delete_first", "cascade"])
+@pytest.mark.parametrize("between", ["node", "link"], ids=["one table", "two tables"])
+def test_keys_that_lead_back_to_their_table_stop_the_rule(ground: Ground, between: str, mode: str) -> None:
+    ground.run(
+        "CREATE TABLE node (id {key}, at {instant})",
+        "CREATE TABLE link (id {key}, node_id bigint REFERENCES node (id) ON DELETE CASCADE)",
+        f"ALTER TABLE node ADD COLUMN up bigint REFERENCES {between} (id) ON DELETE CASCADE",
+    )
+    ground.fill("node", [(1, ago(days=9), None)])
+    modes = {"node.up": mode, "link.node_id": mode}
+
+    [failure] = ground.sweep(Table("node", [RULE], children=modes)).failures
+
+    assert "leads back to" in failure.error
+    assert ground.ids("node") == [1]
+
+
 def test_the_plan_counts_children_and_deletes_nothing(ground: Ground) -> None:
     make(ground)
     table = Table("parent", [older_than("at", keep_for="7d")], children={"child.parent_id": "delete_first"})
