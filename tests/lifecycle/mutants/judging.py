@@ -150,6 +150,13 @@ KEYS = [
         tests=["test_rules.py"],
     ),
     Mutant(
+        breaks="the right to read a log, asked before its values are",
+        file="selection/shapes.py",
+        old="self.obstacles.judge_log(log)",
+        new="pass",
+        tests=["test_obstacles.py"],
+    ),
+    Mutant(
         breaks="the stop for a key that is compared otherwise than by a statement",
         file="selection/children.py",
         old="    if key.doubt is None:",
