@@ -154,19 +154,6 @@ def test_a_chain_goes_with_what_hangs_on_its_rows_and_around_a_refused_one(groun
     assert report.rules[0].set_aside == 1
 
 
-def test_a_chain_that_changes_between_the_keys_of_a_cap_goes_in_one_sweep(ground: Ground) -> None:
-    make_chain(ground)
-    rows = [
-        (number, ago(days=9_000 - number), "xy"[number % 2], number - 1, False) for number in range(2, 13)
-    ]
-    ground.fill("node", [(1, ago(days=9_000), "y", None, False), *rows])
-    ground.fill("node", [(50, ago(days=1), "x", None, False), (51, ago(days=1), "y", None, False)])
-
-    report = ground.sweep(Table("node", [cap(1, per=["kind"], order_by="at", wait_for=["node.up"])]))
-
-    assert (report.counts, ground.ids("node")) == ({"node": 12}, [50, 51])
-
-
 def test_a_budget_of_rows_ends_a_chain(ground: Ground) -> None:
     make_chain(ground)
     fill_chain(ground, 60)

@@ -56,14 +56,11 @@ class CapSweep:
         """Examine keys in order until the pages or the budget are used up."""
         outcome = RuleOutcome(table=self.walk.key.table, rule=self.walk.label)
         reached = began_at = None if state is None else state.cursor
-        spent = before = 0
+        spent = 0
         while self.pages is None or spent < self.pages:
             key = self._look(reached)
             if key is None and began_at is not None and self.pages is None:
                 reached = began_at = None  # without a limit of pages, also visit the keys before the cursor
-                continue
-            if key is None and self.walk.chains and outcome.rows > before:
-                reached, before = None, outcome.rows  # rows of any key may have waited for the deleted rows
                 continue
             if key is None:
                 has_written = outcome.batches or outcome.set_aside  # a batch saves the key that it reached
