@@ -281,8 +281,9 @@ class Judge:
         deleted = self._tables_taken(rule)
         if limit.what == "delete":
             return limit.table in deleted
-        read = {link.child for link in self.links_of(rule) if link.has_key and link.parent in deleted}
-        read |= {child for child, _ in {*rule.waits, *rule.modes}}
+        named = {*rule.waits, *rule.modes}  # a mode below a child that is waited for concerns no row
+        links = [link for link in self.links_of(rule) if link.has_key or link.slot in named]
+        read = {link.child for link in links if link.parent in deleted}
         if rule.kind == "stale_cursor":
             read.add(self.contracts.beside(rule.entry["log"], rule.table))
         return limit.table in deleted | read

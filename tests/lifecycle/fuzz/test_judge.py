@@ -336,7 +336,21 @@ def test_bare_name_means_a_table_of_the_same_schema(postgres_court: Court) -> No
 
 @pytest.mark.parametrize("what", ["usage", "select", "delete", "rows"])
 def test_table_that_the_role_cannot_judge_stops_the_rule(postgres_court: Court, what: str) -> None:
-    court = postgres_court
+    _close_grandchild(postgres_court, what)
+    text = contract("app", parents(f'schema = "side"\n{EXPIRES}', CHILDREN))
+
+    assert postgres_court.too_many(text, "DELETE FROM side.parent")
+
+
+def test_table_below_a_child_that_is_waited_for_need_not_be_readable(postgres_court: Court) -> None:
+    _close_grandchild(postgres_court, "select")
+    waiting = 'rules = [{ expires = "at1", wait_for = ["child.parent_id"] }]'
+    text = contract("app", parents(f'schema = "side"\n{waiting}', CHILDREN))
+
+    assert not postgres_court.too_many(text, "DELETE FROM side.parent")
+
+
+def _close_grandchild(court: Court, what: str) -> None:
     *others, grandchild = (replace(table, schema="side") for table in court.shape.tables)
     links = tuple(
         replace(link, child=f"side{link.child[6:]}", parent=f"side{link.parent[6:]}")
@@ -344,9 +358,6 @@ def test_table_that_the_role_cannot_judge_stops_the_rule(postgres_court: Court, 
     )
     court.shape = Shape("postgresql", (*others, grandchild), links, Limit(grandchild.label, what))
     court.rows = {"side.parent": [_row(court, 1)]}
-    text = contract("app", parents(f'schema = "side"\n{EXPIRES}', CHILDREN))
-
-    assert court.too_many(text, "DELETE FROM side.parent")
 
 
 def _row(court: Court, mark: int) -> Row:
