@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CASES_PER_SHAPE, CASES_PER_FILE = 40, 5
 _PLANNED, _AGAIN, _WRITERS = 0.5, 0.25, 0.2
-_MOST_MEGABYTES = 300  # for dozens of rows: a query that copies itself takes more
+_MOST_MEGABYTES = 300  # more than dozens of rows need, less than a query that copies itself
 
 
 @dataclass(slots=True)
