@@ -7,10 +7,17 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
-from gandy.app.manifests import NotGiven, declare, filled_in, input_value, schedule_options, split_arguments
+from gandy.desk.declarations import (
+    NotGiven,
+    declare,
+    filled_in,
+    input_value,
+    placed,
+    schedule_options,
+    split_arguments,
+)
 from gandy.desk.queue import EnqueueOptions, enqueue_request
 from gandy.errors import (
-    DeclarationError,
     JobCancelledError,
     JobFailedError,
     JobNotFoundError,
@@ -18,8 +25,7 @@ from gandy.errors import (
 )
 from gandy.model.owners import ALL_OWNERS
 from gandy.model.run import TrainState
-from gandy.model.schedule import Dependent, DormantDependent, Manual
-from gandy.settings.bounds import BOUNDS, check
+from gandy.settings.bounds import check
 from gandy.store.owners import record_layouts
 from gandy.store.queueing import enqueue, is_one_statement, lock_manifest, remove_manifest, trigger
 from gandy.store.runs import JobView, find_job
@@ -135,13 +141,12 @@ class Asking:
     ) -> Operation[None]:
         """Make a manifest at run time, on a schedule or after another manifest."""
         options = dict(keywords)
-        follows = _follows(external_id, options.pop("after", None), dormant=options.pop("dormant", False))
-        value, schedule = split_arguments(*arguments)
-        if follows is not None and not isinstance(schedule, Manual):
-            raise DeclarationError(external_id, "it has both a schedule and a parent; choose one of them")
+        after, dormant = options.pop("after", None), options.pop("dormant", False)
+        value, given = split_arguments(*arguments)
+        schedule = placed(external_id, given, after=after, dormant=dormant)
         definition = self._registry.resolve(train)
         declaration = declare(
-            external_id, definition, follows or schedule, input=value, options=schedule_options(options)
+            external_id, definition, schedule, input=value, options=schedule_options(options)
         )
         yield from record_layouts(self._owner, [layout_of_train(definition)])
         yield from add_manifest(self._owner, filled_in(declaration, self._configuration.loaded.settings))
@@ -206,18 +211,6 @@ class Asked:
             )
             for job_id in enqueued.ids
         ]
-
-
-def _follows(external_id: str, parent: object, *, dormant: object) -> Dependent | DormantDependent | None:
-    if problem := BOUNDS["dormant"].problem("dormant", dormant):
-        raise DeclarationError(external_id, problem)
-    if parent is None:
-        if dormant:
-            raise DeclarationError(external_id, "a dormant manifest needs a parent; pass after=...")
-        return None
-    if not isinstance(parent, str) or not BOUNDS["after"].holds(parent):
-        raise DeclarationError(external_id, f"after {BOUNDS['after'].refusal(parent)}")
-    return DormantDependent(parent) if dormant else Dependent(parent)
 
 
 def _options(keywords: dict[str, Any]) -> EnqueueOptions:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
-from gandy.app.manifests import NOT_GIVEN, input_value
+from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.database import dialect_of
 from gandy.store.owners import takes_writers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 from gandy.app.delete_old_rows import GROUP as DELETE_OLD_ROWS
 from gandy.app.keywords import Scheduled
-from gandy.app.manifests import NOT_GIVEN, declare, refuse_bad_id, schedule_options, split_arguments
+from gandy.desk.declarations import NOT_GIVEN, declare, refuse_bad_id, schedule_options, split_arguments
 from gandy.errors import DeclarationError, DeclaredTooLateError, DuplicateDeclarationError
 from gandy.events import EventBus
 from gandy.lifecycle import Contract

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.async_face import AsyncFace
 from gandy.app.configuration import Configuration
-from gandy.app.manifests import refuse_bad_id
+from gandy.desk.declarations import refuse_bad_id
 from gandy.settings import refuse_bad_values
 
 if TYPE_CHECKING:

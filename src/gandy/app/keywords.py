@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict, Unpack, overload
 
-from gandy.app.manifests import NOT_GIVEN
+from gandy.desk.declarations import NOT_GIVEN
 from gandy.model.schedule import Dependent, DormantDependent, MisfirePolicy
 
 if TYPE_CHECKING:

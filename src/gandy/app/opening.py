@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from gandy.app.manifests import with_defaults
 from gandy.context import ClockTrust, Context
+from gandy.desk.declarations import with_defaults
 from gandy.desk.queue import EnqueueOptions, enqueue_request
 from gandy.errors import ManifestNotFoundError, TriggerInputConflictError
 from gandy.store.drivers.opening import open_database

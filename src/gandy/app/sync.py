@@ -12,8 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
 from gandy.app.asking import Asked, Asking
-from gandy.app.manifests import NOT_GIVEN, input_value
 from gandy.app.opening import OpenApp, opened
+from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.store.drivers.database import dialect_of
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 

@@ -6,6 +6,7 @@ import getpass
 import hashlib
 import json
 import os
+import socket
 from dataclasses import dataclass, fields
 from datetime import datetime  # noqa: TC003 the web interface reads annotations at run time
 from functools import cache
@@ -32,6 +33,14 @@ def local_operator(face: Face) -> Operator:
         return Operator(presentable(getpass.getuser()), face)
     except (KeyError, OSError):
         return Operator(f"uid {os.getuid()}", face)
+
+
+def python_operator(name: str | None = None) -> Operator:
+    """Return the operator that Python code names, or the user and the host that it runs as and on."""
+    if name is not None:
+        return Operator(name, "python")
+    user = local_operator("python").name
+    return Operator(presentable(f"python:{user}@{socket.gethostname()}"), "python")
 
 
 T = TypeVar("T")

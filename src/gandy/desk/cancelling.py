@@ -1,18 +1,21 @@
-"""Cancel a run, a manifest or a whole group, or fail a run, on behalf of an operator."""
+"""Cancel runs, entries, a manifest or a whole group, or fail a run, on behalf of an operator."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from gandy.errors import (
     DatabaseFaultError,
     RunNotBegunError,
     RunNotFoundError,
     RunOverError,
+    ValueBoundsError,
 )
+from gandy.model.run import TrainState
 from gandy.rules.ending import spans_of
+from gandy.settings.bounds import check
 from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.cancelling import (
     CancelResult,
@@ -22,21 +25,27 @@ from gandy.store.cancelling import (
     next_group_jobs,
 )
 from gandy.store.owners import owner_of_group, owner_of_manifest
+from gandy.store.reading.listings import list_entries, list_runs
 from gandy.store.reaping import FailRequest, ReapRules, fail_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from gandy.model.owners import Operator, Owners
     from gandy.settings import Settings
     from gandy.store.cancelling import GroupWalk
     from gandy.store.drivers.database import Database
+    from gandy.store.reading.listings import EntryFilter, RunFilter, Search
     from gandy.store.reaping import FailedRun
     from gandy.store.statements import Operation
 
 _log = logging.getLogger("gandy.desk")
 
 _AT_ONCE: Final = 500
+_MOST_NAMED: Final = 10  #: ids in the subject of an audit record
+
+Progress: TypeAlias = "Callable[[CancelResult], None]"
+Filter = TypeVar("Filter", "RunFilter", "EntryFilter")
 
 
 class CancelDesk:
@@ -57,9 +66,40 @@ class CancelDesk:
         self._most_letters = settings.retention.max_awaiting_letters_per_train
         self._spans = spans_of(settings.retention, settings.cleanup)
 
-    async def jobs(self, ids: Sequence[int]) -> CancelResult:
-        """Cancel jobs by the id that an entry and its run share."""
-        return await self._database.run(self._cancel(ids, "cancel run"))
+    async def jobs(self, ids: Sequence[int], progress: Progress | None = None) -> CancelResult:
+        """Cancel jobs by the id that an entry and its run share, in batches."""
+        return await self._cancel_all(_batches(ids), "cancel run", progress=progress)
+
+    async def runs(
+        self, ids: Sequence[int], wanted: RunFilter, progress: Progress | None = None
+    ) -> CancelResult:
+        """Cancel these runs, or without ids all live runs of a filter; later runs are not affected."""
+        chosen = {"train": wanted.train, "state": wanted.state, "manifest": wanted.manifest}
+        _refuse_unclear("runs", ids, chosen)
+        batches = _batches(ids) if ids else self._live_runs(wanted)
+        return await self._cancel_all(batches, "cancel run", progress=progress)
+
+    async def preview_runs(self, wanted: RunFilter) -> tuple[int, ...]:
+        """Return the runs that `runs` would cancel by this filter."""
+        return await _gathered(self._live_runs(wanted))
+
+    async def entries(
+        self, ids: Sequence[int], wanted: EntryFilter, progress: Progress | None = None
+    ) -> CancelResult:
+        """Cancel these entries, or without ids all undispatched ones of a filter; later ones stay."""
+        chosen = {
+            "train": wanted.train,
+            "group": wanted.group,
+            "status": wanted.status,
+            "gate": wanted.gate,
+        }
+        _refuse_unclear("entries", ids, chosen)
+        batches = _batches(ids) if ids else self._undispatched(wanted)
+        return await self._cancel_all(batches, "cancel run", progress=progress)
+
+    async def preview_entries(self, wanted: EntryFilter) -> tuple[int, ...]:
+        """Return the entries that `entries` would cancel by this filter."""
+        return await _gathered(self._undispatched(wanted))
 
     async def fail(self, run_id: int, reason: str | None = None) -> FailedRun:
         """Fail a run manually; this does not count as a failed attempt, and the job's retry rules apply."""
@@ -91,13 +131,59 @@ class CancelDesk:
 
         return await self._database.run(operation())
 
-    async def group(self, name: str, progress: Callable[[CancelResult], None] | None = None) -> CancelResult:
+    async def group(self, name: str, progress: Progress | None = None) -> CancelResult:
         """Cancel all current entries and runs of a group, in batches; later ones are not affected."""
+        return await self._cancel_all(self._group_jobs(name), "cancel group", subject=name, progress=progress)
+
+    async def preview_group(self, name: str) -> tuple[int, ...]:
+        """Return the jobs that `group` would cancel."""
+        return await _gathered(self._group_jobs(name))
+
+    async def _live_runs(self, wanted: RunFilter) -> AsyncIterator[Sequence[int]]:
+        """Page through the runs that have not ended; a pending run that starts meanwhile is found again."""
+        if wanted.state is not None:
+            check("live_state", wanted.state, called="state")
+        for state in (TrainState.PENDING, TrainState.IN_PROGRESS):
+            if wanted.state in {None, state}:
+                page = replace(wanted, state=state, limit=_AT_ONCE)
+                async for ids in self._pages(page, list_runs):
+                    yield ids
+
+    async def _undispatched(self, wanted: EntryFilter) -> AsyncIterator[Sequence[int]]:
+        status = wanted.status or "undispatched"
+        check("undispatched_status", status, called="status")
+        async for ids in self._pages(replace(wanted, status=status, limit=_AT_ONCE), list_entries):
+            yield ids
+
+    async def _pages(
+        self, wanted: Filter, find: Callable[[Filter, Owners], Operation[Search]]
+    ) -> AsyncIterator[Sequence[int]]:
+        """Page through a listing, from the newest row to the oldest; later rows are not part of it."""
+        found = await self._database.read(find(wanted, self._owners))
+        while found.next is not None:
+            yield [row.id for row in found.rows]
+            page = replace(wanted, before=int(found.next))
+            found = await self._database.read(find(page, self._owners))
+        yield [row.id for row in found.rows]
+
+    async def _group_jobs(self, name: str) -> AsyncIterator[Sequence[int]]:
         walk = await self._database.read(self._begin_walk(name))
-        total = CancelResult()
         while ids := await self._database.read(next_group_jobs(walk, _AT_ONCE)):
-            total = total.plus(await self._database.run(self._cancel(ids, "cancel group", subject=name)))
+            yield ids
             walk = replace(walk, after=ids[-1])
+
+    async def _cancel_all(
+        self,
+        batches: AsyncIterator[Sequence[int]],
+        action: str,
+        *,
+        subject: str | None = None,
+        progress: Progress | None = None,
+    ) -> CancelResult:
+        """Cancel batch by batch, each in a transaction of its own."""
+        total = CancelResult()
+        async for ids in batches:
+            total = total.plus(await self._database.run(self._cancel(ids, action, subject=subject)))
             if progress is not None:
                 progress(total)
         return total
@@ -117,8 +203,31 @@ class CancelDesk:
                 "cancelled": [job_id for job_id in result.cancelled if job_id in own],
                 "asked": [job_id for job_id in result.asked if job_id in own],
             }
-            named = subject or ", ".join(str(job_id) for job_id in sorted(own))
+            named = subject or _named(own)
             yield from record_audit(
                 self._operator, AuditRecord(owner=owner, action=action, subject=named, detail=detail)
             )
         return result
+
+
+async def _batches(ids: Sequence[int]) -> AsyncIterator[Sequence[int]]:
+    for start in range(0, len(ids), _AT_ONCE):
+        yield ids[start : start + _AT_ONCE]
+
+
+async def _gathered(batches: AsyncIterator[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys([job_id async for ids in batches for job_id in ids]))
+
+
+def _named(ids: set[int]) -> str:
+    if len(ids) > _MOST_NAMED:
+        return f"{len(ids)} jobs"
+    return ", ".join(str(job_id) for job_id in sorted(ids))
+
+
+def _refuse_unclear(what: str, ids: Sequence[int], chosen: Mapping[str, object]) -> None:
+    """Refuse a call without ids and filter, which could mean everything, and a call with both."""
+    is_filtered = any(value is not None for value in chosen.values())
+    if bool(ids) == is_filtered:
+        given = "both" if is_filtered else "nothing"
+        raise ValueBoundsError(what, f"chosen by ids, or by {', '.join(chosen)}", f"by {given}")

@@ -112,6 +112,10 @@ class DeadLetterDesk:
             raise DeadLetterNotFoundError(ids[0])
         return Count(value=len(found))
 
+    async def preview_awaiting(self, wanted: LetterFilter) -> tuple[int, ...]:
+        """Return the letters that requeueing or acknowledging all would resolve by this filter."""
+        return tuple([letter_id async for ids in self._awaiting(wanted) for letter_id in ids])
+
     async def requeue(self, ids: Sequence[int], *, input_json: str | None = None) -> RequeueResult:
         """Queue the jobs of letters again, with the original or an edited input."""
         if input_json is not None:

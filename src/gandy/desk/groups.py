@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from gandy.desk.audit import shown
 from gandy.errors import GroupNotFoundError, OverrideError, WorkerNotFoundError
 from gandy.model.manifest import DEFAULT_GROUP
-from gandy.settings.bounds import Timeout, problems_of
+from gandy.settings.bounds import HIGHEST_COUNT, Timeout, problems_of
 from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.overriding import override_group
 from gandy.store.owners import owner_of_group
 from gandy.store.queueing import trigger_group
-from gandy.store.reading.views import COUNTED, list_groups, list_groups_of
+from gandy.store.reading.views import COUNTED, list_groups, list_groups_of, list_members
 from gandy.store.workers import drain_worker, list_workers
 from gandy.train.failure import type_path
 from gandy.train.route import type_name
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gandy.settings import RetrySettings
     from gandy.store.drivers.database import Database
     from gandy.store.queueing import Triggered
-    from gandy.store.statements import Operation, Row
+    from gandy.store.statements import Operation, Row, Rows
     from gandy.train.registry import AnyTrain, Registry
 
 
@@ -105,6 +105,16 @@ class GroupDesk:
             return triggered
 
         return await self._database.run(operation())
+
+    async def preview_trigger(self, name: str) -> tuple[str, ...]:
+        """Return the external ids of the manifests that `trigger` would queue."""
+
+        def operation() -> Operation[Rows]:
+            owner = (yield from self._show(name)).owner
+            return (yield from list_members(owner, name, limit=HIGHEST_COUNT))
+
+        rows = await self._database.read(operation())
+        return tuple(row.external_id for row in rows if row.orphaned_at is None)
 
     def _show(self, name: str) -> Operation[GroupSummary]:
         owner = yield from owner_of_group(self._owners, name)

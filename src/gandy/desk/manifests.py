@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from gandy.desk.audit import Listed, shown
+from gandy.desk.declarations import NOT_GIVEN, declare, filled_in, placed, schedule_options, unknown_train
 from gandy.desk.runs import edited_input
 from gandy.desk.schedules import ManifestChanges, override_values
 from gandy.model.schedule import ScheduleColumns
@@ -15,16 +16,20 @@ from gandy.rules.schedules import describe
 from gandy.settings.bounds import Timeout, as_span, as_timeout, check
 from gandy.store.audit import AuditRecord, record_audit
 from gandy.store.overriding import override_manifest
-from gandy.store.owners import owner_of_group, owner_of_manifest
+from gandy.store.owners import owner_of_group, owner_of_manifest, single_owner
 from gandy.store.queueing import lock_manifest, remove_manifest, trigger
 from gandy.store.reading.views import list_manifests_of, list_members, picture_of
-from gandy.work.layouts import layouts_for
+from gandy.store.seeding import add_manifest
+from gandy.work.layouts import layouts_for, record_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gandy.desk.schedules import NewManifest
     from gandy.model.layout import Layouts
+    from gandy.model.manifest import ManifestDeclaration
     from gandy.model.owners import Operator, Owners
+    from gandy.settings import Settings
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.queueing import Triggered
     from gandy.store.reading.views import ManifestFilter, ManifestPicture
@@ -149,6 +154,34 @@ class ManifestDesk:
             return triggered
 
         return await self._database.run(operation())
+
+    async def add(self, new: NewManifest, settings: Settings) -> ManifestDetail:
+        """Make a manifest, or change one that was made at run time; no deploy prunes it."""
+        owner = single_owner(self._owners)
+
+        def operation() -> Operation[None]:
+            declaration = yield from self._declared(owner, new)
+            yield from record_known(owner, self._registry, new.train)
+            added = yield from add_manifest(owner, filled_in(declaration, settings))
+            detail = {"train": new.train, "is_new": bool(added.created)}
+            audited = AuditRecord(owner=owner, action="add manifest", subject=new.external_id, detail=detail)
+            yield from record_audit(self._operator, audited)
+
+        await self._database.run(operation())
+        return await self.show(new.external_id)
+
+    def _declared(self, owner: str, new: NewManifest) -> Operation[ManifestDeclaration]:
+        """Check it like a declaration in code; without a registry, any JSON is accepted as the input."""
+        train = unknown_train(new.train) if self._registry is None else self._registry.get(new.train)
+        schedule = placed(new.external_id, new.schedule, after=new.after, dormant=new.dormant)
+        value: object = NOT_GIVEN
+        if new.input_json is not None:
+            text = yield from edited_input(
+                self._registry, owner, new.train, given=new.input_json, stored=None
+            )
+            value = train.input.decode(text)
+        options = schedule_options(new.options)
+        return declare(new.external_id, train, schedule, input=value, options=options)
 
     async def set(self, external_id: str, changes: ManifestChanges) -> ManifestDetail:
         """Override declared values until the overrides are cleared."""

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from gandy.errors import OverrideError
 from gandy.model.manifest import MANIFEST_OPTIONS
-from gandy.model.schedule import Interval
+from gandy.model.schedule import Interval, Manual
 from gandy.rules.preview import preview
-from gandy.rules.schedules import cron
+from gandy.rules.schedules import cron, once
 from gandy.rules.zones import wall_of, zone
 from gandy.settings.bounds import BOUNDS
 from gandy.store.reading.overview import DRAWN, list_dependencies
 from gandy.store.reading.views import picture_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime, timedelta
 
     from gandy.model.owners import Owners
-    from gandy.model.schedule import Cron, Manual
+    from gandy.model.schedule import Cron, TimeSchedule
     from gandy.rules.preview import Upcoming
     from gandy.store.drivers.database import Database, ReadingRunner
     from gandy.store.statements import Row
@@ -74,6 +74,30 @@ def replaced_schedule(
     if timezone is not None:
         raise OverrideError("timezone", "needs cron or every")
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewManifest:
+    """A manifest to make at run time, on a schedule or after another manifest."""
+
+    external_id: str
+    train: str
+    schedule: TimeSchedule = field(default_factory=Manual)
+    after: str | None = None
+    dormant: bool = False
+    input_json: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  #: by keyword
+
+
+def new_schedule(
+    expression: str | None, rate: timedelta | None, timezone: str | None, *, at: datetime | None
+) -> TimeSchedule:
+    """Build the schedule of a new manifest from the given options; none: it is only triggered."""
+    if at is None:
+        return replaced_schedule(expression, rate, timezone) or Manual()
+    if expression is not None or rate is not None:
+        raise OverrideError("schedule", "cron, every and at exclude each other")
+    return once(at=at, timezone=timezone or "UTC")
 
 
 def override_values(changes: ManifestChanges) -> dict[str, object]:

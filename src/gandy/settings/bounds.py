@@ -273,6 +273,9 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "after": name(),
     "key": name(),
     "idempotency_key": name(),
+    "train": name(),
+    "manifest": name(),
+    "as_operator": name(),
     "cron": text(shortest=1, longest=LONGEST_EXPRESSION),
     "timezone": name(),
     "reason": text(),
@@ -296,6 +299,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "max_retries": count(0),
     "keep_last": count(1),
     "max_active_jobs": count(1),
+    "limit": count(1, 100_000),
+    "count": count(1, 1_000),
     # switches and words
     "retry": switch(),
     "is_retried": switch(),
@@ -308,6 +313,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "misfire": choice("fire_once_now", "do_nothing", "catch_up"),
     "misfire_policy": choice("fire_once_now", "do_nothing", "catch_up"),
     "unique_until": choice("start", "success"),
+    "live_state": choice("pending", "in_progress"),
+    "undispatched_status": choice("undispatched", "queued", "waiting"),
     # reports of a run, and arguments of a waiting caller
     "done": count(0, HIGHEST_NUMBER),
     "total": count(0, HIGHEST_NUMBER),

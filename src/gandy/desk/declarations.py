@@ -9,10 +9,11 @@ from gandy.desk.queue import input_left_out
 from gandy.errors import DeclarationError, ExclusionError
 from gandy.model.exclusion import DateRange, Dates, Days, Exclusion, TimeWindow, bounded
 from gandy.model.manifest import MANIFEST_OPTIONS, ManifestDeclaration
-from gandy.model.schedule import Manual, TimeSchedule
+from gandy.model.schedule import Dependent, DormantDependent, Manual, TimeSchedule
 from gandy.rules.exclusions import refuse_none_left
 from gandy.rules.schedules import checked
 from gandy.settings.bounds import BOUNDS, shortened, written
+from gandy.train.definition import TrainOptions, define_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +71,7 @@ def declare(
     refuse_bad_id(external_id)
     if problems := (*_problems(options), *_schedule_problems(schedule)):
         raise DeclarationError(external_id, "; ".join(problems))
-    schedule, exclusions = checked(schedule), _exclusions(options.get("exclude", ()))
+    schedule, exclusions = checked(schedule), exclusions_of(options.get("exclude", ()))
     refuse_none_left(schedule, exclusions)
     train, given = definition.options, {**options, "exclude": exclusions}
     effective = {
@@ -110,6 +111,35 @@ def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[objec
     return (NOT_GIVEN, value) if isinstance(value, TimeSchedule) else (value, Manual())
 
 
+def placed(external_id: str, schedule: TimeSchedule, *, after: object, dormant: object) -> Schedule:
+    """Return the schedule of a manifest made at run time, or its place after a parent."""
+    follows = _follows(external_id, after, dormant=dormant)
+    if follows is not None and not isinstance(schedule, Manual):
+        raise DeclarationError(external_id, "it has both a schedule and a parent; choose one of them")
+    return follows or schedule
+
+
+def _follows(external_id: str, parent: object, *, dormant: object) -> Dependent | DormantDependent | None:
+    if problem := BOUNDS["dormant"].problem("dormant", dormant):
+        raise DeclarationError(external_id, problem)
+    if parent is None:
+        if dormant:
+            raise DeclarationError(external_id, "a dormant manifest needs a parent; pass after=...")
+        return None
+    if not isinstance(parent, str) or not BOUNDS["after"].holds(parent):
+        raise DeclarationError(external_id, f"after {BOUNDS['after'].refusal(parent)}")
+    return DormantDependent(parent) if dormant else Dependent(parent)
+
+
+def unknown_train(name: str) -> AnyTrain:
+    """Return a stand-in for a train that this process does not know: any JSON is accepted as its input."""
+
+    async def unknown(value: Any = None) -> None:  # noqa: ANN401 - not known
+        """Never run: only the declaration of a manifest reads it."""
+
+    return define_function(unknown, name=name, options=TrainOptions())
+
+
 def refuse_bad_id(external_id: str, *, what: str = "manifest") -> None:
     """Raise for an id that cannot be typed or stored."""
     word = "id" if what == "manifest" else "name"
@@ -126,7 +156,8 @@ def _schedule_problems(schedule: Schedule) -> tuple[str, ...]:
     )
 
 
-def _exclusions(given: Exclusion | Sequence[Exclusion]) -> tuple[Exclusion, ...]:
+def exclusions_of(given: Exclusion | Sequence[Exclusion]) -> tuple[Exclusion, ...]:
+    """Return the given exclusions, one or several, after checking them."""
     if isinstance(given, Days | Dates | DateRange | TimeWindow):
         return (given,)
     if not isinstance(given, list | tuple):
