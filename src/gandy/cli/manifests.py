@@ -21,14 +21,22 @@ from gandy.cli.output import (
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.explain import explain_manifest
-from gandy.desk.manifests import ManifestDesk
-from gandy.desk.schedules import OVERRIDABLE, ManifestChanges, preview_manifest, replaced_schedule
+from gandy.desk.manifests import ManifestDesk, ManifestDetail
+from gandy.desk.schedules import (
+    OVERRIDABLE,
+    ManifestChanges,
+    NewManifest,
+    new_schedule,
+    preview_manifest,
+    replaced_schedule,
+)
 from gandy.model import exclusion as exclusion_json
+from gandy.model.manifest import MANIFEST_OPTIONS
 from gandy.model.schedule import MisfirePolicy, ScheduleType
 from gandy.store.reading.views import ManifestFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
     from gandy.desk.explain import Explanation
@@ -45,7 +53,14 @@ def setting_options(command: Command) -> Command:
     return command
 
 
-def _options() -> Iterator[Callable[[Command], Command]]:
+def adding_options(command: Command) -> Command:
+    """Add every option of a new manifest to a command."""
+    for option in reversed((*_schedule_options(), *_placing_options(), *map(_option, MANIFEST_OPTIONS))):
+        command = option(command)
+    return command
+
+
+def _schedule_options() -> Iterator[Callable[[Command], Command]]:
     yield click.option(
         "--cron",
         "expression",
@@ -55,6 +70,27 @@ def _options() -> Iterator[Callable[[Command], Command]]:
     )
     yield click.option("--every", type=bounded("every"), metavar="D", help="A fixed rate instead of a cron.")
     yield click.option("--timezone", type=bounded("timezone"), help="The zone of --cron, UTC by default.")
+
+
+def _placing_options() -> Iterator[Callable[[Command], Command]]:
+    at_help = "One time, at this instant with a time zone."
+    yield click.option("--at", type=bounded("at"), metavar="T", help=at_help)
+    after_help = "Run it after each success of this manifest, instead of by a schedule."
+    yield click.option(
+        "--after", type=bounded("after"), multiple=True, callback=_one_parent, metavar="ID", help=after_help
+    )
+    yield click.option("--dormant", is_flag=True, help="Only if a run of the parent activates it.")
+    yield click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input.")
+
+
+def _one_parent(_context: click.Context, _option: click.Parameter, parents: Sequence[str]) -> str | None:
+    if len(parents) > 1:
+        raise click.BadParameter(f"a manifest has one parent, not {len(parents)}")
+    return parents[0] if parents else None
+
+
+def _options() -> Iterator[Callable[[Command], Command]]:
+    yield from _schedule_options()
     next_help = "The next instant, with a time zone."
     yield click.option("--next", "next_at", type=bounded("next_at"), metavar="T", help=next_help)
     yield click.option("--input", "input_json", type=json_input, metavar="JSON", help="The train's input.")
@@ -73,16 +109,40 @@ def _option(option: Option) -> Callable[[Command], Command]:
 
 def changes_of(given: Mapping[str, Any]) -> ManifestChanges:
     """Read the options; values that are not given stay unchanged."""
-    options = {option.field: given[option.field] for option in OVERRIDABLE}
-    exclusions, policy = options["exclusions"], options["misfire_policy"]
-    options["exclusions"] = None if exclusions is None else exclusion_json.from_json(exclusions)
-    options["misfire_policy"] = None if policy is None else MisfirePolicy(policy)
+    options = {option.field: _typed(option, given[option.field]) for option in OVERRIDABLE}
     return ManifestChanges(
         schedule=replaced_schedule(given["expression"], given["every"], given["timezone"]),
         input_json=given["input_json"],
         next_at=given["next_at"],
         **options,
     )
+
+
+def new_manifest(external_id: str, train: str, given: Mapping[str, Any]) -> NewManifest:
+    """Read the options; a value that is not given is the train's, or the setting's."""
+    options = {option.keyword: _typed(option, given[option.field]) for option in MANIFEST_OPTIONS}
+    return NewManifest(
+        external_id=external_id,
+        train=train,
+        schedule=new_schedule(given["expression"], given["every"], given["timezone"], at=given["at"]),
+        after=given["after"],
+        dormant=given["dormant"],
+        input_json=given["input_json"],
+        options={keyword: value for keyword, value in options.items() if value is not None},
+    )
+
+
+def _typed(option: Option, value: Any) -> Any:  # noqa: ANN401 of the option's type
+    """Convert the value of an option that the command line takes as JSON or as a word."""
+    if value is None:
+        return None
+    match option.form.editor:
+        case "json":
+            return exclusion_json.from_json(value)
+        case "choice":
+            return MisfirePolicy(value)
+        case _:
+            return value
 
 
 _COLUMNS = ("external_id", "train", "group", "schedule", "state", "next_scheduled_run", "failure_count")
@@ -167,6 +227,30 @@ def trigger(call: Call, external_id: str, *, delay: timedelta, text: str | None,
         say("It was already queued; it runs at the earlier of the two instants.")
 
 
+@manifests.command(
+    epilog=example("""gandy manifests add sync-42 SyncTable --every 5m --input '{"table": "users"}'""")
+)
+@click.argument("external_id", metavar="ID", type=bounded("external_id"))
+@click.argument("train", type=bounded("name"))
+@adding_options
+@json_option
+@pass_call
+def add(call: Call, /, external_id: str, train: str, *, as_json: bool, **given: object) -> None:
+    """Make a manifest that no deploy removes, or change one that was made so.
+
+    With an application, its types check the input. Without one, any JSON is accepted, and a worker checks it
+    when the manifest runs.
+    """
+    new = new_manifest(external_id, train, given)
+
+    async def work(session: CommandSession) -> ManifestDetail:
+        if session.registry is None:
+            say(f"The trains of this owner are not loaded: the input is not checked by the type of {train}.")
+        return await _desk(session).add(new, session.settings)
+
+    emit_record(with_session(call, work), as_json=as_json)
+
+
 @manifests.command("set", epilog=example("gandy manifests set report --cron '0 4 * * *' --timeout 2h"))
 @click.argument("external_id", metavar="ID")
 @setting_options
@@ -223,6 +307,19 @@ def cancel(call: Call, external_id: str, *, as_json: bool) -> None:
 @pass_call
 def delete(call: Call, external_id: str, *, yes: bool) -> None:
     """Delete a manifest that was created at run time or is no longer declared."""
+    _delete(call, external_id, yes=yes)
+
+
+@manifests.command(epilog=example("gandy manifests remove sync-42 --yes"))
+@click.argument("external_id", metavar="ID")
+@yes_option
+@pass_call
+def remove(call: Call, external_id: str, *, yes: bool) -> None:
+    """Remove a manifest that `add` made; the same as `delete`."""
+    _delete(call, external_id, yes=yes)
+
+
+def _delete(call: Call, external_id: str, *, yes: bool) -> None:
     confirm(f"Delete manifest {external_id}?", yes=yes)
     is_gone = with_session(call, lambda session: _desk(session).delete(external_id))
     say("Deleted." if is_gone else "Its last run is still in progress; it is deleted when that run ends.")

@@ -13,7 +13,7 @@ from gandy.settings.bounds import BOUNDS, RefusedValueError
 from gandy.settings.files import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")
@@ -58,6 +58,11 @@ def confirm(question: str, *, yes: bool) -> None:
     if not _has_terminal():
         raise click.UsageError(f"{question} No terminal to confirm on; pass --yes.")
     click.confirm(one_line(question), abort=True, err=True)
+
+
+def confirm_cancelling(found: Sequence[int]) -> None:
+    """Ask before the cancellation of the jobs that a filter found."""
+    confirm(f"Cancel {len(found)} {'job' if len(found) == 1 else 'jobs'}?", yes=False)
 
 
 def _has_terminal() -> bool:

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.options import bounded, example, json_input, json_option
-from gandy.cli.output import cancel_desk, emit_cancelled, emit_listing, emit_record, say
+from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
+from gandy.cli.output import (
+    cancel_desk,
+    emit_cancelled,
+    emit_listing,
+    emit_record,
+    say,
+    tell_progress,
+)
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
+from gandy.desk.cancelling import UndispatchedStatus
 from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
@@ -126,14 +134,38 @@ def enqueue(
         say("The same job is already queued; no new entry was added.")
 
 
-@queue.command(epilog=example("gandy queue cancel 42"))
-@click.argument("entry_id", metavar="ID", type=bounded("id"))
+@queue.command(epilog=example("gandy queue cancel 42", "gandy queue cancel --train send_invoice --yes"))
+@click.argument("entry_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
+@click.option("--train", help="All undispatched entries of this train.")
+@click.option("--group", help="All undispatched entries of this group.")
+@click.option(
+    "--status",
+    type=click.Choice(get_args(UndispatchedStatus)),
+    help="All entries in this state; undispatched: queued or waiting.",
+)
+@click.option("--gate", type=click.Choice(get_args(Gate)), help="All entries that wait for this.")
+@yes_option
 @json_option
 @click.pass_context
 @pass_call
-def cancel(call: Call, ctx: click.Context, entry_id: int, *, as_json: bool) -> None:
-    """Cancel an entry; if it is already running, ask the run to stop."""
-    result = with_session(call, lambda session: cancel_desk(session).jobs([entry_id]))
+def cancel(
+    call: Call,
+    ctx: click.Context,
+    entry_ids: tuple[int, ...],
+    *,
+    train: str | None,
+    group: str | None,
+    status: UndispatchedStatus | None,
+    gate: Gate | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Cancel entries: these, or all that match a filter; a run that has begun is asked to stop."""
+    wanted = EntryFilter(train=train, group=group, status=status, gate=gate)
+    if not entry_ids and not yes:
+        confirm_cancelling(with_session(call, lambda session: cancel_desk(session).preview_entries(wanted)))
+    progress = None if entry_ids else tell_progress
+    result = with_session(call, lambda session: cancel_desk(session).entries(entry_ids, wanted, progress))
     ctx.exit(emit_cancelled(result, as_json=as_json))
 
 

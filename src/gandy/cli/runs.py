@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from datetime import timedelta
+from typing import get_args
 
 import click
 
 from gandy.cli.call import Call, pass_call
-from gandy.cli.options import bounded, example, json_input, json_option
+from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
@@ -17,9 +18,11 @@ from gandy.cli.output import (
     emit_rows,
     print_text,
     say,
+    tell_progress,
 )
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
+from gandy.desk.cancelling import LiveState
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
 from gandy.model.run import TrainState
@@ -124,14 +127,34 @@ def _timing(ran: JunctionRun) -> dict[str, str]:
     }
 
 
-@runs.command(epilog=example("gandy runs cancel 42"))
-@click.argument("run_id", metavar="ID", type=bounded("id"))
+@runs.command(
+    epilog=example("gandy runs cancel 42", "gandy runs cancel --train CloseMonth --state in_progress --yes")
+)
+@click.argument("run_ids", metavar="[ID]...", type=bounded("id"), nargs=-1)
+@click.option("--train", help="All live runs of this train.")
+@click.option("--state", type=click.Choice(get_args(LiveState)), help="All runs in this state.")
+@click.option("--manifest", metavar="ID", help="All live runs of this manifest.")
+@yes_option
 @json_option
 @click.pass_context
 @pass_call
-def cancel(call: Call, ctx: click.Context, run_id: int, *, as_json: bool) -> None:
-    """Cancel a run, started or not; it is not retried."""
-    result = with_session(call, lambda session: cancel_desk(session).jobs([run_id]))
+def cancel(
+    call: Call,
+    ctx: click.Context,
+    run_ids: tuple[int, ...],
+    *,
+    train: str | None,
+    state: str | None,
+    manifest: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
+    wanted = RunFilter(train=train, state=state, manifest=manifest)
+    if not run_ids and not yes:
+        confirm_cancelling(with_session(call, lambda session: cancel_desk(session).preview_runs(wanted)))
+    progress = None if run_ids else tell_progress
+    result = with_session(call, lambda session: cancel_desk(session).runs(run_ids, wanted, progress))
     ctx.exit(emit_cancelled(result, as_json=as_json))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from gandy.errors import (
     DatabaseFaultError,
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("gandy.desk")
 
 _AT_ONCE: Final = 500
+_PAGE: Final = frozenset({"before", "limit"})
 _MOST_NAMED: Final = 10  #: ids in the subject of an audit record
 
+LiveState: TypeAlias = Literal["pending", "in_progress"]
+UndispatchedStatus: TypeAlias = Literal["undispatched", "queued", "waiting"]
 Progress: TypeAlias = "Callable[[CancelResult], None]"
 Filter = TypeVar("Filter", "RunFilter", "EntryFilter")
 
@@ -74,31 +77,26 @@ class CancelDesk:
         self, ids: Sequence[int], wanted: RunFilter, progress: Progress | None = None
     ) -> CancelResult:
         """Cancel these runs, or without ids all live runs of a filter; later runs are not affected."""
-        chosen = {"train": wanted.train, "state": wanted.state, "manifest": wanted.manifest}
-        _refuse_unclear("runs", ids, chosen)
+        _refuse_unclear("runs", ids, _chosen(wanted))
         batches = _batches(ids) if ids else self._live_runs(wanted)
         return await self._cancel_all(batches, "cancel run", progress=progress)
 
     async def preview_runs(self, wanted: RunFilter) -> tuple[int, ...]:
         """Return the runs that `runs` would cancel by this filter."""
+        _refuse_unclear("runs", (), _chosen(wanted))
         return await _gathered(self._live_runs(wanted))
 
     async def entries(
         self, ids: Sequence[int], wanted: EntryFilter, progress: Progress | None = None
     ) -> CancelResult:
         """Cancel these entries, or without ids all undispatched ones of a filter; later ones stay."""
-        chosen = {
-            "train": wanted.train,
-            "group": wanted.group,
-            "status": wanted.status,
-            "gate": wanted.gate,
-        }
-        _refuse_unclear("entries", ids, chosen)
+        _refuse_unclear("entries", ids, _chosen(wanted))
         batches = _batches(ids) if ids else self._undispatched(wanted)
         return await self._cancel_all(batches, "cancel run", progress=progress)
 
     async def preview_entries(self, wanted: EntryFilter) -> tuple[int, ...]:
         """Return the entries that `entries` would cancel by this filter."""
+        _refuse_unclear("entries", (), _chosen(wanted))
         return await _gathered(self._undispatched(wanted))
 
     async def fail(self, run_id: int, reason: str | None = None) -> FailedRun:
@@ -160,11 +158,13 @@ class CancelDesk:
     ) -> AsyncIterator[Sequence[int]]:
         """Page through a listing, from the newest row to the oldest; later rows are not part of it."""
         found = await self._database.read(find(wanted, self._owners))
-        while found.next is not None:
-            yield [row.id for row in found.rows]
+        while found.rows or found.next is not None:
+            if found.rows:
+                yield [row.id for row in found.rows]
+            if found.next is None:
+                return
             page = replace(wanted, before=int(found.next))
             found = await self._database.read(find(page, self._owners))
-        yield [row.id for row in found.rows]
 
     async def _group_jobs(self, name: str) -> AsyncIterator[Sequence[int]]:
         walk = await self._database.read(self._begin_walk(name))
@@ -223,6 +223,11 @@ def _named(ids: set[int]) -> str:
     if len(ids) > _MOST_NAMED:
         return f"{len(ids)} jobs"
     return ", ".join(str(job_id) for job_id in sorted(ids))
+
+
+def _chosen(wanted: RunFilter | EntryFilter) -> Mapping[str, object]:
+    """Return the values of a filter, without those that select a page."""
+    return {each.name: getattr(wanted, each.name) for each in fields(wanted) if each.name not in _PAGE}
 
 
 def _refuse_unclear(what: str, ids: Sequence[int], chosen: Mapping[str, object]) -> None:
