@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
+from gandy.app.verbs.face import Access, Awaited, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.database import dialect_of
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 AsyncTrainWithoutInput: TypeAlias = type[Train[None, Out]] | AsyncWithoutInput[Out]
 
 
-class AsyncFace(Declaring):
+class AsyncFace(Declaring, Operating[Awaited]):
     """Jobs, runs and schedules of an application that is open in this event loop."""
 
     def __init__(self, name: str, configuration: Configuration) -> None:
@@ -251,6 +252,9 @@ class AsyncFace(Declaring):
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
         return await self._require("job.result()").context.database.read(operation)
+
+    def _access(self) -> Access:
+        return Access(lambda asked: self._require(asked).context)
 
     def _require(self, asked: str) -> OpenApp:
         if self._open is None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 MisfireWord: TypeAlias = Literal["fire_once_now", "do_nothing", "catch_up"]
+ScheduleWord: TypeAlias = Literal["none", "cron", "interval", "once", "dependent", "dormant_dependent"]
+RunState: TypeAlias = Literal["pending", "in_progress", "completed", "failed", "cancelled"]
 AnyTrain: TypeAlias = "type | Callable[..., object]"
 
 
@@ -39,8 +41,8 @@ class TrainKeywords(TypedDict, total=False):
     give_up_on: tuple[type[Exception], ...]
 
 
-class ScheduleKeywords(TypedDict, total=False):
-    """The keywords of a schedule; defaults come from the train, the group or the settings."""
+class ChangeKeywords(TypedDict, total=False):
+    """The keywords of a schedule that operators override with `manifests.set`."""
 
     group: str | None
     priority: int | None
@@ -48,13 +50,18 @@ class ScheduleKeywords(TypedDict, total=False):
     retry: bool | None
     retry_delay: timedelta | None
     timeout: Timeout | None
-    enabled: bool
     variance: timedelta
     exclude: Exclusion | Sequence[Exclusion]
     misfire: MisfirePolicy | MisfireWord | None
     misfire_threshold: timedelta | None
     keep_for: timedelta | None
     keep_last: int | None
+
+
+class ScheduleKeywords(ChangeKeywords, total=False):
+    """The keywords of a schedule; defaults come from the train, the group or the settings."""
+
+    enabled: bool
 
 
 class RuntimeScheduleKeywords(ScheduleKeywords, total=False):
@@ -64,7 +71,7 @@ class RuntimeScheduleKeywords(ScheduleKeywords, total=False):
     dormant: bool
 
 
-class EnqueueKeywords(TypedDict, total=False):
+class JobKeywords(TypedDict, total=False):
     """The keywords of one job."""
 
     group: str | None
@@ -77,6 +84,11 @@ class EnqueueKeywords(TypedDict, total=False):
     unique_for: timedelta | None
     unique_until: UniqueUntil
     key: str | None
+
+
+class EnqueueKeywords(JobKeywords, total=False):
+    """The keywords of one job, and the caller's connection that it is written on."""
+
     connection: object
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, over
 
 from gandy.app.asking import Asked, Asking
 from gandy.app.opening import OpenApp, opened
+from gandy.app.verbs.face import Access, Blocking, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.store.drivers.database import dialect_of
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
     from datetime import timedelta
 
     from gandy.app.asking import Job
@@ -113,7 +114,7 @@ class SyncJob(Generic[Result]):
         return self._face.open().call(self._job.result(timeout))
 
 
-class SyncGandy:
+class SyncGandy(Operating[Blocking]):
     """An application for sync code: opens at first use, safe in threads and after a fork."""
 
     def __init__(self, app: Declaring, configuration: Configuration) -> None:
@@ -342,6 +343,13 @@ class SyncGandy:
             borrowed = BorrowedConnection(connection, dialect, clock=self._configuration.clock)
             jobs = borrowed.run(asked.operation(is_recorded=is_recorded))
         return [SyncJob(self, job) for job in jobs]
+
+    def _access(self) -> Access:
+        def wait(begin: Callable[[], Coroutine[object, object, T]]) -> T:
+            portal = self.open()
+            return portal.call(begin())
+
+        return Access(lambda _: self.open().open_app.context, wait)
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
         return await self.open().open_app.context.database.read(operation)

@@ -41,9 +41,11 @@ _BY_SETTINGS: Final = {option.field: option for option in MANIFEST_OPTIONS if op
 ScheduleOptions: TypeAlias = "Mapping[str, Any]"
 
 
-def schedule_options(keywords: Mapping[str, object]) -> ScheduleOptions:
+def schedule_options(
+    keywords: Mapping[str, object], *, among: Sequence[Option] = MANIFEST_OPTIONS
+) -> ScheduleOptions:
     """Return the given options; raise TypeError for an unknown keyword, as a function does."""
-    known = {option.keyword for option in MANIFEST_OPTIONS}
+    known = {option.keyword for option in among}
     if unknown := sorted(keywords.keys() - known):
         raise TypeError(f"a schedule got an unexpected keyword argument {unknown[0]!r}")
     return keywords

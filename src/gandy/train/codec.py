@@ -186,14 +186,14 @@ def _adapter_of(declared: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a type tha
 
 
 @lru_cache(maxsize=256)
-def _codec_of(kind: Any) -> PayloadCodec[Any]:  # noqa: ANN401 - the same
-    return PayloadCodec(kind, train="to activate", part="input")
+def _codec_of(kind: Any, train: str) -> PayloadCodec[Any]:  # noqa: ANN401 - the same
+    return PayloadCodec(kind, train=train, part="input")
 
 
-def encode_any(value: object) -> str:
-    """Return the JSON text of a value whose declared type is unknown."""
+def encode_any(value: object, *, train: str = "to activate") -> str:
+    """Return the JSON text of a value whose declared type is unknown; `train` is for messages."""
     kind: Any = type(value)
-    return _codec_of(kind).encode(value)
+    return _codec_of(kind, train).encode(value)
 
 
 def _messages(error: ValidationError) -> tuple[str, ...]:

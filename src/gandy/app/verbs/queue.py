@@ -1,0 +1,99 @@
+"""`app.queue`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Unpack
+
+from gandy.app.verbs.face import Face, Verb, Verbs
+from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, train_name
+from gandy.desk.queue import EnqueueOptions, QueueDesk
+from gandy.settings.bounds import check
+from gandy.store.reading.listings import EntryFilter
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from gandy.app.keywords import AnyTrain, JobKeywords
+    from gandy.desk.audit import Listed
+    from gandy.desk.cancelling import UndispatchedStatus
+    from gandy.desk.queue import EntrySummary, QueuedJob
+    from gandy.store.cancelling import CancelResult
+    from gandy.store.reading.listings import Gate, WantedStatus
+
+
+class QueueVerbs(Verbs[Face]):
+    """The verbs of `gandy queue`."""
+
+    noun = "queue"
+
+    @Verb
+    async def list(
+        self,
+        *,
+        status: WantedStatus | Literal["all"] = "undispatched",
+        gate: Gate | None = None,
+        train: AnyTrain | str | None = None,
+        group: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> Listed[EntrySummary]:
+        """List entries, the newest first; `next` of the result is the `before` of the next page."""
+        check("entry_status", status, called="status")
+        wanted = EntryFilter(
+            status=None if status == "all" else status,
+            gate=gate,
+            train=train_name(self._context, train),
+            group=group,
+            before=before,
+            limit=limit,
+        )
+        return await self._desk(None).list(wanted)
+
+    @Verb
+    async def enqueue(
+        self,
+        train: AnyTrain | str,
+        input: object = NOT_GIVEN,
+        *,
+        as_operator: str | None = None,
+        **options: Unpack[JobKeywords],
+    ) -> QueuedJob:
+        """Queue one job with an entry in the audit trail; `app.enqueue` is for the application itself."""
+        definition = self._context.registry.resolve(train)
+        text, given = input_json(input, of=definition.name), EnqueueOptions(**options)
+        return await self._desk(as_operator).enqueue(
+            definition.name, text, given, registry=self._context.registry
+        )
+
+    @Verb
+    async def cancel(
+        self,
+        *ids: int,
+        train: AnyTrain | str | None = None,
+        group: str | None = None,
+        status: UndispatchedStatus | None = None,
+        gate: Gate | None = None,
+        as_operator: str | None = None,
+    ) -> CancelResult:
+        """Cancel entries: these, or all undispatched ones that match a filter."""
+        name = train_name(self._context, train)
+        wanted = EntryFilter(train=name, group=group, status=status, gate=gate)
+        return await cancel_desk(self._context, self._operator(as_operator)).entries(ids, wanted)
+
+    @Verb
+    async def preview_cancel(
+        self,
+        *,
+        train: AnyTrain | str | None = None,
+        group: str | None = None,
+        status: UndispatchedStatus | None = None,
+        gate: Gate | None = None,
+    ) -> tuple[int, ...]:
+        """Return the entries that `cancel` would touch by this filter."""
+        name = train_name(self._context, train)
+        wanted = EntryFilter(train=name, group=group, status=status, gate=gate)
+        return await cancel_desk(self._context, self._operator(None)).preview_entries(wanted)
+
+    def _desk(self, as_operator: str | None) -> QueueDesk:
+        context = self._context
+        return QueueDesk(context.database, self._operator(as_operator), owners=context.owners)

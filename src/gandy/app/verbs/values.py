@@ -1,0 +1,54 @@
+"""What the verbs take, as the desk takes it: trains by name or as themselves, inputs as values or JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gandy.desk.cancelling import CancelDesk
+from gandy.desk.declarations import NOT_GIVEN, NotGiven
+from gandy.errors import DeclarationError
+from gandy.model.schedule import Cron, Interval
+from gandy.rules.schedules import checked
+from gandy.settings.bounds import check
+from gandy.train.codec import encode_any
+
+if TYPE_CHECKING:
+    from gandy.app.keywords import AnyTrain
+    from gandy.context import Context
+    from gandy.model.owners import Operator
+
+__all__ = ["NOT_GIVEN", "cancel_desk", "input_json", "recurring", "train_name"]
+
+
+def train_name(context: Context, train: AnyTrain | str | None) -> str | None:
+    """Return the name of a train in a filter; None does not filter."""
+    if train is None:
+        return None
+    if isinstance(train, str):
+        check("name", train, called="train")
+        return train
+    return context.registry.resolve(train).name
+
+
+def input_json(value: object, *, of: str) -> str | None:
+    """Return a given input as JSON text, which the desk checks by the train's type; None if none is given.
+
+    The value may be of the train's type, or JSON as `show` returns it; a mask in it keeps the stored secret.
+    """
+    return None if isinstance(value, NotGiven) else encode_any(value, train=of)
+
+
+def recurring(schedule: Cron | Interval | None) -> Cron | Interval | None:
+    """Check a schedule that replaces the declared one; None leaves it unchanged."""
+    if schedule is None:
+        return None
+    if not isinstance(schedule, Cron | Interval):
+        problem = f"is a {type(schedule).__name__}; use every(...) or cron(...)"
+        raise DeclarationError(repr(schedule), problem, what="schedule")
+    checked(schedule)
+    return schedule
+
+
+def cancel_desk(context: Context, operator: Operator) -> CancelDesk:
+    """Return the desk that cancels."""
+    return CancelDesk(context.database, operator, context.settings, owners=context.owners)
