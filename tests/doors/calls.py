@@ -58,8 +58,8 @@ class Call:
     is_form: bool = False
 
     async def send(self, client: httpx.AsyncClient) -> httpx.Response:
-        if self.method == "GET":
-            return await client.get(self.path)
+        if self.method != "POST":
+            return await client.request(self.method, self.path)
         if self.is_form:
             return await client.post(self.path, data=dict(self.body))
         return await client.post(self.path, json=dict(self.body))

@@ -69,6 +69,21 @@ BULK_FORMS: Mapping[str, Bulk] = {
         (404, {"train": THEIRS, "input": 1}),
         (200, {"train": "send", "input": 1}),
     ],
+    "/api/v1/runs/cancel": lambda found: [
+        (404, {"ids": found.jobs}),
+        (200, {"train": THEIRS}),
+        (200, {"manifest": THEIRS}),
+        (200, {"train": "send", "state": "in_progress"}),
+    ],
+    "/api/v1/queue/cancel": lambda found: [
+        (404, {"ids": found.jobs}),
+        (200, {"train": THEIRS}),
+        (200, {"group": "etl"}),
+    ],
+    "/api/v1/manifests": lambda _: [
+        (404, {"external_id": "new", "train": THEIRS}),
+        (200, {"external_id": "new", "train": "send", "input": 1}),
+    ],
     "/api/v1/lifecycle/sweep": lambda _: [(404, {"scheduler": THEIRS})],
 }
 

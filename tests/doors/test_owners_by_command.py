@@ -59,15 +59,22 @@ COMMANDS = {
     for name, command in commands(main)
     if name.split()[0] not in WITHOUT_OWNER and name not in OF_THE_APPLICATION
 }
+#: Commands that make something of a name that may be free, with a call of each.
+MAKING = {"manifests add": ["new", "send", "--input", "1"]}
 WITH_ID = {
     name: command
     for name, command in COMMANDS.items()
-    if any(isinstance(parameter, click.Argument) for parameter in command.params)
+    if name not in MAKING and any(isinstance(parameter, click.Argument) for parameter in command.params)
 }
 BULK = {
     name: command
     for name, command in COMMANDS.items()
     if any(parameter.name == "everything" for parameter in command.params)
+}
+BY_FILTER = {
+    name: command
+    for name, command in COMMANDS.items()
+    if name not in BULK and any(parameter.nargs == -1 for parameter in command.params)
 }
 
 
@@ -108,7 +115,8 @@ def calls(name: str, command: click.Command, known: Mapping[str, Sequence[object
 def ids_of(found: Belongings) -> dict[str, Sequence[object]]:
     return {
         "run_id": found.jobs,
-        "entry_id": found.jobs,
+        "run_ids": found.jobs,
+        "entry_ids": found.jobs,
         "letter_id": found.letters,
         "letter_ids": found.letters,
         "worker_id": [found.worker],
@@ -136,6 +144,9 @@ def test_every_bulk_verb_touches_only_the_callers_rows(shell: Shell) -> None:
     for name, command in BULK.items():
         options = [part for each in command.params if each.required for part in OPTIONS[str(each.name)]]
         assert shell(*name.split(), "--all", "--yes", *options).exit_code == 0, name
+    assert BY_FILTER
+    for name in BY_FILTER:
+        assert shell(*name.split(), "--train", "send", "--yes").exit_code == 0, name
     for verb in ("trigger", "cancel"):
         assert shell("groups", verb, "etl", "--yes").exit_code == 0, verb
 
@@ -157,7 +168,8 @@ def test_a_command_without_an_application_says_that_it_needs_an_owner_and_which_
     known = ids_of(belongings(shell.url, NEIGHBOUR))
     before = snapshot(shell.url)
     for name, command in COMMANDS.items():
-        arguments = next(calls(name, command, known)) if name in WITH_ID else name.split()
+        given = [*name.split(), *MAKING.get(name, ())]
+        arguments = next(calls(name, command, known)) if name in WITH_ID else given
         ended = shell.without_app(*arguments)
         assert ended.exit_code == 2, (arguments, ended.output)
         for word in ("--owner", "--all-owners", CALLER, NEIGHBOUR):
@@ -178,6 +190,15 @@ def test_an_owner_that_is_named_is_seen_with_an_application_or_without(shell: Sh
     before = belonging_to(CALLER, shell.url)
     assert shell.without_app("--owner", NEIGHBOUR, "manifests", "trigger", "nightly").exit_code == 0
     assert changes_between(before, belonging_to(CALLER, shell.url)) == {}
+
+
+def test_a_name_of_another_owner_is_free_to_be_made_and_theirs_stays(shell: Shell) -> None:
+    before = belonging_to(NEIGHBOUR, shell.url)
+    made = shell("manifests", "add", THEIRS, "send", "--input", "1", "--json")
+
+    assert json.loads(made.stdout)["owner"] == CALLER
+    assert shell("--all-owners", "manifests", "add", "new", "send").exit_code == 2
+    assert changes_between(before, belonging_to(NEIGHBOUR, shell.url)) == {}
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name.endswith(" list")])

@@ -26,7 +26,12 @@ app = make_app({url!r})
 #: They serve until they are stopped, write files, or read a contract, which checks its own values.
 LEFT_OUT: Final = frozenset({"up", "work", "demo", "init", "lifecycle", "migrate", "doctor", "config"})
 USUAL: Final = {"external_id": "kept", "name": "calm", "train": "innocent", "service": "dispatcher"}
-NEEDED: Final = {"enqueue": ("--input", "1"), "acknowledge": ("--note", "seen"), "delete": ("--yes",)}
+NEEDED: Final = {
+    "enqueue": ("--input", "1"),
+    "acknowledge": ("--note", "seen"),
+    "delete": ("--yes",),
+    "remove": ("--yes",),
+}
 FEW_TEXTS: Final = (
     "an undecodable byte",
     "201 characters",

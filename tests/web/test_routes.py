@@ -56,9 +56,9 @@ def test_only_the_door_and_the_probes_are_open() -> None:
     assert {route.path for route in GUARDED if route.access is Access.PROBE} == PROBES
 
 
-def test_what_changes_something_is_a_post_and_what_reads_is_a_get() -> None:
+def test_what_changes_something_is_a_post_or_a_delete_and_what_reads_is_a_get() -> None:
     assert len(CHANGING) > 30
-    assert {method_of(route) for route in CHANGING} == {"POST"}
+    assert {method_of(route) for route in CHANGING} == {"POST", "DELETE"}
     assert {method_of(route) for route in READING} == {"GET"}
 
 
@@ -72,7 +72,7 @@ def test_a_route_that_does_not_say_what_it_does_cannot_be_made() -> None:
 @pytest.mark.parametrize("route", CHANGING, ids=named)
 async def test_a_read_only_token_changes_nothing(route: GuardedRoute, calls: Calls) -> None:
     async with calls(headers=bearer(READER)) as client:
-        answer = await client.post(path_of(route), json={})
+        answer = await client.request(method_of(route), path_of(route), json={})
 
     assert answer.status_code == 403
     assert "this token is read-only" in answer.text
@@ -95,9 +95,8 @@ async def test_another_site_changes_nothing_with_somebody_s_session(
     async with calls() as client:
         await client.post("/login", data={"token": OPERATOR})
         assert client.cookies
-        answer = await client.post(
-            path_of(route), headers={"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
-        )
+        headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        answer = await client.request(method_of(route), path_of(route), headers=headers)
 
     assert answer.status_code == 403
     assert "evil.example" in answer.text
@@ -109,7 +108,8 @@ async def test_a_session_changes_nothing_without_the_token_of_its_forms(
 ) -> None:
     async with calls() as client:
         await client.post("/login", data={"token": OPERATOR})
-        answer = await client.post(path_of(route), headers={"Sec-Fetch-Site": "same-origin"})
+        headers = {"Sec-Fetch-Site": "same-origin"}
+        answer = await client.request(method_of(route), path_of(route), headers=headers)
 
     assert answer.status_code == 403
     assert "no longer valid" in answer.text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
-from gandy.app.verbs.face import Access, Awaited, Operating
+from gandy.app.verbs.face import Awaited, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
 from gandy.store.drivers.database import dialect_of
@@ -253,8 +253,8 @@ class AsyncFace(Declaring, Operating[Awaited]):
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
         return await self._require("job.result()").context.database.read(operation)
 
-    def _access(self) -> Access:
-        return Access(lambda asked: self._require(asked).context)
+    def _access(self) -> FaceAccess:
+        return FaceAccess(lambda asked: self._require(asked).context)
 
     def _require(self, asked: str) -> OpenApp:
         if self._open is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, over
 
 from gandy.app.asking import Asked, Asking
 from gandy.app.opening import OpenApp, opened
-from gandy.app.verbs.face import Access, Blocking, Operating
+from gandy.app.verbs.face import Blocking, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.store.drivers.database import dialect_of
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
@@ -344,12 +344,12 @@ class SyncGandy(Operating[Blocking]):
             jobs = borrowed.run(asked.operation(is_recorded=is_recorded))
         return [SyncJob(self, job) for job in jobs]
 
-    def _access(self) -> Access:
+    def _access(self) -> FaceAccess:
         def wait(begin: Callable[[], Coroutine[object, object, T]]) -> T:
             portal = self.open()
             return portal.call(begin())
 
-        return Access(lambda _: self.open().open_app.context, wait)
+        return FaceAccess(lambda _: self.open().open_app.context, wait)
 
     async def _read_job(self, operation: Operation[JobView | None]) -> JobView | None:
         return await self.open().open_app.context.database.read(operation)

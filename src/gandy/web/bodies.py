@@ -27,7 +27,17 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, StringConstr
 from pydantic_core import PydanticCustomError, core_schema
 
 from gandy.desk.audit import AlreadyHandled, IdempotentDatabase, Listed
-from gandy.desk.schedules import OVERRIDABLE
+from gandy.desk.schedules import (
+    OVERRIDABLE,
+    ManifestChanges,
+    NewManifest,
+    new_schedule,
+    replaced_schedule,
+)
+from gandy.model import exclusion as exclusion_json
+from gandy.model.exclusion import MOST_EXCLUSIONS
+from gandy.model.manifest import MANIFEST_OPTIONS
+from gandy.model.options import Option
 from gandy.model.schedule import MisfirePolicy
 from gandy.settings.bounds import BOUNDS, RefusedValueError
 from gandy.web.dependencies import CurrentContext
@@ -46,6 +56,7 @@ T = TypeVar("T")
 
 HIGHEST_ID: Final = 2**63 - 1
 LARGEST_PAGE: Final = 500
+MOST_AT_ONCE: Final = 1_000
 
 #: Durations are sent in seconds, as on the command line.
 Seconds: TypeAlias = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
@@ -164,11 +175,16 @@ class Taken:
 
 
 def with_options(
-    name: str, base: type[BaseModel], *, json_type: object, is_typed: bool = False
+    name: str,
+    base: type[BaseModel],
+    *,
+    json_type: object,
+    is_typed: bool = False,
+    among: Sequence[Option] = OVERRIDABLE,
 ) -> type[BaseModel]:
-    """Return the model with a field for every option of a manifest that can be overridden."""
+    """Return the model with a field for every option of a manifest, or those that can be overridden."""
     fields: dict[str, Any] = {}
-    for option in OVERRIDABLE:
+    for option in among:
         kinds: dict[str, Any] = {"choice": MisfirePolicy, "json": json_type}
         taken = Annotated[Any, Taken(option.keyword, is_typed=is_typed)]
         kind = kinds.get(option.form.editor, taken)
@@ -176,9 +192,13 @@ def with_options(
     return create_model(name, __base__=base, __doc__=base.__doc__, **fields)
 
 
-def given_options(given: BaseModel) -> dict[str, Any]:
-    """Return the values of such a model, by the fields of the options."""
-    return {option.field: getattr(given, option.keyword) for option in OVERRIDABLE}
+def given_options(given: BaseModel, *, among: Sequence[Option] = OVERRIDABLE) -> dict[str, Any]:
+    """Return the values of such a model, by keyword; exclusions are read, as JSON or as typed text."""
+    values = {option.keyword: getattr(given, option.keyword) for option in among}
+    found = values["exclude"]
+    if found is not None:
+        values["exclude"] = exclusion_json.from_json(found if isinstance(found, str) else json.dumps(found))
+    return values
 
 
 class InputBody(Body):
@@ -193,11 +213,17 @@ class CancelAnswer(BaseModel):
     cancelled: list[int] = Field(description="Jobs that had not started; they never will.")
     asked: list[int] = Field(description="Running jobs; their workers are told to stop them.")
     over: list[int] = Field(description="Jobs that had already ended.")
+    unknown: list[int] = Field([], description="Ids of no job of this application.")
 
     @classmethod
     def of(cls, result: CancelResult) -> CancelAnswer:
         """Convert the result of the desk."""
-        return cls(cancelled=list(result.cancelled), asked=list(result.asked), over=list(result.over))
+        return cls(
+            cancelled=list(result.cancelled),
+            asked=list(result.asked),
+            over=list(result.over),
+            unknown=list(result.unknown),
+        )
 
 
 def input_text(body: InputBody | None) -> str | None:
@@ -205,6 +231,77 @@ def input_text(body: InputBody | None) -> str | None:
     if body is None or "input" not in body.model_fields_set:
         return None
     return json.dumps(body.input, ensure_ascii=False)
+
+
+class _ScheduleBody(InputBody):
+    """A schedule, by one of several fields."""
+
+    cron: Annotated[str, Taken("cron")] | None = Field(
+        None, description="Five fields, six with seconds, or a word such as @daily."
+    )
+    timezone: Annotated[str, Taken("timezone")] | None = Field(
+        None, description="The zone of `cron` or `every`, UTC by default."
+    )
+    every: Annotated[timedelta, Taken("every")] | None = Field(
+        None, description="A fixed rate in seconds, instead of a cron."
+    )
+
+
+class _ChangesBody(_ScheduleBody):
+    """New values of a manifest; omitted values stay unchanged."""
+
+    next: Annotated[datetime, Taken("next_at")] | None = Field(
+        None, description="The next instant, set manually: in the future, with a time zone."
+    )
+
+    def changes(self) -> ManifestChanges:
+        """Convert it for the desk."""
+        values = given_options(self)
+        return ManifestChanges(
+            schedule=replaced_schedule(self.cron, self.every, self.timezone),
+            input_json=input_text(self),
+            next_at=self.next,
+            **{option.field: values[option.keyword] for option in OVERRIDABLE},
+        )
+
+
+class _AddBody(_ScheduleBody):
+    """A manifest to make; omitted options are the train's, or the settings'."""
+
+    external_id: Annotated[str, Taken("external_id")]
+    train: Word
+    at: Annotated[datetime, Taken("at")] | None = Field(
+        None, description="One time, at this instant with a time zone."
+    )
+    after: Annotated[str, Taken("after")] | None = Field(
+        None, description="Run it after each success of this manifest, instead of by a schedule."
+    )
+    dormant: Annotated[bool, Taken("dormant")] = Field(
+        False, description="Only if a run of the parent activates it."
+    )
+    input: Json = Field(None, description="The train's input; it may be omitted if the train needs none.")
+
+    def new(self) -> NewManifest:
+        """Convert it for the desk."""
+        values = given_options(self, among=MANIFEST_OPTIONS)
+        return NewManifest(
+            external_id=self.external_id,
+            train=self.train,
+            schedule=new_schedule(self.cron, self.every, self.timezone, at=self.at),
+            after=self.after,
+            dormant=self.dormant,
+            input_json=input_text(self),
+            options={keyword: value for keyword, value in values.items() if value is not None},
+        )
+
+
+if TYPE_CHECKING:
+    ChangesBody = _ChangesBody
+    AddBody = _AddBody
+else:
+    listed = Annotated[list[Json], Field(max_length=MOST_EXCLUSIONS)]
+    ChangesBody = with_options("ChangesBody", _ChangesBody, json_type=listed)
+    AddBody = with_options("AddBody", _AddBody, json_type=listed, among=MANIFEST_OPTIONS)
 
 
 IdempotencyKey: TypeAlias = Annotated[

@@ -16,6 +16,7 @@ from gandy.store.reading.listings import LetterFilter, LetterStatus
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
+    MOST_AT_ONCE,
     Body,
     Id,
     InputBody,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 router = Routes("/api/v1/dead-letters", tag="dead-letters")
 
 LetterId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
-MOST_AT_ONCE = 1_000
 
 
 class LetterQuery(Paged):

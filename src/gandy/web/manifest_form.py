@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from starlette.responses import Response
 
 from gandy.desk.schedules import OVERRIDABLE, ManifestChanges, replaced_schedule
-from gandy.model import exclusion as exclusion_json
 from gandy.model.schedule import MisfirePolicy
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import Taken, given_options, with_options
@@ -52,14 +51,12 @@ class _ChangesForm(BaseModel):
 
     def changes(self) -> ManifestChanges:
         """Convert it for the desk."""
-        options = given_options(self)
-        exclusions = options["exclusions"]
-        options["exclusions"] = None if exclusions is None else exclusion_json.from_json(exclusions)
+        values = given_options(self)
         return ManifestChanges(
             schedule=replaced_schedule(self.cron, self.every, self.timezone),
             input_json=self.input,
             next_at=self.next,
-            **options,
+            **{option.field: values[option.keyword] for option in OVERRIDABLE},
         )
 
 

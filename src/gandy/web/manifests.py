@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from datetime import timedelta
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import Form, Path, Query
@@ -16,10 +15,8 @@ from gandy.desk.cancelling import CancelDesk
 from gandy.desk.explain import Explanation, explain_manifest
 from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
 from gandy.desk.runs import RunInsights
-from gandy.desk.schedules import ManifestChanges, PreviewedInstant, preview_manifest, replaced_schedule
+from gandy.desk.schedules import PreviewedInstant, preview_manifest
 from gandy.errors import OverrideError
-from gandy.model import exclusion as exclusion_json
-from gandy.model.exclusion import MOST_EXCLUSIONS
 from gandy.model.owners import Operator
 from gandy.model.schedule import ScheduleType
 from gandy.settings.bounds import LONGEST_SPAN
@@ -30,62 +27,23 @@ from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
     LARGEST_PAGE,
+    AddBody,
     Body,
     CancelAnswer,
+    ChangesBody,
     InputBody,
     JobAnswer,
-    Json,
     OncePerKey,
     Taken,
     Word,
     found_page,
-    given_options,
     input_text,
     page,
     page_of,
     shape_of,
-    with_options,
 )
 from gandy.web.dependencies import CurrentContext, CurrentOperator
 from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
-
-
-class _ChangesBody(InputBody):
-    """New values of a manifest; omitted values stay unchanged."""
-
-    cron: Annotated[str, Taken("cron")] | None = Field(
-        None, description="Five fields, six with seconds, or a word such as @daily."
-    )
-    timezone: Annotated[str, Taken("timezone")] | None = Field(
-        None, description="The zone of `cron` or `every`, UTC by default."
-    )
-    every: Annotated[timedelta, Taken("every")] | None = Field(
-        None, description="A fixed rate in seconds, instead of a cron."
-    )
-    next: Annotated[datetime, Taken("next_at")] | None = Field(
-        None, description="The next instant, set manually: in the future, with a time zone."
-    )
-
-    def changes(self) -> ManifestChanges:
-        """Convert it for the desk."""
-        options = given_options(self)
-        exclusions = options["exclusions"]
-        if exclusions is not None:
-            options["exclusions"] = exclusion_json.from_json(json.dumps(exclusions))
-        return ManifestChanges(
-            schedule=replaced_schedule(self.cron, self.every, self.timezone),
-            input_json=input_text(self),
-            next_at=self.next,
-            **options,
-        )
-
-
-if TYPE_CHECKING:
-    ChangesBody = _ChangesBody
-else:
-    listed = Annotated[list[Json], Field(max_length=MOST_EXCLUSIONS)]
-    ChangesBody = with_options("ChangesBody", _ChangesBody, json_type=listed)
-
 
 router = Routes("/api/v1/manifests", tag="manifests")
 
@@ -174,6 +132,20 @@ async def show_manifest(
     return await desk_of(context, operator).show(external_id)
 
 
+@router.changes("", response_model=shape_of(ManifestDetail))
+async def add_manifest(context: CurrentContext, operator: CurrentOperator, body: AddBody) -> object:
+    """Make a manifest that no deploy removes, or change one that was made so."""
+    return await desk_of(context, operator).add(body.new(), context.settings)
+
+
+@router.changes("/{external_id:path}", method="DELETE")
+async def remove_manifest(
+    context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
+) -> DeleteAnswer:
+    """Remove a manifest that was created at run time or is no longer declared."""
+    return DeleteAnswer(is_gone=await desk_of(context, operator).delete(external_id))
+
+
 @router.changes("/{external_id:path}/trigger")
 async def trigger(
     context: CurrentContext,
@@ -241,7 +213,7 @@ async def cancel_manifest(
 async def delete_manifest(
     context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
 ) -> DeleteAnswer:
-    """Delete a manifest that was created at run time or is no longer declared."""
+    """Delete a manifest, as the method DELETE does."""
     return DeleteAnswer(is_gone=await desk_of(context, operator).delete(external_id))
 
 

@@ -9,7 +9,7 @@ from fastapi import Form, Path, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
-from gandy.desk.cancelling import CancelDesk
+from gandy.desk.cancelling import CancelDesk, UndispatchedStatus
 from gandy.desk.queue import EnqueueOptions, EntrySummary, QueueDesk
 from gandy.errors import JobNotFoundError
 from gandy.settings.bounds import Timeout
@@ -18,7 +18,10 @@ from gandy.store.reading.listings import EntryFilter, Gate, WantedStatus
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
+    MOST_AT_ONCE,
+    Body,
     CancelAnswer,
+    Id,
     InputBody,
     JobAnswer,
     OncePerKey,
@@ -42,6 +45,20 @@ class EntryQuery(Paged):
     gate: Gate | None = None
     train: Word | None = None
     group: Word | None = None
+
+
+class SeveralEntriesBody(Body):
+    """The entries to cancel: these ids, or the undispatched ones that match a filter."""
+
+    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
+    status: UndispatchedStatus | None = None
+    gate: Gate | None = None
+    train: Word | None = None
+    group: Word | None = None
+
+    def wanted(self) -> EntryFilter:
+        """Convert it for the desk."""
+        return EntryFilter(status=self.status, gate=self.gate, train=self.train, group=self.group)
 
 
 class EnqueueBody(InputBody):
@@ -110,6 +127,19 @@ async def enqueue(
         return JobAnswer(id=job.id, is_new=job.is_new)
 
     return await once.job(make)
+
+
+@router.changes("/cancel")
+async def cancel_several(
+    context: CurrentContext, operator: CurrentOperator, body: SeveralEntriesBody
+) -> CancelAnswer:
+    """Cancel entries: these, or all undispatched ones that match a filter."""
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
+    ids = body.ids or []
+    result = await desk.entries(ids, body.wanted())
+    if ids and len(result.unknown) == len(ids):
+        raise JobNotFoundError(ids[0])
+    return CancelAnswer.of(result)
 
 
 @router.changes("/{entry_id}/cancel")

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 from fastapi import Form, Path, Query, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from gandy.context import Context
-from gandy.desk.cancelling import CancelDesk
+from gandy.desk.cancelling import CancelDesk, LiveState
 from gandy.desk.queue import QueueDesk
 from gandy.desk.runs import LogEntry, RunDetail, RunInsights, RunSummary
 from gandy.errors import RunNotFoundError
@@ -21,8 +22,10 @@ from gandy.store.reaping import FailedRun
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import (
     HIGHEST_ID,
+    MOST_AT_ONCE,
     Body,
     CancelAnswer,
+    Id,
     InputBody,
     JobAnswer,
     OncePerKey,
@@ -52,6 +55,19 @@ class RunQuery(Paged):
     manifest: Word | None = None
 
 
+class SeveralRunsBody(Body):
+    """The runs to cancel: these ids, or those that have not ended and match a filter."""
+
+    ids: list[Id] | None = Field(None, max_length=MOST_AT_ONCE)
+    train: Word | None = None
+    state: LiveState | None = None
+    manifest: Word | None = None
+
+    def wanted(self) -> RunFilter:
+        """Convert it for the desk."""
+        return RunFilter(train=self.train, state=self.state, manifest=self.manifest)
+
+
 class FailBody(Body):
     """Why a run is failed manually."""
 
@@ -69,6 +85,19 @@ async def list_runs(context: CurrentContext, query: Annotated[RunQuery, Query()]
         limit=query.limit,
     )
     return found_page(await insights_of(context).list(wanted))
+
+
+@router.changes("/cancel")
+async def cancel_several(
+    context: CurrentContext, operator: CurrentOperator, body: SeveralRunsBody
+) -> CancelAnswer:
+    """Cancel runs, started or not: these, or all that match a filter; they are not retried."""
+    desk = CancelDesk(context.database, operator, context.settings, owners=context.owners)
+    ids = body.ids or []
+    result = await desk.runs(ids, body.wanted())
+    if ids and len(result.unknown) == len(ids):
+        raise RunNotFoundError(ids[0])
+    return CancelAnswer.of(result)
 
 
 @router.reads("/{run_id}", response_model=shape_of(RunDetail))

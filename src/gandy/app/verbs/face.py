@@ -41,7 +41,7 @@ Face = TypeVar("Face")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class FaceAccess:
     """The way from a verb to the open application."""
 
     open: Callable[[str], Context]  #: takes what is asked for, to name it if the application is not open
@@ -53,7 +53,7 @@ class Verbs(Generic[Face]):
 
     noun: ClassVar[str]
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: FaceAccess) -> None:
         self.access = access
 
     @property
@@ -113,7 +113,7 @@ class Operating(ABC, Generic[Face]):
     """An application with the verbs of its operators, by the words of the command line."""
 
     @abstractmethod
-    def _access(self) -> Access: ...
+    def _access(self) -> FaceAccess: ...
 
     @property
     def manifests(self) -> ManifestVerbs[Face]:

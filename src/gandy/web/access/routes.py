@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
@@ -132,9 +132,15 @@ class Routes(APIRouter):
         """Declare a route that changes nothing."""
         return self._declare(path, "GET", ReadingRoute, options)
 
-    def changes(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401 the same
+    def changes(
+        self,
+        path: str,
+        *,
+        method: Literal["POST", "DELETE"] = "POST",
+        **options: Any,  # noqa: ANN401 the same
+    ) -> Callable[[Endpoint], Endpoint]:
         """Declare a route that changes something."""
-        return self._declare(path, "POST", ChangingRoute, options)
+        return self._declare(path, method, ChangingRoute, options)
 
     def _declare(
         self, path: str, method: str, route: type[GuardedRoute], options: dict[str, Any]
