@@ -22,9 +22,15 @@ from trains import (
     tick,
 )
 
-from gandy import GandyError, Job
+from gandy import NO_TIMEOUT, GandyError, Job
 from gandy.app.keywords import Scheduled
 from gandy.app.sync import SyncJob
+from gandy.desk.audit import Listed
+from gandy.desk.groups import GroupSummary
+from gandy.desk.manifests import ManifestDetail, ManifestSummary
+from gandy.desk.queue import QueuedJob
+from gandy.desk.runs import RunDetail, RunSummary
+from gandy.desk.schedules import PreviewedInstant
 from gandy.errors import (
     DatabaseRefusedError,
     JobTimeoutError,
@@ -33,6 +39,9 @@ from gandy.errors import (
     UnknownHookError,
 )
 from gandy.model.run import Cancelled, Completed, Failed
+from gandy.store.cancelling import CancelResult
+from gandy.store.letters import AcknowledgeResult, RequeueResult
+from gandy.store.queueing import Triggered
 from gandy.train.run import Run
 
 
@@ -118,6 +127,35 @@ def the_sync_face_is_typed_alike() -> None:
         assert_type(sync.run(send_sync, Request(1)), Receipt)
         assert_type(sync.run(nightly), str)
     app.sync.add_schedule("close", Close, Request(1), hourly)
+
+
+async def operators_verbs_know_their_results() -> None:
+    assert_type(await app.manifests.list(prefix="a", train=send, enabled=True), Listed[ManifestSummary])
+    assert_type(await app.manifests.show("a"), ManifestDetail)
+    assert_type(
+        await app.manifests.add("a", Close, hourly, input=Request(1), after=None, priority=3), ManifestDetail
+    )
+    assert_type(await app.manifests.set("a", schedule=hourly, timeout=NO_TIMEOUT), ManifestDetail)
+    assert_type(await app.manifests.disable("a", reason="why", as_operator="ada"), ManifestDetail)
+    assert_type(await app.manifests.trigger("a", delay=timedelta(1)), Triggered)
+    assert_type(await app.manifests.remove("a"), bool)
+    assert_type(await app.manifests.preview("a", count=3), tuple[PreviewedInstant, ...])
+    assert_type(await app.groups.set("a", max_active_jobs=3), GroupSummary)
+    assert_type(await app.groups.preview_trigger("a"), tuple[str, ...])
+    assert_type(await app.runs.cancel(1, 2), CancelResult)
+    assert_type(await app.runs.preview_cancel(state="in_progress"), tuple[int, ...])
+    assert_type(await app.queue.enqueue(send, Request(1), delay=timedelta(1)), QueuedJob)
+    assert_type(await app.dead_letters.requeue(all=True, train="send"), RequeueResult)
+
+
+def operators_verbs_block_on_the_sync_face() -> None:
+    assert_type(app.sync.runs.show(1), RunDetail)
+    with app as sync:
+        assert_type(sync.manifests.disable("a", reason="why"), ManifestDetail)
+        assert_type(sync.runs.list(state="failed", limit=3), Listed[RunSummary])
+        assert_type(sync.queue.cancel(train=send, gate="time"), CancelResult)
+        assert_type(sync.dead_letters.acknowledge(1, 2, note="seen"), AcknowledgeResult)
+        assert_type(sync.groups.list(), tuple[GroupSummary, ...])
 
 
 class PaymentError(GandyError):

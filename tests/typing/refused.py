@@ -79,6 +79,28 @@ def the_sync_face() -> None:
     app.sync.run(send_sync, Other(""))  # refused
 
 
+async def operating() -> None:
+    await app.manifests.disable("a", "why")  # refused
+    await app.manifests.show(1)  # refused
+    await app.manifests.set("a", enabled=True)  # refused
+    await app.manifests.set("a", prio=1)  # refused
+    await app.manifests.add("a", send, Request(1))  # refused
+    await app.manifests.add("a", send, priority="high")  # refused
+    await app.runs.list(state="done")  # refused
+    await app.runs.cancel(state="failed")  # refused
+    await app.runs.cancel("1")  # refused
+    await app.queue.enqueue(send, connection=None)  # refused
+    await app.dead_letters.acknowledge(1)  # refused
+    await app.groups.set("a", max_active=3)  # refused
+    await app.sync.runs.list()  # refused
+
+
+def operating_on_the_sync_face() -> None:
+    app.sync.manifests.trigger("a", delay=5)  # refused
+    app.sync.runs.show()  # refused
+    app.sync.groups.show("a").disabled  # refused
+
+
 def errors() -> None:
     RunNotFoundError()  # refused
     RunNotFoundError("seven")  # refused

@@ -96,7 +96,10 @@ class Verb(Generic[P, Result]):
         def blocking(*args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - see the overloads
             return None if wait is None else wait(partial(awaited, *args, **kwargs))
 
-        return update_wrapper(awaited if wait is None else blocking, self._function)
+        call = update_wrapper(awaited if wait is None else blocking, self._function)
+        _, *parameters = self.signature.parameters.values()
+        vars(call)["__signature__"] = self.signature.replace(parameters=parameters)  # without self
+        return call
 
     def _check(self, verbs: Verbs[Any], *args: P.args, **kwargs: P.kwargs) -> None:
         """Check the arguments that have a bound; an omitted one is not checked."""
