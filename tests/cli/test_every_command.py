@@ -36,17 +36,6 @@ async def send(n: int, run: Run) -> int:
 app.group("post", max_active_jobs=2)
 app.schedule("nightly", send, 1, every(hours=1), group="post")
 """
-ADD_ONE = """
-import asyncio
-from billing import app, send
-from gandy import every
-
-async def add() -> None:
-    async with app:
-        await app.add_schedule("made-here", send, 2, every(hours=1))
-
-asyncio.run(add())
-"""
 CONTRACT = """
 version = 1
 [lifecycle.outbox]
@@ -183,11 +172,12 @@ def work_off(walk: Walk) -> None:
 
 
 def operate_manifests(walk: Walk) -> None:
-    subprocess.run(
-        [sys.executable, "-c", ADD_ONE], cwd=walk.folder, env={**os.environ, **walk.variables}, check=True
-    )
-    assert len(walk.json("manifests", "list")) == 2
+    for external_id in ("made-here", "made-too"):
+        made = walk.json("manifests", "add", external_id, "send", "--every", "1h", "--input", "2")
+        assert made["origin"] == "runtime"
+    assert len(walk.json("manifests", "list")) == 3
     walk("manifests", "delete", "made-here", "--yes")
+    walk("manifests", "remove", "made-too", "--yes")
     assert walk.json("manifests", "set", "nightly", "--priority", "7", "--exclude", '[{"days": ["sun"]}]')
     assert walk.json("manifests", "show", "nightly")["priority"] == 7
     ahead = walk.json("manifests", "set", "nightly", "--next", "2090-01-02T03:04:05+01:00")

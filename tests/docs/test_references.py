@@ -17,6 +17,7 @@ RELIED_ON = """
 demo; init; up; sync; tick; work; migrate; doctor; config show; trains list; workers list; workers drain
 manifests list; manifests show; manifests trigger; manifests set; manifests reset; manifests enable
 manifests disable; manifests cancel; manifests delete; manifests preview; manifests explain
+manifests add; manifests remove
 groups list; groups show; groups set; groups reset; groups trigger; groups cancel
 runs list; runs show; runs logs; runs cancel; runs rerun; queue list; queue enqueue; queue cancel
 dead-letters list; dead-letters show; dead-letters requeue; dead-letters acknowledge

@@ -10,6 +10,7 @@ from gandy.upkeep.declaration import render_page
 from tools.references.commands import command_page
 from tools.references.metrics import metrics_page
 from tools.references.tables import tables_page
+from tools.references.verbs import verbs_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,5 +22,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "metrics.md": metrics_page,
     "settings.md": render_reference,
     "tables.md": tables_page,
+    "verbs.md": verbs_page,
 }
 NOTE: Final = "<!-- Written by `python -m tools.references`; a test compares. -->"

@@ -108,7 +108,7 @@ def split_arguments(value: object, schedule: TimeSchedule | None) -> tuple[objec
     if schedule is not None:
         if not isinstance(schedule, TimeSchedule):
             problem = f"is a {type(schedule).__name__}; use every(...) or cron(...)"
-            raise DeclarationError(repr(schedule), problem, what="schedule")
+            raise DeclarationError(shortened(written(schedule)), problem, what="schedule")
         return value, schedule
     return (NOT_GIVEN, value) if isinstance(value, TimeSchedule) else (value, Manual())
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from gandy.app.verbs.face import Face, Verb, Verbs
-from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, recurring, train_name
+from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, known_train, recurring, train_name
 from gandy.desk.declarations import exclusions_of, schedule_options, split_arguments
 from gandy.desk.explain import explain_manifest
 from gandy.desk.manifests import ManifestDesk
@@ -80,7 +80,7 @@ class ManifestVerbs(Verbs[Face]):
         know its input.
         """
         context, given = self._context, dict(options)
-        name = context.registry.resolve(train).name
+        name = known_train(context, train).name
         _, when = split_arguments(None, schedule)
         new = NewManifest(
             external_id=external_id,

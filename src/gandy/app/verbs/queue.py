@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.verbs.face import Face, Verb, Verbs
-from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, train_name
+from gandy.app.verbs.values import NOT_GIVEN, cancel_desk, input_json, known_train, train_name
 from gandy.desk.queue import EnqueueOptions, QueueDesk
 from gandy.settings.bounds import check
 from gandy.store.reading.listings import EntryFilter
@@ -59,7 +59,7 @@ class QueueVerbs(Verbs[Face]):
         **options: Unpack[JobKeywords],
     ) -> QueuedJob:
         """Queue one job with an entry in the audit trail; `app.enqueue` is for the application itself."""
-        definition = self._context.registry.resolve(train)
+        definition = known_train(self._context, train)
         text, given = input_json(input, of=definition.name), EnqueueOptions(**options)
         return await self._desk(as_operator).enqueue(
             definition.name, text, given, registry=self._context.registry

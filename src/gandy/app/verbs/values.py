@@ -9,25 +9,31 @@ from gandy.desk.declarations import NOT_GIVEN, NotGiven
 from gandy.errors import DeclarationError
 from gandy.model.schedule import Cron, Interval
 from gandy.rules.schedules import checked
-from gandy.settings.bounds import check
+from gandy.settings.bounds import check, shortened, written
 from gandy.train.codec import encode_any
 
 if TYPE_CHECKING:
     from gandy.app.keywords import AnyTrain
     from gandy.context import Context
     from gandy.model.owners import Operator
+    from gandy.train.registry import AnyTrain as Definition
 
-__all__ = ["NOT_GIVEN", "cancel_desk", "input_json", "recurring", "train_name"]
+__all__ = ["NOT_GIVEN", "cancel_desk", "input_json", "known_train", "recurring", "train_name"]
 
 
 def train_name(context: Context, train: AnyTrain | str | None) -> str | None:
-    """Return the name of a train in a filter; None does not filter."""
+    """Return the name of a train in a filter; None does not filter, and a name need not be known."""
     if train is None:
         return None
-    if isinstance(train, str):
+    if isinstance(train, str) or not callable(train):
         check("name", train, called="train")
         return train
     return context.registry.resolve(train).name
+
+
+def known_train(context: Context, train: AnyTrain | str) -> Definition:
+    """Return a train of the application; raise if it is unknown."""
+    return context.registry.get(train_name(context, train) or "")
 
 
 def input_json(value: object, *, of: str) -> str | None:
@@ -44,7 +50,7 @@ def recurring(schedule: Cron | Interval | None) -> Cron | Interval | None:
         return None
     if not isinstance(schedule, Cron | Interval):
         problem = f"is a {type(schedule).__name__}; use every(...) or cron(...)"
-        raise DeclarationError(repr(schedule), problem, what="schedule")
+        raise DeclarationError(shortened(written(schedule)), problem, what="schedule")
     checked(schedule)
     return schedule
 
