@@ -233,7 +233,7 @@ def test_without_an_application_any_json_is_accepted_and_that_is_said(
     made = market(*given, *ADD, "made", "train_of_tomorrow", "--input", '{"any": ["thing"]}', "--json")
 
     assert made.exit_code == 0, made.stderr
-    assert "not checked by the type of train_of_tomorrow" in made.stderr
+    assert "train_of_tomorrow is not known here" in made.stderr
     assert market(*given, *ADD, "made", "send", "--input", "not json").exit_code == 2
     (stored,) = rows(
         migrated_url, "SELECT CAST(properties AS text) AS input FROM manifest WHERE origin = 'runtime'"

@@ -29,7 +29,7 @@ from gandy.settings import Settings
 from gandy.store.audit import list_deeds
 from gandy.store.cancelling import CancelResult
 from gandy.store.queueing import EnqueueRequest, enqueue, trigger
-from gandy.store.reading.listings import EntryFilter, LetterFilter
+from gandy.store.reading.listings import EntryFilter, LetterFilter, RunFilter
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease, stop_worker
 from gandy.train.definition import TrainOptions, define_function
 from gandy.train.registry import Registry
@@ -111,6 +111,45 @@ async def test_a_cancelled_run_is_in_the_trail_with_what_became_of_it(world: Wor
     assert await trail(world) == [(OWNER, "cancel run", f"{running}, {waiting}")]
     (deed,) = (await world.database.read(list_deeds(owners=OWNERS))).rows
     assert json.loads(deed.detail) == {"cancelled": [waiting], "asked": [running]}
+
+
+async def test_many_cancelled_at_once_are_one_line_of_the_trail_with_their_ids(world: World) -> None:
+    ids = await queue(world, 12)
+
+    result = await cancel_desk(world).entries((), EntryFilter(train="send_invoice", group="mail"))
+
+    assert sorted(result.cancelled) == ids
+    assert await trail(world) == [(OWNER, "cancel run", "12 jobs")]
+    (deed,) = (await world.database.read(list_deeds(owners=OWNERS))).rows
+    assert sorted(json.loads(deed.detail)["cancelled"]) == ids
+
+
+async def test_a_filter_reaches_beyond_the_first_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancelling, "_AT_ONCE", 2)
+    ids = await queue(world, 5)
+    told: list[int] = []
+
+    result = await cancel_desk(world).entries(
+        (), EntryFilter(group="mail"), lambda total: told.append(len(total.cancelled))
+    )
+
+    assert result.cancelled == tuple(ids[::-1])
+    assert told == [2, 4, 5]
+
+
+async def test_runs_that_wait_and_runs_that_are_executed_are_found_by_their_train(world: World) -> None:
+    (running,) = await queue(world, 1)
+    await world.claim()
+    (pending,) = await queue(world, 1)
+    await world.claim(worker_id=None)
+    other = RunFilter(train="another")
+    desk = cancel_desk(world)
+
+    assert await desk.preview_runs(other) == ()
+    assert set(await desk.preview_runs(RunFilter(train="send_invoice"))) == {running, pending}
+    result = await desk.runs((), RunFilter(train="send_invoice"))
+
+    assert (result.cancelled, result.asked) == ((pending,), (running,))
 
 
 async def test_what_cancels_nothing_leaves_no_trail(world: World) -> None:

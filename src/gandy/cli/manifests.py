@@ -238,14 +238,14 @@ def trigger(call: Call, external_id: str, *, delay: timedelta, text: str | None,
 def add(call: Call, /, external_id: str, train: str, *, as_json: bool, **given: object) -> None:
     """Make a manifest that no deploy removes, or change one that was made so.
 
-    With an application, its types check the input. Without one, any JSON is accepted, and a worker checks it
-    when the manifest runs.
+    With an application, its types check the input. Without one, any JSON is accepted, a worker checks it when
+    the manifest runs, and options that are not given are the settings', not the train's.
     """
     new = new_manifest(external_id, train, given)
 
     async def work(session: CommandSession) -> ManifestDetail:
         if session.registry is None:
-            say(f"The trains of this owner are not loaded: the input is not checked by the type of {train}.")
+            say(f"{train} is not known here: its type checks no input, and its options do not apply.")
         return await _desk(session).add(new, session.settings)
 
     emit_record(with_session(call, work), as_json=as_json)
