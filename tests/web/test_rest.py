@@ -162,6 +162,29 @@ async def test_an_entry_is_cancelled(client: httpx.AsyncClient) -> None:
     assert [entry["id"] for entry in after] == [rome["id"]]
 
 
+async def test_many_entries_are_cancelled_by_a_filter_or_their_ids(client: httpx.AsyncClient) -> None:
+    queued = [entry["id"] for entry in await items(client, "/queue", status="undispatched")]
+    train = {"train": "no_such_train"}
+
+    assert (await post(client, "/queue/cancel", train))["cancelled"] == []
+    one = await post(client, "/queue/cancel", {"ids": [queued[0], 999_999]})
+    assert (one["cancelled"], one["unknown"]) == ([queued[0]], [999_999])
+    assert (await client.post(f"{API}/queue/cancel", json={"ids": [999_999]})).status_code == 404
+    for body in ({}, {"ids": queued, **train}):
+        refused = await client.post(f"{API}/queue/cancel", json=body)
+        assert refused.status_code == 422
+        assert "must be chosen by ids, or by" in refused.json()["detail"]
+    assert set((await post(client, "/queue/cancel", {"status": "undispatched"}))["cancelled"]) == set(
+        queued[1:]
+    )
+
+
+async def test_runs_that_have_not_ended_are_cancelled_by_a_filter(client: httpx.AsyncClient) -> None:
+    assert (await post(client, "/runs/cancel", {"state": "in_progress"}))["over"] == []
+    for body in ({}, {"state": "failed"}):
+        assert (await client.post(f"{API}/runs/cancel", json=body)).status_code == 422
+
+
 async def test_a_running_run_is_cancelled_and_its_progress_shown(
     client: httpx.AsyncClient, shop: Gandy
 ) -> None:
