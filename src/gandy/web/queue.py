@@ -54,7 +54,7 @@ class SeveralEntriesBody(Body):
     status: UndispatchedStatus | None = None
     gate: Gate | None = None
     train: Word | None = None
-    group: Word | None = None
+    group: Annotated[str, Taken("group")] | None = None
 
     def wanted(self) -> EntryFilter:
         """Convert it for the desk."""

@@ -26,7 +26,11 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 #: The bound of a parameter, where it is not the one of the same name.
-_BOUND_OF: Final[Mapping[str, str]] = {"run_id": "id", "ids": "id", "before": "id", "letter_id": "id"}
+_BOUND_OF: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("run_id", "letter_id", "ids", "before"), "id"),
+    "manifest": "external_id",
+    "all": "enabled",
+}
 
 
 class Awaited:
