@@ -113,7 +113,7 @@ fuzz-api: setup ## Random chains of REST calls, next to another application; SEC
 constraints: setup ## Resolve constraints.txt again from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv  # the only tool without a pinned hash: it writes the hashes
 	$(BIN)/uv pip compile --quiet --upgrade --universal --no-header --no-annotate --generate-hashes --python-version 3.11 \
-		--all-extras --group dev --group postgres pyproject.toml --output-file constraints.txt
+		--all-extras --group dev --group docs --group postgres pyproject.toml --output-file constraints.txt
 
 .PHONY: sbom
 sbom: setup ## Write dist/gandy.cdx.json: dependencies and bundled files of other projects (CycloneDX)

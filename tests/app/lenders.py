@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import asyncpg  # type: ignore[import-untyped]
 import django  # type: ignore[import-untyped]
 import psycopg
 import sqlalchemy
@@ -103,20 +104,52 @@ async def async_psycopg(url: str) -> AsyncIterator[LentAsync]:
 
 
 @asynccontextmanager
-async def sqlalchemy_async_connection(url: str) -> AsyncIterator[LentAsync]:
-    engine = create_async_engine(_alchemical(url))
+async def plain_asyncpg(url: str) -> AsyncIterator[LentAsync]:
+    connection = await asyncpg.connect(url)
+    yield await _in_a_transaction(connection)
+    await connection.close()
+
+
+@asynccontextmanager
+async def pooled_asyncpg(url: str) -> AsyncIterator[LentAsync]:
+    async with asyncpg.create_pool(url, min_size=1, max_size=1) as pool, pool.acquire() as connection:
+        yield await _in_a_transaction(connection)
+        await connection.execute("ROLLBACK")
+
+
+async def _in_a_transaction(connection: asyncpg.Connection) -> LentAsync:
+    """Open a transaction now and after each end, as the other kinds do by themselves."""
+    await connection.execute("BEGIN")
+    return LentAsync(
+        connection,
+        lambda: connection.execute("COMMIT; BEGIN"),
+        lambda: connection.execute("ROLLBACK; BEGIN"),
+    )
+
+
+@asynccontextmanager
+async def sqlalchemy_async_connection(url: str, driver: str = "psycopg") -> AsyncIterator[LentAsync]:
+    engine = create_async_engine(_alchemical(url, driver))
     async with AsyncConnection(engine) as connection:
         yield LentAsync(connection, connection.commit, connection.rollback)
     await engine.dispose()
 
 
 @asynccontextmanager
-async def sqlalchemy_async_session(url: str) -> AsyncIterator[LentAsync]:
-    engine = create_async_engine(_alchemical(url))
+async def sqlalchemy_async_session(url: str, driver: str = "psycopg") -> AsyncIterator[LentAsync]:
+    engine = create_async_engine(_alchemical(url, driver))
     async with AsyncSession(engine) as session:
         yield LentAsync(session, session.commit, session.rollback)
     await engine.dispose()
 
 
-def _alchemical(url: str) -> str:
-    return url.replace("postgresql://", "postgresql+psycopg://")
+def sqlalchemy_connection_on_asyncpg(url: str) -> AbstractAsyncContextManager[LentAsync]:
+    return sqlalchemy_async_connection(url, "asyncpg")
+
+
+def sqlalchemy_session_on_asyncpg(url: str) -> AbstractAsyncContextManager[LentAsync]:
+    return sqlalchemy_async_session(url, "asyncpg")
+
+
+def _alchemical(url: str, driver: str = "psycopg") -> str:
+    return url.replace("postgresql://", f"postgresql+{driver}://")

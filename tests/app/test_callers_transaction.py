@@ -3,17 +3,23 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, closing
-from typing import Any, TypeAlias
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import asyncpg  # type: ignore[import-untyped]
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
+from gandy import NO_TIMEOUT
 from gandy.errors import BorrowedConnectionError, RowConflictError
 from gandy.store.drivers.opening import migrate
 from tests.app import lenders
 from tests.app.lenders import Lent, LentAsync
 from tests.app.shop import double, make_shop
+
+if TYPE_CHECKING:
+    from gandy.app.keywords import EnqueueKeywords
 
 SyncLender: TypeAlias = Callable[[str], AbstractContextManager[Lent]]
 AsyncLender: TypeAlias = Callable[[str], AbstractAsyncContextManager[LentAsync]]
@@ -29,6 +35,10 @@ ASYNC: list[AsyncLender] = [
     lenders.async_psycopg,
     lenders.sqlalchemy_async_connection,
     lenders.sqlalchemy_async_session,
+    lenders.plain_asyncpg,
+    lenders.pooled_asyncpg,
+    lenders.sqlalchemy_connection_on_asyncpg,
+    lenders.sqlalchemy_session_on_asyncpg,
 ]
 
 
@@ -178,9 +188,65 @@ def test_a_refused_job_leaves_the_callers_work_alone(migrated_sqlite: str) -> No
     assert queued(migrated_sqlite) == []
 
 
+async def test_an_asyncpg_connection_without_a_transaction_commits_the_whole_job(postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    connection = await asyncpg.connect(postgres_url)
+    await app.enqueue(double, 8, connection=connection)
+    assert queued(postgres_url) == ["8"]
+
+    await connection.close()
+
+
+async def test_every_option_of_a_job_passes_an_asyncpg_connection(postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    connection = await asyncpg.connect(postgres_url)
+    await connection.set_type_codec("json", encoder=repr, decoder=repr, schema="pg_catalog")
+    options: EnqueueKeywords = {
+        "group": "new",
+        "priority": 7,
+        "delay": timedelta(minutes=1),
+        "max_retries": 4,
+        "retry": False,
+        "retry_delay": timedelta(seconds=1.5),
+        "timeout": NO_TIMEOUT,
+        "unique_for": timedelta(hours=1),
+        "connection": connection,
+    }
+    first = await app.enqueue(double, 8, **options)
+    again = await app.enqueue(double, 8, **options)
+
+    assert again.id == first.id
+    assert not again.is_new
+    assert queued(postgres_url) == ["8"]
+    await connection.close()
+
+
+async def test_a_job_that_postgresql_refuses_is_one_error_on_every_driver(postgres_url: str) -> None:
+    migrate(postgres_url)
+    app = make_shop(postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("ALTER TABLE gandy.work_queue ADD CONSTRAINT no_eights CHECK (input::text <> '8')")
+    connection = await asyncpg.connect(postgres_url)
+    with pytest.raises(RowConflictError, match="no_eights"):
+        await app.enqueue(double, 8, connection=connection)
+    await app.enqueue(double, 9, connection=connection)
+    await connection.close()
+
+    assert queued(postgres_url) == ["9"]
+
+
+async def test_an_asyncpg_connection_to_a_database_without_tables_is_refused(postgres_url: str) -> None:
+    app = make_shop(postgres_url)
+    async with lenders.plain_asyncpg(postgres_url) as lent:
+        with pytest.raises(BorrowedConnectionError, match="no Gandy tables"):
+            await app.enqueue(double, 1, connection=lent.connection)
+
+
 def test_what_is_no_connection_is_refused_with_the_kinds_that_are(migrated_sqlite: str) -> None:
     app = make_shop(migrated_sqlite)
-    with pytest.raises(BorrowedConnectionError, match="psycopg 3 connection"):
+    with pytest.raises(BorrowedConnectionError, match=r"psycopg 3 connection .* asyncpg connection"):
         app.sync.enqueue(double, 1, connection="sqlite3")
 
 

@@ -13,8 +13,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import namedtuple_row
 
 from gandy.errors import BorrowedConnectionError
+from gandy.store.drivers import asyncpg_steps as asyncpg_errors
 from gandy.store.drivers import postgres_values as postgres_errors
 from gandy.store.drivers import sqlite_values as sqlite_errors
+from gandy.store.drivers.asyncpg_steps import AsyncpgLink
 from gandy.store.drivers.database import drive, drive_async
 from gandy.store.drivers.postgres_values import keep_json_as_text, run_step, run_step_async
 from gandy.store.drivers.sqlite_values import StatementClock, execute_step
@@ -30,22 +32,23 @@ if TYPE_CHECKING:
 
 Given: TypeAlias = Any  # untyped: classes of packages that need not be installed
 SyncConnection: TypeAlias = psycopg.Connection[Any] | sqlite3.Connection
-AnyConnection: TypeAlias = SyncConnection | psycopg.AsyncConnection[Any]
+AnyConnection: TypeAlias = SyncConnection | psycopg.AsyncConnection[Any] | AsyncpgLink
 
 _KINDS = (
-    "pass a psycopg 3 connection (sync or async), a SQLAlchemy Connection or Session on psycopg or sqlite3, "
-    "Django's connection, or a sqlite3.Connection"
+    "pass a psycopg 3 connection (sync or async), an asyncpg connection, a SQLAlchemy Connection or Session "
+    "on psycopg, asyncpg or sqlite3, Django's connection, or a sqlite3.Connection"
 )
-_FOREIGN_DRIVERS = ("psycopg2", "asyncpg", "aiosqlite", "pg8000")
+_FOREIGN_DRIVERS = ("psycopg2", "aiosqlite", "pg8000")
+_IS_ASYNC = "is async; pass it to `await app.enqueue(...)`"
 
 
 def find_sync(given: Given) -> SyncConnection:
     """Return the driver's blocking connection of what the caller passed."""
     if _is_a(given, "sqlalchemy.ext.asyncio", "AsyncSession", "AsyncConnection"):
-        raise BorrowedConnectionError(_name(given), "is async; pass it to `await app.enqueue(...)`")
+        raise BorrowedConnectionError(_name(given), _IS_ASYNC)
     found = _unwrap(given)
-    if isinstance(found, psycopg.AsyncConnection):
-        raise BorrowedConnectionError(_name(given), "is async; pass it to `await app.enqueue(...)`")
+    if isinstance(found, psycopg.AsyncConnection) or _is_asyncpg(found):
+        raise BorrowedConnectionError(_name(given), _IS_ASYNC)
     if not isinstance(found, psycopg.Connection | sqlite3.Connection):
         raise BorrowedConnectionError(_name(given), _why_not(found))
     return found
@@ -55,6 +58,8 @@ async def find_any(given: Given) -> AnyConnection:
     """Return the driver's connection of what the caller passed, async or blocking."""
     if _is_a(given, "sqlalchemy.ext.asyncio", "AsyncSession"):
         return await find_any(await given.connection())
+    if _is_asyncpg(given):
+        return AsyncpgLink(given)
     if not _is_a(given, "sqlalchemy.ext.asyncio", "AsyncConnection"):
         found = _unwrap(given)
         return found if isinstance(found, psycopg.AsyncConnection) else find_sync(given)
@@ -63,7 +68,16 @@ async def find_any(given: Given) -> AnyConnection:
     raw = await given.get_raw_connection()
     if isinstance(raw.driver_connection, psycopg.AsyncConnection):
         return raw.driver_connection
+    if _is_asyncpg(raw.driver_connection):
+        return await _begun(given, AsyncpgLink(raw.driver_connection))
     raise BorrowedConnectionError(_name(given), _why_not(raw.driver_connection))
+
+
+async def _begun(given: Given, link: AsyncpgLink) -> AsyncpgLink:
+    """Begin the transaction: on asyncpg, SQLAlchemy does so with its first own statement."""
+    if not link.connection.is_in_transaction():
+        await given.execute(sys.modules["sqlalchemy"].select(1))
+    return link
 
 
 def _unwrap(given: Given) -> object:
@@ -85,6 +99,10 @@ def _is_a(given: object, module: str, *names: str) -> bool:
     loaded: ModuleType | None = sys.modules.get(module)
     kinds = tuple(kind for name in names if isinstance(kind := getattr(loaded, name, None), type))
     return isinstance(given, kinds)
+
+
+def _is_asyncpg(given: object) -> TypeGuard[Given]:
+    return _is_a(given, "asyncpg", "Connection")
 
 
 def _is_django(given: object) -> TypeGuard[Given]:
@@ -122,9 +140,11 @@ class BorrowedConnection:
     async def run_async(self, operation: Operation[T]) -> T:
         """Drive the operation in the caller's event loop; a sync connection blocks it."""
         connection = await find_any(self._given)
-        if not isinstance(connection, psycopg.AsyncConnection):
+        if isinstance(connection, psycopg.Connection | sqlite3.Connection):
             return self._run_sync(connection, operation)
         self._check(connection)
+        if isinstance(connection, AsyncpgLink):
+            return await self._run_asyncpg(connection, operation)
         cursor = psycopg.AsyncCursor(connection, row_factory=namedtuple_row)
         keep_json_as_text(cursor)
         with self._explained():
@@ -132,6 +152,16 @@ class BorrowedConnection:
                 return await drive_async(
                     _clocked(operation, self._clock), lambda step: run_step_async(cursor, step)
                 )
+
+    async def _run_asyncpg(self, link: AsyncpgLink, operation: Operation[T]) -> T:
+        try:
+            return await link.run(_clocked(operation, self._clock))
+        except Exception as error:
+            if asyncpg_errors.lacks_tables(error):
+                raise self._without_tables() from error
+            if (refused := asyncpg_errors.refusal(error)) is not None:
+                raise refused from error
+            raise
 
     def _run_sync(self, connection: SyncConnection, operation: Operation[T]) -> T:
         self._check(connection)

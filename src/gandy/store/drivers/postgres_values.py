@@ -138,8 +138,13 @@ def _kind(error: psycopg.Error) -> type[GandyError]:
     state = error.sqlstate
     if state is None:
         return RowConflictError if isinstance(error, _ITEMS_OWN) else DatabaseUnreachableError
-    kind = _STATES.get(state) or _CLASSES.get(state[:2], RowConflictError)
+    kind = kind_of_state(state)
     return DatabaseUnreachableError if kind is RowConflictError and _hangs_up(error) else kind
+
+
+def kind_of_state(state: str) -> type[GandyError]:
+    """Return the class of the error for an SQLSTATE."""
+    return _STATES.get(state) or _CLASSES.get(state[:2], RowConflictError)
 
 
 def _hangs_up(error: psycopg.Error) -> bool:
