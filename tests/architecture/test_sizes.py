@@ -21,7 +21,6 @@ BROADEST_FOLDER = 20
 SHORTEST_MODULE = 40
 #: Modules that are shorter, and why.
 SHORT = {
-    "app/configuration.py": "both faces of an application share it",
 }
 WIDEST_LINE_OF_A_TEMPLATE = 120
 

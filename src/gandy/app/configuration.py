@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gandy.settings import LoadedSettings, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gandy.clock import ManualClock
 
@@ -36,3 +37,15 @@ class Configuration:
         for name, section in sections.items():
             self._sections.setdefault(name, {}).update(section)
         self._loaded = None
+
+    @contextmanager
+    def replaced(self, url: str, clock: ManualClock) -> Iterator[None]:
+        """Use another database and clock in the block; afterwards all settings are as they were."""
+        kept = self._sections, self._loaded, self.clock
+        self._sections = {name: dict(section) for name, section in self._sections.items()}
+        self.override({"database": {"url": url, "notify_url": None}})
+        self.clock = clock
+        try:
+            yield
+        finally:
+            self._sections, self._loaded, self.clock = kept

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
 from gandy.app.async_face import AsyncFace
 from gandy.app.configuration import Configuration
 from gandy.desk.declarations import refuse_bad_id
+from gandy.errors import AppAlreadyOpenError
 from gandy.settings import refuse_bad_values
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -75,6 +76,14 @@ class Gandy(AsyncFace):
     def use_clock(self, clock: ManualClock | None) -> None:
         """Use this clock instead of the database's at the next opening; for tests."""
         self._configuration.clock = clock
+
+    @contextmanager
+    def elsewhere(self, url: str, clock: ManualClock) -> Iterator[None]:
+        """Use another database and clock in the block, and be unchanged afterwards; for tests."""
+        if self._open is not None or self._scripts:
+            raise AppAlreadyOpenError(self.name)
+        with self._configuration.replaced(url, clock), self.sync.set_aside():
+            yield
 
     def cleanup(self, **options: Unpack[CleanupKeywords]) -> None:
         """Configure the early deletion of the runs of noisy trains: Gandy's own, and those named here.

@@ -7,7 +7,7 @@ import atexit
 import os
 import threading
 import weakref
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
@@ -19,7 +19,7 @@ from gandy.store.drivers.database import dialect_of
 from gandy.train.base import AsyncFunction, AsyncWithoutInput, In, Out, Train
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Iterator
     from datetime import timedelta
 
     from gandy.app.asking import Job
@@ -144,6 +144,20 @@ class SyncGandy(Operating[Blocking]):
         if portal is not None:
             atexit.unregister(self.close)
             portal.close()
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Keep the present opening unused during the block; close what the block opens instead."""
+        with self._opening:
+            portal, self._portal = self._portal, None
+        try:
+            yield
+        finally:
+            self.close()
+            with self._opening:
+                self._portal = portal
+            if portal is not None:
+                atexit.register(self.close)
 
     def forget_parent(self) -> None:
         """After a fork, forget the parent's connections without closing them."""

@@ -78,6 +78,13 @@ class AppOpenElsewhereError(GandyError):
     app: str
 
 
+@message("{app!r} is open on its own database; open the harness first, and the application inside it")
+class AppAlreadyOpenError(GandyError):
+    """A harness was to replace the database of an open application."""
+
+    app: str
+
+
 class UnknownServiceError(GandyError):
     """A service that does not exist."""
 

@@ -150,3 +150,13 @@ class ClockDoubtedError(GandyError):
     """The clock cannot be trusted, so that nothing is deleted by age."""
 
     doubt: str
+
+
+@message(
+    "{address} has jobs of {owners}; a harness needs an empty database, so that no test touches other jobs"
+)
+class DatabaseInUseError(GandyError):
+    """The database of a test has rows of applications."""
+
+    address: str
+    owners: str

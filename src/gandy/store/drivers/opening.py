@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from gandy.errors import DatabaseUnreachableError, NoRolesError
+from gandy.errors import DatabaseInUseError, DatabaseUnreachableError, NoRolesError
 from gandy.settings import mask_url
 from gandy.store.drivers import sqlite
 from gandy.store.drivers.database import dialect_of, sqlite_path
@@ -14,9 +14,11 @@ from gandy.store.drivers.grants import find_grants
 from gandy.store.drivers.migrate import MigrationResult, SchemaState, read_state
 from gandy.store.drivers.sqlite import SqliteDatabase
 from gandy.store.drivers.sqlite_values import translated as translated_sqlite
+from gandy.store.owners import list_owners
+from gandy.store.statements import statement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from gandy.clock import ManualClock
@@ -49,22 +51,55 @@ def migrate(url: str) -> MigrationResult:
 
 def schema_state(url: str) -> SchemaState:
     """Read the schema version of a database; nothing is written."""
-    if dialect_of(url) == "sqlite":
-        if not _is_there(sqlite_path(url)):
-            return SchemaState(0, 0)
-        return _on_sqlite(url, lambda connection: sqlite.run_on(connection, read_state()))
-    from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 loads the driver
-
-    return drive_postgres(url, read_state())
+    if dialect_of(url) == "sqlite" and not _is_there(sqlite_path(url)):
+        return SchemaState(0, 0)
+    return _drive(url, read_state())
 
 
 def grants_for(url: str, role: str) -> Grants:
     """Return the grants that a role needs on a PostgreSQL database; nothing is granted."""
     if dialect_of(url) == "sqlite":
         raise NoRolesError(mask_url(url))
+    return _drive(url, find_grants(role))
+
+
+@contextmanager
+def empty_database(url: str) -> Iterator[None]:
+    """Make the tables for the block, for a test, and drop them afterwards; tables that are there stay.
+
+    Raise DatabaseInUseError if an application has rows in them.
+    """
+    before = _drive(url, _list_drops())
+    migrate(url)
+    if owners := _drive(url, list_owners()):
+        raise DatabaseInUseError(mask_url(url), ", ".join(owners))
+    made = [command for command in _drive(url, _list_drops()) if command not in before]
+    try:
+        yield
+    finally:
+        _execute(url, made)
+
+
+def _list_drops() -> Operation[tuple[str, ...]]:
+    return tuple(row.command for row in (yield statement("list_drops")))
+
+
+def _drive(url: str, operation: Operation[T]) -> T:
+    if dialect_of(url) == "sqlite":
+        return _on_sqlite(url, lambda connection: sqlite.run_on(connection, operation))
     from gandy.store.drivers.postgres_direct import drive_postgres  # noqa: PLC0415 loads the driver
 
-    return drive_postgres(url, find_grants(role))
+    return drive_postgres(url, operation)
+
+
+def _execute(url: str, commands: Sequence[str]) -> None:
+    """Run commands that one of the package's own statements has generated."""
+    if dialect_of(url) == "sqlite":
+        _on_sqlite(url, lambda connection: sqlite.execute_unenforced(connection, commands))
+        return
+    from gandy.store.drivers.postgres_direct import execute_postgres  # noqa: PLC0415 loads the driver
+
+    execute_postgres(url, commands)
 
 
 def _is_there(path: Path) -> bool:

@@ -16,7 +16,7 @@ from gandy.store.drivers.postgres import makes_unusable
 from gandy.store.drivers.postgres_values import run_step, sql, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
@@ -36,6 +36,17 @@ def migrate_postgres(url: str) -> MigrationResult:
 def drive_postgres(url: str, operation: Operation[T]) -> T:
     """Run an operation in a transaction."""
     return _on_postgres(url, lambda connection: drive(operation, _executor(connection)))
+
+
+def execute_postgres(url: str, commands: Sequence[str]) -> None:
+    """Run commands in a transaction that does not wait long for a lock."""
+
+    def execute(connection: Link) -> None:
+        connection.execute(sql("configure_transaction"))
+        for command in commands:
+            connection.execute(command.encode())
+
+    _on_postgres(url, execute)
 
 
 def _on_postgres(url: str, work: Callable[[Link], T]) -> T:

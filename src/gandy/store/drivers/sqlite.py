@@ -15,7 +15,7 @@ from gandy.store.drivers.migrate import MigrationResult, apply_pending, read_sta
 from gandy.store.drivers.sqlite_values import StatementClock, execute_step, translated
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
 
     from gandy.clock import ManualClock
@@ -229,6 +229,15 @@ def migrate(connection: Connection) -> MigrationResult:
             result = run_on(connection, applying)
             _refuse_broken_references(connection)
             return result
+
+
+def execute_unenforced(connection: Connection, commands: Sequence[str]) -> None:
+    """Run commands in a transaction, without enforcing foreign keys."""
+    with _unenforced(connection):
+        begin_immediate(connection)
+        with _committed(connection):
+            for command in commands:
+                connection.execute(command)
 
 
 @contextmanager
