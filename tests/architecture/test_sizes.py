@@ -20,8 +20,7 @@ DEEPEST_FOLDER = 3
 BROADEST_FOLDER = 20
 SHORTEST_MODULE = 40
 #: Modules that are shorter, and why.
-SHORT = {
-}
+SHORT: dict[str, str] = {}
 WIDEST_LINE_OF_A_TEMPLATE = 120
 
 

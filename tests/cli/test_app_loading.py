@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
+from gandy.app.loading import load_app
 from gandy.cli.call import Call
-from gandy.cli.session import load_app
 from gandy.errors import AppLoadError, AppNotGivenError, AppReferenceError, GandyError
 
 pytestmark = pytest.mark.usefixtures("imports")

@@ -47,18 +47,9 @@ class Call:
 
     def find_app(self) -> Gandy | None:
         """Import the application if one is named; commands that only read work without it."""
-        from gandy.cli.session import load_app  # noqa: PLC0415 `gandy --help` needs none of it
-        from gandy.settings.loading import current_folder  # noqa: PLC0415 the same
+        from gandy.app.loading import find_app  # noqa: PLC0415 `gandy --help` needs none of it
 
-        reference, directory = self.app_reference, current_folder()
-        if reference is None:
-            loaded = self.load_settings()
-            reference, directory = loaded.app, loaded.directory
-        if reference is None:
-            return None
-        app = load_app(reference, directory=directory)
-        app.configure(self.keywords)
-        return app
+        return find_app(self.app_reference, self.keywords)
 
     def named_owners(self, app: Gandy | None) -> Owners | None:
         """Return the selected owners, by default the application; None if neither is given."""

@@ -5,19 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
-import traceback
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gandy.errors import AppLoadError, AppReferenceError, GandyError, OwnerNotFoundError, OwnerNotGivenError
+from gandy.errors import OwnerNotFoundError, OwnerNotGivenError
 from gandy.model.owners import OneOwner
-from gandy.settings.files import distrust
-from gandy.settings.urls import mask_url
 from gandy.store.drivers.database import database_file
 from gandy.store.drivers.opening import open_database
 from gandy.store.owners import list_owners
@@ -25,7 +19,6 @@ from gandy.store.owners import list_owners
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from datetime import timedelta
-    from types import ModuleType
 
     from gandy.app import Gandy
     from gandy.cli.call import Call
@@ -33,75 +26,6 @@ if TYPE_CHECKING:
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
     from gandy.train.registry import Registry
-
-
-def load_app(reference: str, *, directory: Path) -> Gandy:
-    """Import the application; search the directory first, unless another user can write to it."""
-    if "://" in reference or "@" in reference:
-        raise AppReferenceError(mask_url(reference), "this looks like a URL; pass it as --database")
-    module_name, _, name = reference.partition(":")
-    if not module_name or not name:
-        raise AppReferenceError(reference, "write it as MODULE:NAME, such as billing.jobs:app")
-    if distrust(directory) is None and str(directory) not in sys.path:
-        sys.path.insert(0, str(directory))
-    return _pick(_import(reference, module_name, directory), reference, name)
-
-
-def _import(reference: str, module_name: str, directory: Path) -> ModuleType:
-    try:
-        return import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            raise AppReferenceError(reference, _not_found(error.name, directory)) from error
-        raise AppLoadError(reference, _location(error), str(error)) from error
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise AppLoadError(reference, _location(error), _summary(error)) from error
-
-
-def _not_found(module_name: str, directory: Path) -> str:
-    if reason := distrust(directory):
-        return (
-            f"there is no module {module_name!r} among the installed packages, and {directory} is not "
-            f"searched, because {reason}; PYTHONPATH={directory} imports from it all the same"
-        )
-    return f"there is no module {module_name!r} in {directory} nor among the installed packages"
-
-
-def _pick(module: ModuleType, reference: str, name: str) -> Gandy:
-    from gandy.app import Gandy  # noqa: PLC0415 the errors above need none of it
-
-    found: object = getattr(module, name, None)
-    if isinstance(found, Gandy):
-        return found
-    apps = [f"{module.__name__}:{other}" for other, value in vars(module).items() if isinstance(value, Gandy)]
-    hint = f"did you mean {' or '.join(apps)}?" if apps else "the module has no application: app = Gandy(...)"
-    what = f"has no {name!r}" if found is None else f"{name!r} is a {type(found).__name__}, not a Gandy"
-    raise AppReferenceError(reference, f"{what}; {hint}")
-
-
-def _location(error: BaseException) -> str:
-    """Return the innermost line of the user's own code, or of the whole traceback."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{_short(error.filename)}:{error.lineno}"
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")
-    ]
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(Path.cwd())]
-    last = (own or frames)[-1]
-    return f"{_short(last.filename)}:{last.lineno}"
-
-
-def _short(filename: str) -> str:
-    path = Path(filename)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename
-
-
-def _summary(error: BaseException) -> str:
-    if isinstance(error, GandyError):
-        return str(error)
-    return "".join(traceback.format_exception_only(error)[-1:]).strip()
 
 
 T = TypeVar("T")
