@@ -35,6 +35,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "workers": LazyCommand("gandy.cli.groups:workers", "Show and drain workers."),
     "doctor": LazyCommand("gandy.cli.doctor:doctor", "Check the installation and suggest fixes."),
     "groups": LazyCommand("gandy.cli.groups:groups", "Show and change groups of manifests."),
+    "health": LazyCommand(
+        "gandy.cli.health:health", "Check that the processes of this host answer, for probes without HTTP."
+    ),
     "manifests": LazyCommand("gandy.cli.manifests:manifests", "Show and change scheduled jobs."),
     "sync": LazyCommand(
         "gandy.cli.setup:sync",

@@ -55,20 +55,7 @@ async def _owners(session: CommandSession) -> Owners:
 
 def _find(settings: Settings, owner: str | None) -> ServedPlace:
     """Find the process that serves this application, or the only process that serves this database."""
-    from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
-        StateFolder,
-        database_stem,
-        running_places,
-        stem_of,
-    )
-
-    url = settings.database.url
-    try:
-        with StateFolder() as folder:
-            places = running_places(folder, database_stem(url) if owner is None else stem_of(url, owner))
-    except OSError:
-        places = []
-    found = {place.owner: place for place in places if _answers(place)}
+    found = {place.owner: place for place in places_here(settings.database.url, owner) if _answers(place)}
     if not found:
         what = "on this database" if owner is None else f"of {owner}"
         raise NothingRunsError(f"no dashboard {what} is running here as this user: start it with `gandy up`")
@@ -76,6 +63,22 @@ def _find(settings: Settings, owner: str | None) -> ServedPlace:
         names = ", ".join(sorted(found))
         raise NothingRunsError(f"several dashboards are running here: {names}; pass --app or --owner")
     return next(iter(found.values()))
+
+
+def places_here(url: str, owner: str | None) -> list[ServedPlace]:
+    """List the processes of this user and host that serve the application, or any on this database."""
+    from gandy.web.access.keys import (  # noqa: PLC0415 `gandy --help` needs none of it
+        StateFolder,
+        database_stem,
+        running_places,
+        stem_of,
+    )
+
+    try:
+        with StateFolder() as folder:
+            return running_places(folder, database_stem(url) if owner is None else stem_of(url, owner))
+    except OSError:
+        return []
 
 
 def _answers(place: ServedPlace) -> bool:
