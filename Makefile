@@ -68,6 +68,11 @@ pooler: ## Provide a PgBouncer for the tests of poolers: installed as root, else
 reference: setup ## Write the generated pages of the reference again
 	$(BIN)/python -m tools.references
 
+.PHONY: docs
+docs: setup ## Build the documentation as a site with search in dist/site; a broken link is an error
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open dist/site/index.html"
+
 .PHONY: bench
 bench: setup ## Every benchmark, in under an hour; CASE="throughput-1 pruning" for some
 	$(BIN)/python -m benchmarks $(if $(CASE),--case "$(CASE)")
