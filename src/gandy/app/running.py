@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gandy.app.web import check_door, has_web, make_probes, make_web
+from gandy.app.web import check_web, has_web, make_probes, make_web
 from gandy.errors import UnknownServiceError
 from gandy.loops.poller import LoopGuard
 from gandy.loops.supervisor import Supervisor
@@ -67,7 +67,7 @@ async def services_running(
     if has_port and "web" not in wanted:
         makers["probes"] = lambda: make_probes(context)
     if has_port or "web" in wanted:
-        check_door(context)
+        check_web(context)
     supervisor = Supervisor(makers, grace=context.settings.worker.shutdown_grace, events=context.events)
     stop = asyncio.Event()
     guard = LoopGuard("wakeups", context.events)

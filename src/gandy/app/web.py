@@ -85,8 +85,18 @@ def has_web() -> bool:
     return all(find_spec(name) is not None for name in ("fastapi", "jinja2", "uvicorn"))
 
 
+def check_web(context: Context) -> None:
+    """Raise before any service starts if the extra is missing, a token is invalid, or the port is taken."""
+    if not has_web():
+        raise MissingExtraError("the dashboard", "web")
+    check_door(context)
+    from gandy.web.serving import check_port  # noqa: PLC0415 - an extra
+
+    check_port(context.settings.web)
+
+
 def check_door(context: Context) -> Door:
-    """Raise before any service starts if tokens are invalid, or others could connect without a token."""
+    """Raise if tokens are invalid, or others could connect without a token."""
     from gandy.web.access.door import open_door  # noqa: PLC0415 - an extra
 
     return open_door(context.owner, context.settings)

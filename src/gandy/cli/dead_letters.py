@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
 from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
-from gandy.cli.output import emit_json, emit_listing, emit_record, emit_rows, say
+from gandy.cli.output import emit_json, emit_record, emit_rows, say
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
-from gandy.desk.dead_letters import DeadLetterDesk
+from gandy.desk.dead_letters import DeadLetterDesk, LetterSummary
 from gandy.store.reading.listings import LetterFilter, LetterStatus
 
 if TYPE_CHECKING:
@@ -43,9 +45,7 @@ def dead_letters() -> None:
 @train_option
 @manifest_option
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only letters older than this one.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
-)
+@limited(50)
 @json_option
 @pass_call
 def list_letters(
@@ -55,18 +55,20 @@ def list_letters(
     train: str | None,
     manifest: str | None,
     before: int | None,
-    limit: int,
+    limit: int | None,
     as_json: bool,
 ) -> None:
     """List dead letters, the newest first."""
     wanted = next((word for word in get_args(LetterStatus) if word == status), None)
-    found = with_session(
-        call,
-        lambda session: _desk(session).list(
-            LetterFilter(train=train, manifest=manifest, status=wanted, before=before, limit=limit)
-        ),
-    )
-    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json)
+    chosen = LetterFilter(train=train, manifest=manifest, status=wanted)
+
+    async def read(session: CommandSession) -> PrintedRows[LetterSummary]:
+        desk = _desk(session)
+        return await read_pages(
+            lambda start, length: desk.list(replace(chosen, before=start, limit=length)), before, limit
+        )
+
+    emit_found(with_session(call, read), call.columns(*_COLUMNS), as_json=as_json)
 
 
 @dead_letters.command(epilog=example("gandy dead-letters show 42"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.listing import emit_found, first_of, limited
 from gandy.cli.options import bounded, confirm, example, json_option, yes_option
 from gandy.cli.output import (
     as_mapping,
@@ -30,15 +31,13 @@ def groups() -> None:
 @groups.command("list", epilog=example("gandy groups list --json"))
 @click.option("--prefix", default="", help="Only names with this prefix.")
 @click.option("--after", default="", metavar="NAME", help="Only names that come after this one.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows."
-)
+@limited(100)
 @json_option
 @pass_call
-def list_groups(call: Call, *, prefix: str, after: str, limit: int, as_json: bool) -> None:
+def list_groups(call: Call, *, prefix: str, after: str, limit: int | None, as_json: bool) -> None:
     """List groups by name."""
-    found = with_session(call, lambda session: _desk(session).list(prefix=prefix, after=after, limit=limit))
-    emit_rows(found, call.columns(*_COLUMNS), as_json=as_json)
+    found = with_session(call, lambda session: _desk(session).list(prefix=prefix, after=after, limit=_MOST))
+    emit_found(first_of(found, limit), call.columns(*_COLUMNS), as_json=as_json)
 
 
 @groups.command(epilog=example("gandy groups show etl"))
@@ -112,6 +111,7 @@ def _desk(session: CommandSession) -> GroupDesk:
     return GroupDesk(session.database, local_operator("cli"), owners=session.owners)
 
 
+_MOST = 1_000_000
 _WORKER_COLUMNS = (
     "id",
     "host",
@@ -135,15 +135,13 @@ def workers() -> None:
 @click.option(
     "--alive/--gone", "is_alive", default=None, help="Only workers with a valid lease, or only the others."
 )
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Maximum number of rows."
-)
+@limited(100)
 @json_option
 @pass_call
-def list_workers(call: Call, *, is_alive: bool | None, limit: int, as_json: bool) -> None:
+def list_workers(call: Call, *, is_alive: bool | None, limit: int | None, as_json: bool) -> None:
     """List workers, the most recent heartbeat first."""
-    found = with_session(call, lambda session: _worker_desk(session).list(is_alive=is_alive, limit=limit))
-    emit_rows(found, call.columns(*_WORKER_COLUMNS), as_json=as_json)
+    found = with_session(call, lambda session: _worker_desk(session).list(is_alive=is_alive, limit=_MOST))
+    emit_found(first_of(found, limit), call.columns(*_WORKER_COLUMNS), as_json=as_json)
 
 
 @workers.command(epilog=example("gandy workers drain 1f0c9a"))

@@ -19,6 +19,7 @@ from gandy.cli.output import emit_rows, human, say
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.groups import WorkerDesk
+from gandy.errors import NoDatabaseError
 from gandy.model.owners import OneOwner
 from gandy.settings.values import presentable
 
@@ -52,7 +53,10 @@ def health(call: Call, ctx: click.Context, *, as_json: bool) -> None:
     A process with a worker answers by its lease in the database, one with the dashboard by /healthz. If one
     does not answer, or none is there, the exit code is 1, and the reason is on stderr.
     """
-    found = with_session(call, _find)
+    try:
+        found = with_session(call, _find)
+    except NoDatabaseError:  # then no process has started yet
+        found = []
     emit_rows(found, ("pid", "answers_by", "problem"), as_json=as_json)
     problems = [f"process {each.pid}: {each.problem}" for each in found if each.problem]
     if not found:

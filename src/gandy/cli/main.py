@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,6 +87,17 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest similar names for one that does not exist."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            similar = get_close_matches(name, COMMANDS)
+            hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+            raise click.UsageError(f"No such command {name!r}.{hint}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list for `--help` without importing a command."""
         with formatter.section("Commands"):
@@ -115,7 +127,7 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             raise _presentable(error, ctx.meta[_GIVEN]) from None
         except GandyError as error:
-            _say_error(str(error))
+            _say_error("; ".join([str(error), *getattr(error, "__notes__", ())]))
             ctx.exit(error.exit_code)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
 from gandy.cli.options import bounded, confirm, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
-    emit_listing,
     emit_record,
     emit_rows,
     human,
@@ -21,7 +22,7 @@ from gandy.cli.output import (
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.explain import explain_manifest
-from gandy.desk.manifests import ManifestDesk, ManifestDetail
+from gandy.desk.manifests import ManifestDesk, ManifestDetail, ManifestSummary
 from gandy.desk.schedules import (
     OVERRIDABLE,
     ManifestChanges,
@@ -167,9 +168,7 @@ def manifests() -> None:
 )
 @click.option("--enabled/--disabled", "is_enabled", default=None, help="Only enabled ones, or only disabled.")
 @click.option("--after", default="", metavar="ID", help="Only ids that come after this one.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
-)
+@limited(50)
 @json_option
 @pass_call
 def list_manifests(
@@ -181,25 +180,25 @@ def list_manifests(
     schedule_type: str | None,
     is_enabled: bool | None,
     after: str,
-    limit: int,
+    limit: int | None,
     as_json: bool,
 ) -> None:
     """List manifests by external id."""
-    found = with_session(
-        call,
-        lambda session: _desk(session).list(
-            ManifestFilter(
-                prefix=prefix,
-                group=group,
-                train=train,
-                schedule_type=schedule_type,
-                is_enabled=is_enabled,
-                after=after,
-                limit=limit,
-            )
-        ),
+    wanted = ManifestFilter(
+        prefix=prefix, group=group, train=train, schedule_type=schedule_type, is_enabled=is_enabled
     )
-    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json, option="--after")
+
+    async def read(session: CommandSession) -> PrintedRows[ManifestSummary]:
+        desk = _desk(session)
+        return await read_pages(
+            lambda start, length: desk.list(replace(wanted, after=start, limit=length)),
+            after,
+            limit,
+            option="--after",
+            key="external_id",
+        )
+
+    emit_found(with_session(call, read), call.columns(*_COLUMNS), as_json=as_json)
 
 
 @manifests.command(epilog=example("gandy manifests show report --json"))

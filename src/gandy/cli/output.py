@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import click
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gandy.cli.session import CommandSession
-    from gandy.desk.audit import Listed
     from gandy.store.cancelling import CancelResult
 
 
@@ -91,8 +90,6 @@ def _rounded(span: timedelta) -> timedelta:
     return round(span / unit) * unit
 
 
-T = TypeVar("T")
-
 _GAP = "  "
 
 
@@ -111,17 +108,6 @@ def emit_rows(rows: Sequence[object], columns: Sequence[str], *, as_json: bool) 
         _draw(titles, cells)
     else:
         _align([[title.upper() for title in titles], *cells])
-
-
-def emit_listing(
-    found: Listed[T], columns: Sequence[str], *, as_json: bool, option: str = "--before"
-) -> None:
-    """Print a page of a listing, and how to continue a search that stopped early."""
-    emit_rows(found, columns, as_json=as_json)
-    if found.is_cut and found.next is None:
-        say("There may be more rows: pass --owner NAME to list one application page by page.")
-    elif found.is_cut:
-        say(f"The search stopped at {found.next}; pass {option} {found.next} to continue.")
 
 
 def emit_record(record: object, *, as_json: bool) -> None:
@@ -148,16 +134,39 @@ def say(message: str) -> None:
     click.echo(many_lines(message), err=True)
 
 
+#: Columns that need their whole width: they are copied into other commands.
+_IDENTIFYING = frozenset({"id", "external id", "name", "letter id", "manifest", "group", "owner", "pid"})
+_WIDEST = 24  # of any other column, whose cells go on in the next line
+
+
 def _draw(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 slow to import, and only needed on a terminal
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(*titles, box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    console = Console()
+    widths = _fitting(titles, cells, console.width)
+    shown = len(widths)
+    table = Table(box=SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for title, width in zip(titles, widths, strict=False):
+        table.add_column(title, overflow="fold", min_width=width)
     for row in cells:
-        table.add_row(*map(Text, row))
-    Console().print(table)
+        table.add_row(*map(Text, row[:shown]))
+    console.print(table)
+    if shown < len(titles):
+        say(f"Left out for want of room: {', '.join(titles[shown:])}; --json has all columns.")
+
+
+def _fitting(titles: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the widths of as many columns as fit; what is left out are the last ones."""
+    widths: list[int] = []
+    for title, *column in zip(titles, *cells, strict=True):
+        widest = max(map(len, [title, *column]))
+        widths.append(min(widest, width if title in _IDENTIFYING else _WIDEST, width))
+        if len(widths) > 1 and sum(widths) + len(_GAP) * len(widths) > width:
+            return widths[:-1]
+    return widths
 
 
 def _align(lines: Sequence[Sequence[str]]) -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
 from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
-from gandy.cli.output import (
-    cancel_desk,
-    emit_cancelled,
-    emit_listing,
-    emit_record,
-    say,
-    tell_progress,
-)
+from gandy.cli.output import cancel_desk, emit_cancelled, emit_record, say, tell_progress
 from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import UndispatchedStatus
-from gandy.desk.queue import EnqueueOptions, QueueDesk
+from gandy.desk.queue import EnqueueOptions, EntrySummary, QueueDesk
 from gandy.errors import AppNotGivenError, OtherOwnerError
 from gandy.model.owners import OneOwner
 from gandy.store.reading.listings import EntryFilter, EntryStatus, Gate, WantedStatus
@@ -63,9 +58,7 @@ def queue() -> None:
 @click.option("--train", help="Only entries of this train.")
 @click.option("--group", help="Only entries of this group.")
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only entries older than this one.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
-)
+@limited(50)
 @json_option
 @pass_call
 def list_queue(
@@ -76,25 +69,20 @@ def list_queue(
     train: str | None,
     group: str | None,
     before: int | None,
-    limit: int,
+    limit: int | None,
     as_json: bool,
 ) -> None:
     """List entries, the newest first."""
     wanted_status = next((word for word in _STATUSES if word == status), None)
-    found = with_session(
-        call,
-        lambda session: _desk(session).list(
-            EntryFilter(
-                status=wanted_status,
-                gate=gate,
-                train=train,
-                group=group,
-                before=before,
-                limit=limit,
-            )
-        ),
-    )
-    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json)
+    wanted = EntryFilter(status=wanted_status, gate=gate, train=train, group=group)
+
+    async def read(session: CommandSession) -> PrintedRows[EntrySummary]:
+        desk = _desk(session)
+        return await read_pages(
+            lambda start, length: desk.list(replace(wanted, before=start, limit=length)), before, limit
+        )
+
+    emit_found(with_session(call, read), call.columns(*_COLUMNS), as_json=as_json)
 
 
 @queue.command(epilog=example("""gandy queue enqueue send_invoice --input '{"number": 7}' --delay 10m"""))

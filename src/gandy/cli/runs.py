@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import get_args
 
 import click
 
 from gandy.cli.call import Call, pass_call
+from gandy.cli.listing import PrintedRows, emit_found, limited, read_pages
 from gandy.cli.options import bounded, confirm_cancelling, example, json_input, json_option, yes_option
 from gandy.cli.output import (
     cancel_desk,
     emit_cancelled,
-    emit_listing,
     emit_record,
     emit_rows,
     print_text,
@@ -24,8 +24,8 @@ from gandy.cli.session import CommandSession, with_session
 from gandy.desk.audit import local_operator
 from gandy.desk.cancelling import LiveState
 from gandy.desk.queue import QueueDesk
-from gandy.desk.runs import JunctionRun, RunDetail, RunInsights
-from gandy.model.run import TrainState
+from gandy.desk.runs import JunctionRun, RunDetail, RunInsights, RunSummary
+from gandy.model.run import ADMINISTRATIVE_TRAINS, TrainState
 from gandy.store.reading.listings import RunFilter
 
 _COLUMNS = ("id", "train", "state", "manifest", "attempt", "start_time", "took", "failure_exception")
@@ -52,10 +52,9 @@ def runs() -> None:
     "--state", type=click.Choice([state.value for state in TrainState]), help="Only runs in this state."
 )
 @click.option("--manifest", metavar="ID", help="Only runs of this manifest.")
+@click.option("--admin", is_flag=True, help="Gandy's own trains too.")
 @click.option("--before", type=bounded("id"), metavar="ID", help="Only runs older than this one.")
-@click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Maximum number of rows."
-)
+@limited(50)
 @json_option
 @pass_call
 def list_runs(
@@ -64,21 +63,31 @@ def list_runs(
     train: str | None,
     state: str | None,
     manifest: str | None,
+    admin: bool,
     before: int | None,
-    limit: int,
+    limit: int | None,
     as_json: bool,
 ) -> None:
-    """List runs, the newest first.
+    """List runs, the newest first; without Gandy's own trains, unless --train or --admin asks for them.
 
     Lists runs of the application, of --owner NAME, or with --all-owners of every application in the database.
     """
-    found = with_session(
-        call,
-        lambda session: RunInsights(session.database, session.owners).list(
-            RunFilter(train=train, state=state, manifest=manifest, before=before, limit=limit)
-        ),
-    )
-    emit_listing(found, call.columns(*_COLUMNS), as_json=as_json)
+
+    async def read(session: CommandSession) -> PrintedRows[RunSummary]:
+        wanted = RunFilter(train=train, state=state, manifest=manifest)
+        insights = RunInsights(session.database, session.owners)
+        return await read_pages(
+            lambda start, length: insights.list(replace(wanted, before=start, limit=length)),
+            before,
+            limit,
+            keep=None if admin or train else _is_the_applications,
+        )
+
+    emit_found(with_session(call, read), call.columns(*_COLUMNS), as_json=as_json)
+
+
+def _is_the_applications(run: RunSummary) -> bool:
+    return run.train not in ADMINISTRATIVE_TRAINS
 
 
 @runs.command(epilog=example("gandy runs show 42"))
@@ -114,8 +123,10 @@ def show(call: Call, run_id: int, *, as_json: bool) -> None:
 @pass_call
 def logs(call: Call, run_id: int, *, limit: int, as_json: bool) -> None:
     """Show the lines that a run wrote."""
-    found = with_session(call, lambda session: _insights(session).logs(run_id, limit=limit))
-    emit_rows(found, ("created_at", "level", "logger", "message"), as_json=as_json)
+    found = with_session(call, lambda session: _insights(session).logs(run_id, limit=limit + 1))
+    emit_rows(found[:limit], ("created_at", "level", "logger", "message"), as_json=as_json)
+    if len(found) > limit:
+        say(f"These are the first {limit:,} lines; for more pass --limit N.")
 
 
 def _timing(ran: JunctionRun) -> dict[str, str]:

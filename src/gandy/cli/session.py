@@ -8,13 +8,29 @@ import signal
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gandy.errors import OwnerNotFoundError, OwnerNotGivenError
+import click
+
+from gandy.desk.audit import local_operator
+from gandy.desk.groups import GroupDesk
+from gandy.desk.manifests import ManifestDesk
+from gandy.errors import (
+    GandyError,
+    GroupNotFoundError,
+    ManifestNotFoundError,
+    NoDatabaseError,
+    NotConfiguredError,
+    OwnerNotFoundError,
+    OwnerNotGivenError,
+)
 from gandy.model.owners import OneOwner
+from gandy.settings import mask_url
 from gandy.store.drivers.database import database_file
 from gandy.store.drivers.opening import open_database
 from gandy.store.owners import list_owners
+from gandy.store.reading.views import ManifestFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -29,6 +45,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+_READING: Final = frozenset({"explain", "health", "list", "logs", "preview", "show"})
+_MOST_NAMES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +83,47 @@ async def _opened(call: Call) -> AsyncIterator[CommandSession]:
     app = call.find_app()
     settings = app.settings if app else call.load_settings().settings
     owners = call.named_owners(app)
-    if owners is None and not _is_there(settings.database.url):
-        raise OwnerNotGivenError(())
+    if (app is None or _only_reads()) and not _is_there(settings.database.url):
+        raise _no_database(call, settings.database.url)
     database = open_database(settings.database)
     try:
         await database.open()
         known = () if app and owners == OneOwner(app.name) else await database.read(list_owners())
-        yield CommandSession(database, app, settings, _checked(owners, known, app))
+        session = CommandSession(database, app, settings, _checked(owners, known, app))
+        try:
+            yield session
+        except (GroupNotFoundError, ManifestNotFoundError) as error:
+            await _suggest(session, error)
+            raise
     finally:
         await database.close()
+
+
+def _only_reads() -> bool:
+    """Return whether the called command changes nothing."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.info_name in _READING
+
+
+def _no_database(call: Call, url: str) -> GandyError:
+    loaded = call.load_settings()
+    if url == loaded.settings.database.url and loaded.origins["database.url"].kind == "default":
+        return NotConfiguredError() if loaded.file is None else NoDatabaseError(url)
+    return NoDatabaseError(mask_url(url))
+
+
+async def _suggest(session: CommandSession, error: GroupNotFoundError | ManifestNotFoundError) -> None:
+    """Add similar names to the error."""
+    operator = local_operator("cli")
+    if isinstance(error, GroupNotFoundError):
+        groups = GroupDesk(session.database, operator, owners=session.owners)
+        wanted, names = error.name, [group.name for group in await groups.list(limit=_MOST_NAMES)]
+    else:
+        manifests = ManifestDesk(session.database, operator, owners=session.owners)
+        found = await manifests.list(ManifestFilter(limit=_MOST_NAMES))
+        wanted, names = error.external_id, [manifest.external_id for manifest in found]
+    if similar := get_close_matches(wanted, names):
+        error.add_note(f"did you mean {' or '.join(similar)}?")
 
 
 def _is_there(url: str) -> bool:

@@ -106,6 +106,25 @@ class AppNotGivenError(GandyError):
     exit_code = 2
 
 
+@message(
+    "no application and no database are configured here: pass --app MODULE:NAME or --database URL, set "
+    "GANDY_APP or GANDY_DATABASE_URL, or write gandy.toml; `gandy init` creates an example"
+)
+class NotConfiguredError(GandyError):
+    """A command that reads was called in a folder without any configuration."""
+
+    exit_code = 2
+
+
+@message("there is no database {address} yet; `gandy up` or `gandy migrate` makes it")
+class NoDatabaseError(GandyError):
+    """A command would have to make the database that it reads."""
+
+    exit_code = 2
+
+    address: str
+
+
 class OwnerNotGivenError(GandyError):
     """A command was called without an application or owner."""
 

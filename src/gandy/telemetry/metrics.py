@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -26,22 +25,8 @@ from gandy.events import (
 from gandy.upkeep.pruning import declare_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gandy.events import EventBus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """Gauge values, read by queries of bounded cost."""
-
-    waiting: Mapping[str, int]  #: entries by the gate that holds them
-    live_runs: Mapping[str, int]  #: runs by state
-    longest_wait: float
-    awaiting_letters: int
-    workers: int
-    slots: int
-    busy: int
+    from gandy.telemetry.observing import Measured
 
 
 #: Maximum number of distinct label values; further values become "other", because series are never dropped.

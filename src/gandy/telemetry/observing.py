@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from gandy.errors import MissingExtraError
 from gandy.events import CycleEnded, LoopEnded, LoopRestarted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gandy.events import EventBus
     from gandy.telemetry.metrics import Metrics
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 
 #: By default the slowest loop completes a cycle every minute.
 SILENT_AFTER: Final = timedelta(minutes=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Gauge values, read by queries of bounded cost."""
+
+    waiting: Mapping[str, int]  #: entries by the gate that holds them
+    live_runs: Mapping[str, int]  #: runs by state
+    longest_wait: float
+    awaiting_letters: int
+    workers: int
+    slots: int
+    busy: int
 
 
 class LoopWatch:

@@ -9,8 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from gandy.desk.home import Home
 from gandy.errors import GandyError
-from gandy.telemetry.metrics import Measured
-from gandy.telemetry.observing import observe
+from gandy.telemetry.observing import Measured, observe
 from gandy.web.access.routes import Routes
 from gandy.web.dependencies import CurrentContext
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import resource
 import socket
 import time
@@ -262,10 +263,20 @@ class _Server(uvicorn.Server):
         yield
 
 
+def check_port(settings: WebSettings) -> None:
+    """Raise if the port is not available."""
+    _listen(settings).close()
+
+
 def _listen(settings: WebSettings) -> socket.socket:
     """Bind the port here, because uvicorn would exit the process on a failure."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family)
     except OSError as error:
-        raise PortTakenError(settings.host, settings.port, str(error)) from error
+        raise PortTakenError(settings.host, settings.port, _why(error)) from error
+
+
+def _why(error: OSError) -> str:
+    """Return the system's words, without the address that `create_server` adds to them."""
+    return str(error) if error.errno is None or error.errno < 0 else os.strerror(error.errno)

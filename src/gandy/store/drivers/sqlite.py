@@ -196,8 +196,29 @@ class _Lane:
 
 def connect(path: Path, clock: ManualClock | None = None) -> Connection:
     """Open the file with WAL, a busy timeout, foreign keys and the clock functions."""
+    try:
+        return _connect(path, clock)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in _UNWRITABLE or not _can_be_read(path):
+            raise
+        return _connect(f"{path.absolute().as_uri()}?immutable=1", clock)
+
+
+_UNWRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN})
+
+
+def _can_be_read(path: Path) -> bool:
+    """Return whether a file in a folder that cannot be written is out of use, which the missing WAL shows."""
+    try:
+        return path.is_file() and not path.with_name(f"{path.name}-wal").exists()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _connect(where: Path | str, clock: ManualClock | None) -> Connection:
     connection = sqlite3.connect(
-        path,
+        where,
+        uri=isinstance(where, str),
         timeout=_BUSY_SECONDS,
         isolation_level=None,
         cached_statements=512,

@@ -1,0 +1,103 @@
+"""Listings of commands: how many rows they print, and what they say about the rows that they leave out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from gandy.cli.output import emit_rows, say
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from gandy.desk.audit import Listed
+
+T = TypeVar("T")
+
+_PAGE: Final = 10_000
+_MOST_PAGES: Final = 20  # a search for rows that a filter of the command leaves stops after so many
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedRows(Generic[T]):
+    """The rows to print, and what to say about the others."""
+
+    rows: Sequence[T]
+    remark: str | None = None
+
+
+def limited(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command --limit and --all; it receives `limit`, which is None for all rows."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option(
+            "--limit",
+            type=click.IntRange(1, 10_000),
+            default=default,
+            show_default=True,
+            help="Maximum number of rows.",
+        )
+        @click.option("--all", "is_whole", is_flag=True, help="All rows.")
+        @wraps(command)
+        def called(*arguments: Any, limit: int, is_whole: bool, **options: Any) -> Any:  # noqa: ANN401 - click's
+            source = click.get_current_context().get_parameter_source("limit")
+            if is_whole and source == ParameterSource.COMMANDLINE:
+                raise click.UsageError("--limit and --all exclude each other")
+            return command(*arguments, limit=None if is_whole else limit, **options)
+
+        return called
+
+    return decorate
+
+
+def first_of(rows: Sequence[T], limit: int | None) -> PrintedRows[T]:
+    """Keep the first rows of a listing that was read whole."""
+    if limit is None or len(rows) <= limit:
+        return PrintedRows(rows)
+    remark = f"These are the first {limit:,} of {len(rows):,}; for more pass --all or --limit N."
+    return PrintedRows(rows[:limit], remark)
+
+
+async def read_pages(
+    read: Callable[[Any, int], Awaitable[Listed[T]]],
+    start: object,
+    limit: int | None,
+    *,
+    keep: Callable[[T], bool] | None = None,
+    option: str = "--before",
+    key: str = "id",
+) -> PrintedRows[T]:
+    """Read page by page until enough rows are found; `read` takes where a page starts, and its length."""
+    rows: list[T] = []
+    length = limit + 1 if limit is not None and keep is None else _PAGE
+    pages = 0
+    while True:
+        found = await read(start, length)
+        rows += found if keep is None else filter(keep, found)
+        pages += 1
+        if limit is not None and len(rows) > limit:
+            after = getattr(rows[limit - 1], key)
+            return PrintedRows(rows[:limit], _more(limit, f"{option} {after}"))
+        if found.next is None:
+            return PrintedRows(rows, _OF_SEVERAL if found.is_cut else None)
+        start = found.next
+        if limit is not None and (found.is_cut or pages == _MOST_PAGES):
+            return PrintedRows(rows, f"The search stopped at {start}; pass {option} {start} to continue.")
+
+
+_OF_SEVERAL: Final = "There may be more rows: pass --owner NAME to list one application page by page."
+
+
+def _more(limit: int, following: str) -> str:
+    return f"These are the first {limit:,}; for more pass --all, --limit N, or {following}."
+
+
+def emit_found(found: PrintedRows[T], columns: Sequence[str], *, as_json: bool) -> None:
+    """Print a listing; what it leaves out is said on stderr."""
+    emit_rows(found.rows, columns, as_json=as_json)
+    if found.remark:
+        say(found.remark)
