@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, clos
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 import psycopg
 import pytest
 from psycopg.rows import dict_row

@@ -48,10 +48,10 @@ class LocalProcess:
 @click.pass_context
 @pass_call
 def health(call: Call, ctx: click.Context, *, as_json: bool) -> None:
-    """Exit with 0 while the processes of the application on this host answer, for probes without HTTP.
+    """Check that the processes of this host answer, for probes without HTTP.
 
     A process with a worker answers by its lease in the database, one with the dashboard by /healthz. If one
-    does not answer, or none is there, the exit code is 1, and the reason is on stderr.
+    does not answer, or none of the application runs here, the exit code is 1, and the reason is on stderr.
     """
     try:
         found = with_session(call, _find)
