@@ -1,22 +1,24 @@
-"""`gandy up` at a terminal keeps its last line for the status; in a pipe there is nothing but the log."""
+"""`gandy up` at a terminal keeps its last lines for the status; in a pipe there is nothing but the log."""
 
 from __future__ import annotations
 
 import io
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.cli.status_line import StatusLine, describe
-from gandy.desk.explain import Count
-from gandy.desk.home import Glance
+from gandy.cli.status_line import StatusLine, describe, details
+from gandy.desk.explain import Concern, Count
+from gandy.desk.home import Glance, LiveRun, Overview
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,7 @@ from gandy import Gandy
 app = Gandy("billing", "sqlite:///billing.db")
 """
 PATIENCE = 40
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(p
     process = up(project, theirs)
     os.close(theirs)
     try:
-        shown = read_until(ours, b"dead letters")
+        shown = read_until(ours, b"dead letters") + read_until(ours, b"(gandy open)")
         process.send_signal(signal.SIGINT)
         rest = read_until(ours, b"is down")
         process.wait(PATIENCE)
@@ -78,6 +81,7 @@ def test_at_a_terminal_the_last_line_tells_how_it_fares_and_is_gone_in_the_end(p
         os.close(ours)
 
     assert b"0.0 runs/s | 0 in progress | 0 ready | 0 waiting | 0 dead letters" in shown
+    assert re.search(rb"dashboard: http://127\.0\.0\.1:\d+/ \(gandy open\)", shown)
     assert shown.count(b"billing is up") == 1
     assert b"runs/s" not in rest.rpartition(b"billing is down")[0].rpartition(b"\x1b[K")[2]
     assert process.returncode == 0
@@ -107,6 +111,72 @@ def test_what_others_write_goes_above_the_line() -> None:
     terminal.seek(0)
     clear = "\r\x1b[K"
     assert terminal.read() == f"{clear}3 ready{clear}a log line\n3 ready{clear}"
+
+
+def test_a_status_of_several_lines_is_cleared_from_the_last_one_up() -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="")
+    line = StatusLine(terminal)
+
+    line.show("in progress: send 3\n3 ready")
+    line.write("a log ")
+    line.write("line\n")
+    line.show("")
+
+    terminal.seek(0)
+    clear, above = "\r\x1b[K", "\x1b[A\x1b[K"
+    status = "in progress: send 3\n3 ready"
+    assert terminal.read() == f"{clear}{status}{clear}{above}a log line\n{status}{clear}{above}"
+
+
+def test_what_runs_and_what_needs_a_person_is_told_with_bounds() -> None:
+    concerns = tuple(Concern(kind="x", said=f"trouble {n}", place="/", is_urgent=True) for n in range(5))
+    runs = (a_run(1, "send"), a_run(2, "close"), a_run(3, "send"))
+
+    assert list(details(an_overview(runs, running=9, concerns=concerns))) == [
+        "in progress: send 2, close 1...",
+        "look at: trouble 0",
+        "look at: trouble 1",
+        "look at: trouble 2",
+        "and 2 more: gandy doctor",
+    ]
+    assert list(details(an_overview((), running=0, concerns=()))) == []
+
+
+def a_run(run_id: int, train: str) -> LiveRun:
+    return LiveRun(
+        id=run_id,
+        train=train,
+        manifest=None,
+        attempt=1,
+        start_time=NOW,
+        running_for=timedelta(seconds=1),
+        junction=None,
+        progress_done=None,
+        progress_total=None,
+        worker_id=None,
+        cancellation_requested=False,
+    )
+
+
+def an_overview(runs: tuple[LiveRun, ...], *, running: int, concerns: tuple[Concern, ...]) -> Overview:
+    nothing = Count(value=0)
+    return Overview(
+        now=NOW,
+        running=Count(value=running),
+        pending=nothing,
+        ready=nothing,
+        later=nothing,
+        held=nothing,
+        unknown=nothing,
+        turns=nothing,
+        awaiting_letters=nothing,
+        workers=1,
+        slots=1,
+        busy=1,
+        longest_wait=None,
+        live_runs=runs,
+        concerns=concerns,
+    )
 
 
 def test_a_count_that_ended_early_says_so() -> None:

@@ -55,7 +55,8 @@ def up(
 ) -> None:
     """Run services in one process.
 
-    On a terminal the last line shows the status; in a pipe only the log is written.
+    On a terminal the last lines show what runs, what needs a person, and the address of the dashboard; in a
+    pipe only the log is written.
     """
     from gandy.cli.status_line import line_below  # noqa: PLC0415 `gandy --help` needs none of it
     from gandy.telemetry.log_lines import configure_logging  # noqa: PLC0415

@@ -1,15 +1,18 @@
-"""The status line at the bottom of a terminal while services run."""
+"""The status at the bottom of a terminal while services run: what runs, what needs a person, and the rate."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 import threading
 import time
+from collections import Counter
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, cast
 
+from gandy.cli.open import places_here
 from gandy.desk.home import Home
 from gandy.errors import GandyError
 from gandy.events import RunFinished
@@ -21,14 +24,16 @@ if TYPE_CHECKING:
 
     from gandy.app import Gandy
     from gandy.desk.explain import Count
-    from gandy.desk.home import Glance
+    from gandy.desk.home import Glance, Overview
 
 EVERY_SECONDS: Final = 2.0
 _CLEAR: Final = "\r\x1b[K"
+_CLEAR_ABOVE: Final = "\x1b[A\x1b[K"
+_MOST_CONCERNS: Final = 3
 
 
 class StatusLine:
-    """A terminal whose last line is the status line; all other output is written above it."""
+    """A terminal whose last lines are the status; all other output is written above them."""
 
     def __init__(self, terminal: TextIO) -> None:
         self.encoding = terminal.encoding
@@ -37,23 +42,37 @@ class StatusLine:
         self.isatty = terminal.isatty
         self.flush = terminal.flush
         self._terminal = terminal
-        self._line = ""
+        self._lines = [""]
+        self._drawn = 1  #: lines of the status on the terminal; 0 while a line above it is not ended
         self._lock = threading.Lock()  # log lines come from several threads
 
     def write(self, text: str) -> int:
-        """Write text above the status line."""
-        is_whole = text.endswith("\n")
+        """Write text above the status."""
         with self._lock:
-            self._terminal.write(f"{_CLEAR}{text}{self._line if is_whole else ''}")
+            self._terminal.write(f"{self._clear()}{text}")
+            if text.endswith("\n"):
+                self._terminal.write(self._draw())
             self._terminal.flush()
         return len(text)
 
-    def show(self, line: str) -> None:
-        """Replace the status line; an empty text removes it."""
+    def show(self, status: str) -> None:
+        """Replace the status; an empty text removes it."""
         with self._lock:
-            self._line = line[: shutil.get_terminal_size().columns - 1]
-            self._terminal.write(f"{_CLEAR}{self._line}")
-            self._terminal.flush()
+            is_line_ended = self._drawn > 0
+            columns = shutil.get_terminal_size().columns - 1
+            self._lines = [line[:columns] for line in status.split("\n")]
+            if is_line_ended:
+                self._terminal.write(f"{self._clear()}{self._draw()}")
+                self._terminal.flush()
+
+    def _draw(self) -> str:
+        self._drawn = len(self._lines)
+        return "\n".join(self._lines)
+
+    def _clear(self) -> str:
+        """Clear the drawn lines, from the last one up."""
+        drawn, self._drawn = self._drawn, 0
+        return _CLEAR + _CLEAR_ABOVE * (drawn - 1) if drawn else ""
 
 
 @contextmanager
@@ -101,10 +120,33 @@ async def _draw(app: Gandy, line: StatusLine) -> None:
         await asyncio.sleep(EVERY_SECONDS)
         now, done = time.monotonic(), ended
         try:
-            line.show(describe(await home.glance(), (done - seen) / (now - looked_at)))
+            rate = describe(await home.glance(), (done - seen) / (now - looked_at))
+            parts = [*details(await home.overview()), await _address(app), rate]
+            line.show("\n".join(part for part in parts if part))
         except GandyError as error:
             line.show(one_line(f"no status: {error}"))
         looked_at, seen = now, done
+
+
+async def _address(app: Gandy) -> str:
+    """Return a line with the address of the dashboard that this process serves, if any."""
+    places = await asyncio.to_thread(places_here, app.settings.database.url, app.name)
+    return next(
+        (f"dashboard: {place.address}/ (gandy open)" for place in places if place.pid == os.getpid()), ""
+    )
+
+
+def details(found: Overview) -> Iterator[str]:
+    """Describe what runs, and what needs a person."""
+    if found.live_runs:
+        trains = Counter(run.train for run in found.live_runs)
+        each = ", ".join(f"{one_line(train)} {runs}" for train, runs in trains.most_common())
+        more = "..." if found.running.value > len(found.live_runs) else ""
+        yield f"in progress: {each}{more}"
+    for concern in found.concerns[:_MOST_CONCERNS]:
+        yield f"look at: {one_line(concern.said)}"
+    if len(found.concerns) > _MOST_CONCERNS:
+        yield f"and {len(found.concerns) - _MOST_CONCERNS} more: gandy doctor"
 
 
 def describe(found: Glance, per_second: float) -> str:
