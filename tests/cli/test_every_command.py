@@ -203,6 +203,7 @@ def operate_groups(walk: Walk) -> None:
 def operate_workers(walk: Walk) -> None:
     with walk.serving("up", "--services", "worker", until="is up"):
         (worker,) = walk.json("workers", "list", "--alive")
+        assert [each["pid"] for each in walk.json("health")] == [worker["pid"]]
         walk("workers", "drain", worker["id"])
         assert walk.json("workers", "list", "--alive")[0]["state"] == "draining"
 

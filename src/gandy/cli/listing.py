@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PAGE: Final = 10_000
-_MOST_PAGES: Final = 20  # a search for rows that a filter of the command leaves stops after so many
+_MOST_PAGES: Final = 20  # the limit of a search for rows that the filter of a command keeps
 
 
 @dataclass(frozen=True, slots=True)
