@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _PAGE: Final = 10_000
 _MOST_PAGES: Final = 20  # the limit of a search for rows that the filter of a command keeps
+_OF_SEVERAL: Final = "There may be more rows: pass --owner NAME to list one application page by page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +81,15 @@ async def read_pages(
         rows += found if keep is None else filter(keep, found)
         pages += 1
         if limit is not None and len(rows) > limit:
+            is_of_several = found.next is None and found.is_cut  # whose rows have no common order
             after = getattr(rows[limit - 1], key)
-            return PrintedRows(rows[:limit], _more(limit, f"{option} {after}"))
+            remark = _OF_SEVERAL if is_of_several else _more(limit, f"{option} {after}")
+            return PrintedRows(rows[:limit], remark)
         if found.next is None:
             return PrintedRows(rows, _OF_SEVERAL if found.is_cut else None)
         start = found.next
         if limit is not None and (found.is_cut or pages == _MOST_PAGES):
             return PrintedRows(rows, f"The search stopped at {start}; pass {option} {start} to continue.")
-
-
-_OF_SEVERAL: Final = "There may be more rows: pass --owner NAME to list one application page by page."
 
 
 def _more(limit: int, following: str) -> str:
