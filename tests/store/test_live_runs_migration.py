@@ -32,8 +32,8 @@ LIVE_RUNS = next(
 )
 #: What outsiders may read of a run.
 SHOWN = """id, owner, name, train_state, manifest_id, parent_id, due_at, attempt, CAST(input AS text),
-    CAST(output AS text), created_at, start_time, end_time, failure_junction, failure_exception, failure_reason,
-    stack_trace, cancellation_requested, cancellation_reason, worker_id"""
+    CAST(output AS text), created_at, start_time, end_time, failure_junction, failure_exception,
+    failure_reason, stack_trace, cancellation_requested, cancellation_reason, worker_id"""
 ENDED, FAILED, RETRY, ACTIVE, PENDING, LOCAL, READY, SKIPPED, OWN = range(1, 10)
 ROWS = Path(__file__).with_name("live_runs.sql").read_text(encoding="utf-8")
 VALUES = {
