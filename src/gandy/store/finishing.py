@@ -328,21 +328,11 @@ def _park(
     if not parks:
         return {}
     kept = yield from _within_bounds([each for each in parks if not _is_left_to_manager(*each)], rules)
-    rows = yield batch(
-        "park_jobs",
-        [
-            {
-                "id": end.id,
-                "bucket": buckets[end.id],
-                "reason": _reason(end, park),
-                "evidence": _evidence(end),
-            }
-            for end, park in kept
-        ],
-    )
+    texts = [(end.id, buckets[end.id], _reason(end, park), _evidence(end)) for end, park in kept]
+    rows = yield batch_of("park_jobs", ("id", "bucket", "reason", "evidence"), texts)
     letters = {row.metadata_id: row.id for row in rows}
     beside = [end.id for end, _ in kept if end.manifest_id is not None and end.id not in letters]
-    yield batch("wait_behind_letter", [{"id": run_id, "bucket": buckets[run_id]} for run_id in beside])
+    yield batch_of("wait_behind_letter", ("id", "bucket"), [(run_id, buckets[run_id]) for run_id in beside])
     return letters
 
 
