@@ -71,6 +71,8 @@ PARAMETERS = {
 }
 _RANDOM = re.compile(r"(?<=\"external_id\": \")[0-9a-f-]{32,36}(?=\")")
 OF_A_TERMINAL = {"json", "yes"}
+#: Python reads page by page, by `next`, and sees Gandy's own trains among the others.
+OF_A_PRINTED_LIST = {"all", "admin"}
 
 
 def commands_of(noun: str) -> Mapping[str, click.Command]:
@@ -105,7 +107,8 @@ def test_every_option_of_a_command_is_a_parameter_of_its_verb(name: str) -> None
         for each in commands_of(noun)[verb].params
         if isinstance(each, click.Option)
     ]
-    wanted = {PARAMETERS.get(option, option) for option in options if option not in OF_A_TERMINAL}
+    left_out = OF_A_TERMINAL | (OF_A_PRINTED_LIST if verb == "list" else set())
+    wanted = {PARAMETERS.get(option, option) for option in options if option not in left_out}
 
     assert wanted <= parameters_of(VERBS[name])
 

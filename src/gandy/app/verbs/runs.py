@@ -35,7 +35,7 @@ class RunVerbs(Verbs[Face]):
         before: int | None = None,
         limit: int = 50,
     ) -> Listed[RunSummary]:
-        """List runs, the newest first; `next` of the result is the `before` of the next page."""
+        """List runs, Gandy's own among them, the newest first; `next` is the `before` of the next page."""
         name = train_name(self._context, train)
         wanted = RunFilter(train=name, state=state, manifest=manifest, before=before, limit=limit)
         return await self._insights.list(wanted)
