@@ -73,7 +73,9 @@ def known_ids(url: str) -> dict[str, Sequence[object]]:
     letters = ids(url, "dead_letter", "1 = 1", owner=VAULT)
     return {
         "run_id": sorted(jobs),
+        "run_ids": sorted(jobs),
         "entry_id": sorted(jobs),
+        "entry_ids": sorted(jobs),
         "letter_id": letters,
         "letter_ids": letters,
         "worker_id": [rows(url, "SELECT id FROM worker ORDER BY id")[0]["id"]],
