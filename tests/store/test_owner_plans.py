@@ -102,6 +102,7 @@ def kind(request: pytest.FixtureRequest) -> PlanKind:
         ("step_back_entries", {"id": [7], "digest": ["x"]}),
         ("page_waiting_manifests", {"after": 0, "limit": 100}),
         ("find_stalled_turns", {"counted": 100, "limit": 20}),
+        ("find_stalled_orphans", {"counted": 100, "limit": 20}),
         ("cancel_stranded", {"manifest_ids": [7]}),
         ("find_most_overdue", {"patience_seconds": 30.0}),
         ("list_owners", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("turn-plans")  # filling a database takes seconds
 
 PAGES = 200
+NOW = datetime.now(UTC)
 FILL = """
 INSERT INTO gandy.manifest_group (owner, name) VALUES ('shop', 'default');
 INSERT INTO gandy.manifest (external_id, owner, name, manifest_group_id, schedule_type)
@@ -27,7 +29,8 @@ INSERT INTO gandy.work_queue (owner, train_name, input, input_digest, manifest_i
                               origin, due_at, scheduled_at)
 SELECT 'shop', 'Sell', to_json(n), m.id || ':d-' || n, m.id, m.manifest_group_id, 'waiting', 'dormant',
        gandy.now() + n * interval '1 microsecond', gandy.now()
-FROM gandy.manifest m, generate_series(1, 9000) n WHERE n <= 50 OR m.external_id IN ('m-1', 'm-4');
+FROM gandy.manifest m, generate_series(1, 9000) n WHERE n <= 50 OR m.external_id IN ('m-1', 'm-4', 'm-5');
+UPDATE gandy.manifest SET orphaned_at = gandy.now() - interval '1 day' WHERE external_id = 'm-5';
 """
 STATEMENTS: list[tuple[str, dict[str, object]]] = [
     ("promote_waiting", {"ids": [1, 2, 3]}),
@@ -36,6 +39,8 @@ STATEMENTS: list[tuple[str, dict[str, object]]] = [
     ("keep_activations", {"manifest_id": [1], "input": ["null"], "digest": ["x"]}),
     ("page_waiting_manifests", {"after": 0, "limit": 20}),
     ("step_back_entries", {"id": [7], "digest": ["x"]}),
+    ("lock_removable_manifests", {"ids": [5, 6], "before": NOW, "once_before": NOW}),
+    ("find_stalled_orphans", {"owner": None, "counted": 100, "limit": 20}),
 ]
 
 
@@ -43,7 +48,7 @@ STATEMENTS: list[tuple[str, dict[str, object]]] = [
 def link(
     request: pytest.FixtureRequest, postgres_server: PostgresServer
 ) -> Iterator[psycopg.Connection[Any]]:
-    """A database in which 59,000 entries wait."""
+    """A database in which 76,850 entries wait."""
     with postgres_server.database() as url:
         migrate(url)
         with psycopg.connect(url, autocommit=True) as link:

@@ -165,6 +165,18 @@ async def test_an_entry_whose_manifest_is_gone_is_named_and_cancelled_by_the_rep
     assert entry(world, waiting)["status"] == "cancelled"
 
 
+async def test_a_retry_that_waits_for_an_orphan_is_named_with_what_waits_behind_it(world: World) -> None:
+    run = await _active(world)
+    await world.database.run(trigger("report", input_json=OTHER, owner=OWNER))
+    await world.seed(manifest("parent", schedule=Manual(), train="Parent"))
+    assert await world.database.read(find_stalled_turns(OWNERS)) == [], "it still runs"
+
+    await world.finish(run, state=TrainState.FAILED)
+
+    (named,) = await world.database.read(find_stalled_turns(OWNERS))
+    assert (named.manifest, named.held_by, named.entries) == ("report", "orphaned", 2)
+
+
 async def test_the_repair_pass_goes_on_from_page_to_page(world: World) -> None:
     names = [f"m{number}" for number in range(5)]
     await world.seed(*(manifest(name, schedule=Manual()) for name in names))

@@ -214,7 +214,7 @@ def of_queue(held: Rows) -> Iterator[Finding]:
         )
 
 
-_CANCEL: Final = "or cancel them: gandy queue list --status waiting"
+_CANCEL: Final = "or cancel them: gandy queue list --status undispatched"
 _STALLED: Final = {
     "gone": ("their manifest is deleted", "run a manifest-manager, which cancels them"),
     "nothing": ("nothing holds them back", "run a manifest-manager, which queues them"),

@@ -180,14 +180,16 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
                 now, request.retention.orphaned, keep_once_for=request.retention.once_completed
             )
         ),
-        safety="Never a manifest that was made at run time, or has an unfinished run, an awaiting letter or "
-        "a dependent. Entries that still wait are cancelled.",
+        safety="Never a manifest that was made at run time, or has an unfinished run, an awaiting letter, a "
+        "dependent, or a queued or waiting retry, trigger, activation or requeued letter. Other entries that "
+        "still wait are cancelled: their input is the declared one.",
     ),
     Upkeep(
         table="manifest",
         bound="made at run time to run once, and completed: {retention.once_completed}",
         means=ByRow(lambda request, now: walks.completed_manifests(now, request.retention.once_completed)),
-        safety="Never a manifest that is declared, or has an unfinished run or an awaiting letter.",
+        safety="Never a manifest that is declared, or has an unfinished run, an awaiting letter, or a queued "
+        "or waiting retry, trigger, activation or requeued letter.",
     ),
     Upkeep(
         table="worker",

@@ -226,6 +226,24 @@ async def test_an_orphan_goes_after_a_day_with_its_waiting_entry_cancelled(past:
     assert sorted(row["status"] for row in statuses) == ["cancelled", "queued"]
 
 
+@pytest.mark.parametrize("status", ["queued", "waiting"])
+@pytest.mark.parametrize("origin", ["retry", "trigger", "dormant", "requeue"])
+async def test_an_orphan_stays_for_as_long_as_an_input_of_its_own_waits(
+    past: Past, origin: str, status: str
+) -> None:
+    await past.world.seed(manifest("old"), manifest("kept"))
+    entry = past.entry(status=status, origin=origin, manifest_id=past.world.manifest("old")["id"])
+    await past.world.seed(manifest("kept"))
+    past.world.advance(days=2)
+
+    await past.table_maintenance()
+    assert (past.count("manifest"), past.count("work_queue", f"status = '{status}'")) == (2, 1)
+
+    past.world.rows("UPDATE work_queue SET status = 'cancelled' WHERE id = ? RETURNING id", entry)
+    await past.table_maintenance()
+    assert past.count("manifest") == 1
+
+
 async def test_an_orphan_stays_with_an_unfinished_run_or_a_letter_that_awaits_a_person(past: Past) -> None:
     await past.world.seed(manifest("running"), manifest("parked"), manifest("resolved"), manifest("kept"))
     await past.world.cycle()

@@ -78,7 +78,9 @@ def count_held_trains(owners: Owners) -> Operation[Rows]:
 
 def find_stalled_turns(owners: Owners) -> Operation[Rows]:
     """Find the manifests whose waiting entries would wait forever."""
-    return (yield statement("find_stalled_turns", owner=owners.bound, counted=COUNTED, limit=_NAMED))
+    given = {"owner": owners.bound, "counted": COUNTED, "limit": _NAMED}
+    waiting = yield statement("find_stalled_turns", **given)
+    return waiting + (yield statement("find_stalled_orphans", **given))
 
 
 def find_unheld_runs(owners: Owners) -> Operation[Rows]:

@@ -242,7 +242,7 @@ WHERE m.completed_at < %(before)s AND m.origin = 'runtime'
 ORDER BY m.completed_at, m.id LIMIT %(limit)s;
 
 -- name: lock_removable_manifests
--- Excludes manifests that are locked, have a run, a dependent or an awaiting letter.
+-- Excludes manifests that are locked, have a run, a dependent, an awaiting letter, or entries that no schedule makes again.
 SELECT m.id FROM gandy.manifest m
 WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
   AND (m.orphaned_at < %(before)s AND NOT (m.schedule_type = 'once' AND (m.next_scheduled_run IS NULL OR m.used_instants::text <> '{}')
@@ -250,6 +250,11 @@ WHERE m.id = ANY(%(ids)s::bigint[]) AND m.active_run_id IS NULL
        OR m.origin = 'runtime' AND m.completed_at < %(once_before)s)
   AND NOT EXISTS (SELECT 1 FROM gandy.manifest c WHERE c.depends_on_manifest_id = m.id)
   AND NOT EXISTS (SELECT 1 FROM gandy.dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
+  -- an input of its own would be lost; two subqueries, so that each reads an index of its status
+  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
+                  AND q.origin IN ('retry', 'trigger', 'dormant', 'requeue'))
+  AND NOT EXISTS (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
+                  AND w.origin IN ('retry', 'trigger', 'dormant', 'requeue'))
 ORDER BY m.id FOR UPDATE OF m SKIP LOCKED;
 
 -- name: cancel_entries_of_manifests

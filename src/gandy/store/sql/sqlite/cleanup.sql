@@ -217,6 +217,11 @@ WHERE m.id IN (SELECT value FROM json_each(:ids)) AND m.active_run_id IS NULL
        OR m.origin = 'runtime' AND m.completed_at < :once_before)
   AND NOT EXISTS (SELECT 1 FROM manifest c WHERE c.depends_on_manifest_id = m.id)
   AND NOT EXISTS (SELECT 1 FROM dead_letter l WHERE l.manifest_id = m.id AND l.status = 'awaiting_intervention')
+  -- an input of its own would be lost; two subqueries, so that each reads an index of its status
+  AND NOT EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
+                  AND q.origin IN ('retry', 'trigger', 'dormant', 'requeue'))
+  AND NOT EXISTS (SELECT 1 FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
+                  AND w.origin IN ('retry', 'trigger', 'dormant', 'requeue'))
 ORDER BY m.id;
 
 -- name: cancel_entries_of_manifests
