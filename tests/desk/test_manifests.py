@@ -19,7 +19,7 @@ from gandy.errors import (
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.owners import ALL_OWNERS, Operator
 from gandy.model.schedule import Cron, Dependent, Interval, Manual
-from gandy.store.queueing import remove_manifest
+from gandy.store.queueing import RemovedManifest, remove_manifest
 from gandy.store.reading.views import ManifestFilter
 from gandy.store.seeding import add_manifest
 from tests.support.world import OWNER, OWNERS, START, manifest
@@ -188,7 +188,7 @@ async def test_a_manifest_made_at_run_time_is_removed_with_what_waits_for_it(wor
     await world.database.run(add_manifest(OWNER, manifest("extra")))
     await world.cycle()
 
-    assert await desk(world).delete("extra")
+    assert await desk(world).delete("extra") == RemovedManifest(is_gone=True, cancelled_entries=1)
 
     with pytest.raises(ManifestNotFoundError):
         await desk(world).show("extra")

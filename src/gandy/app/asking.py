@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gandy.app.configuration import Configuration
     from gandy.app.keywords import AnyTrain, EnqueueKeywords, RuntimeScheduleKeywords
     from gandy.model.schedule import TimeSchedule
-    from gandy.store.queueing import Enqueued, EnqueueRequest
+    from gandy.store.queueing import Enqueued, EnqueueRequest, RemovedManifest
     from gandy.train.codec import PayloadCodec
     from gandy.train.registry import AnyTrain as Definition
     from gandy.train.registry import Registry
@@ -170,7 +170,7 @@ class Asking:
             is_new=triggered.is_new,
         )
 
-    def remove_schedule(self, external_id: str) -> Operation[bool]:
+    def remove_schedule(self, external_id: str) -> Operation[RemovedManifest]:
         """Remove a manifest of this application that was made at run time."""
         check("external_id", external_id)
         return (yield from remove_manifest(external_id, owner=self._owner))

@@ -320,8 +320,10 @@ def remove(call: Call, external_id: str, *, yes: bool) -> None:
 
 def _delete(call: Call, external_id: str, *, yes: bool) -> None:
     confirm(f"Delete manifest {external_id}?", yes=yes)
-    is_gone = with_session(call, lambda session: _desk(session).delete(external_id))
-    say("Deleted." if is_gone else "Its last run is still in progress; it is deleted when that run ends.")
+    removal = with_session(call, lambda session: _desk(session).delete(external_id))
+    say("Deleted." if removal else "Its last run is still in progress; it is deleted when that run ends.")
+    if removal.cancelled_entries:
+        say(f"Queued and waiting entries cancelled with it: {removal.cancelled_entries:,}.")
 
 
 @manifests.command(epilog=example("gandy manifests preview report --count 20"))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gandy.model.owners import Operator, Owners
     from gandy.settings import Settings
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.store.queueing import Triggered
+    from gandy.store.queueing import RemovedManifest, Triggered
     from gandy.store.reading.views import ManifestFilter, ManifestPicture
     from gandy.store.statements import Operation, Row, Rows
     from gandy.train.registry import Registry
@@ -208,15 +208,16 @@ class ManifestDesk:
         await self._override("disable manifest", external_id, {"is_enabled": False}, reason=reason)
         return await self.show(external_id)
 
-    async def delete(self, external_id: str) -> bool:
-        """Delete it; return False if a run is in progress: it is then deleted when that run ends."""
+    async def delete(self, external_id: str) -> RemovedManifest:
+        """Delete it; the result is false if a run is in progress: it is then deleted when that run ends."""
 
-        def operation() -> Operation[bool]:
+        def operation() -> Operation[RemovedManifest]:
             owner = yield from owner_of_manifest(self._owners, external_id)
-            is_gone = yield from remove_manifest(external_id, owner=owner)
-            audited = AuditRecord(owner=owner, action="delete manifest", subject=external_id)
+            removal = yield from remove_manifest(external_id, owner=owner)
+            detail = {"cancelled_entries": removal.cancelled_entries}
+            audited = AuditRecord(owner=owner, action="delete manifest", subject=external_id, detail=detail)
             yield from record_audit(self._operator, audited)
-            return is_gone
+            return removal
 
         return await self._database.run(operation())
 

@@ -198,8 +198,19 @@ def trigger_group(owner: str, name: str) -> Operation[tuple[Triggered, ...]]:
     return tuple(triggered)
 
 
-def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
-    """Remove a manifest with its queued and waiting entries; False: it still runs, and is removed later."""
+@dataclass(frozen=True, slots=True)
+class RemovedManifest:
+    """What became of a manifest to remove; true if it is gone."""
+
+    is_gone: bool  #: False: it still runs, and is removed when that run ends
+    cancelled_entries: int  #: queued and waiting ones
+
+    def __bool__(self) -> bool:
+        return self.is_gone
+
+
+def remove_manifest(external_id: str, *, owner: str) -> Operation[RemovedManifest]:
+    """Remove a manifest with its queued and waiting entries."""
     manifest = yield from lock_manifest(external_id, owner=owner)
     if manifest.origin == "declared" and not manifest.is_orphaned:
         raise ManifestDeclaredError(external_id)
@@ -211,13 +222,13 @@ def remove_manifest(external_id: str, *, owner: str) -> Operation[bool]:
         raise ManifestInUseError(
             external_id, f"dead letter {found.letter_id} is unresolved; requeue or acknowledge it first"
         )
-    yield statement("cancel_waiting", **of)
+    cancelled = len((yield statement("cancel_waiting", **of)))
     if found.active_run_id is not None:
         yield statement("orphan_manifest", **of)
-        return False
+        return RemovedManifest(is_gone=False, cancelled_entries=cancelled)
     yield statement("forget_letters", **of)
     yield statement("delete_manifest", **of)
-    return True
+    return RemovedManifest(is_gone=True, cancelled_entries=cancelled)
 
 
 def lock_manifest(external_id: str, *, owner: str) -> Operation[Row]:

@@ -93,9 +93,10 @@ class DisableBody(Body):
 
 
 class DeleteAnswer(BaseModel):
-    """Whether a manifest is deleted."""
+    """Whether a manifest is deleted, and what was cancelled with it."""
 
     is_gone: bool = Field(description="False: a run is in progress; it is deleted when that run ends.")
+    cancelled_entries: int = Field(description="How many queued and waiting entries were cancelled with it.")
 
 
 @router.reads("", response_model=page_of(ManifestSummary))
@@ -214,7 +215,8 @@ async def delete_manifest(
     context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
 ) -> DeleteAnswer:
     """Delete a manifest, as the method DELETE does."""
-    return DeleteAnswer(is_gone=await desk_of(context, operator).delete(external_id))
+    removed = await desk_of(context, operator).delete(external_id)
+    return DeleteAnswer(is_gone=removed.is_gone, cancelled_entries=removed.cancelled_entries)
 
 
 def desk_of(context: Context, operator: Operator) -> ManifestDesk:
