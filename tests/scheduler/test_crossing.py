@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gandy.model.schedule import Interval, Manual, MisfirePolicy, Once
+from gandy.model.schedule import Cron, Interval, Manual, MisfirePolicy, Once
 from gandy.rules.deciding import determine
 from gandy.rules.dispatching import share
 from gandy.scheduler.cycle import write_decisions
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gandy.model.manifest import ManifestDeclaration
     from gandy.scheduler.cycle import Decided, Written
     from tests.support.world import World
+
+HOUR = timedelta(hours=1)
 
 
 async def decide(world: World) -> list[Decided]:
@@ -105,3 +107,28 @@ async def test_the_same_decision_written_twice_counts_once(world: World) -> None
 
     assert again.queued == set()
     assert len(world.entries()) == 1
+
+
+@pytest.mark.parametrize("delay", [timedelta(0), HOUR], ids=["at once", "delayed"])
+@pytest.mark.parametrize(
+    "schedule", [Cron("0 * * * *"), Interval(HOUR), Once(START + HOUR)], ids=["cron", "interval", "once"]
+)
+async def test_a_trigger_at_the_very_instant_of_an_occurrence_leaves_it_its_place(
+    world: World, schedule: Cron | Interval | Once, delay: timedelta
+) -> None:
+    await world.seed(manifest(schedule=schedule))
+    await world.cycle()
+    await world.succeed()
+    world.clock.advance(HOUR - delay)
+    await world.database.run(trigger("report", input_json='{"by":"hand"}', delay=delay, owner=OWNER))
+    world.clock.advance(delay)
+    await world.succeed()
+
+    assert (await world.cycle()).queued == 1
+    await world.succeed()
+
+    runs = world.rows("SELECT due_at, origin FROM history WHERE due_at IS NOT NULL ORDER BY id")
+    assert [(world.instant(row["due_at"]) - START - HOUR, row["origin"]) for row in runs[-2:]] == [
+        (timedelta(microseconds=1), "trigger"),
+        (timedelta(0), "schedule"),
+    ]

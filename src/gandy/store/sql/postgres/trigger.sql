@@ -12,13 +12,22 @@ INSERT INTO gandy.work_queue (
     scheduled_at, created_at)
 SELECT m.owner, m.name, %(input)s::json, m.property_type_name, m.id, m.manifest_group_id, m.priority, 'trigger',
        CASE WHEN m.active_run_id IS NOT NULL THEN 'manifest' WHEN t.at > t.now THEN 'time' ELSE 'open' END,
-       -- two triggers within one microsecond need different due_at values
-       coalesce((SELECT max(q.due_at) + interval '1 microsecond' FROM gandy.work_queue q
-                 WHERE q.manifest_id = m.id AND q.attempt = 1 AND q.due_at >= t.at AND q.due_at < t.at + interval '1 millisecond'),
-                t.at),
+       -- an instant that the schedule can name stays free for its own occurrence: the cursor, whole seconds of cron, the
+       -- cursor and multiples of an interval; of three neighbours one is free
+       (SELECT min(c.at) FROM (SELECT free.since + n * interval '1 microsecond' AS at FROM generate_series(0, 2) n) c
+        WHERE (c.at = m.next_scheduled_run
+               OR m.schedule_type = 'cron' AND c.at = date_trunc('second', c.at)
+               OR m.schedule_type = 'interval' AND mod(
+                   extract(epoch FROM c.at - m.next_scheduled_run) * 1000000, m.interval_seconds::numeric * 1000000) = 0)
+              IS NOT TRUE),
        t.at, t.now
 FROM gandy.manifest m,
-     (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t
+     (SELECT gandy.now() AS now, gandy.now() + make_interval(secs => %(delay_seconds)s::float8) AS at) t,
+     -- two triggers within one microsecond need different due_at values
+     LATERAL (SELECT coalesce((
+         SELECT max(q.due_at) + interval '1 microsecond' FROM gandy.work_queue q
+         WHERE q.manifest_id = m.id AND q.attempt = 1 AND q.due_at >= t.at AND q.due_at < t.at + interval '1 millisecond'),
+         t.at) AS since) free
 WHERE m.id = %(manifest_id)s AND m.owner = %(owner)s
 ON CONFLICT DO NOTHING
 RETURNING id, scheduled_at;
