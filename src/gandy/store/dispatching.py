@@ -37,6 +37,7 @@ class DispatchRequest:
     min_age_seconds: float = 0.0  #: leave younger entries to workers that claim directly
     turn: int = 0  #: increases with every claim, so that small claims rotate over the groups
     free_slots: int | None = None  #: limit of capped entries, so that hardly any are buffered in advance
+    closes_early: bool = False  #: if nothing can be loaded, close gates that a wrong clock opened too early
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,8 @@ def next_due() -> Operation[float | None]:
 def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     """Load ready entries, measure the capacity, choose, and turn the chosen entries into runs."""
     ready = yield from load_ready(request)
+    if request.closes_early and not ready.entries:
+        yield from _close_early(request, ready)
     chosen = choose_entries(ready, request)
     begun = chosen if ready.space is None else within_slots(chosen, ready.space, ready.capacity)
     dispatched = (yield from dispatch_entries(request, begun, ready.groups)) if begun else NOTHING
@@ -108,6 +111,17 @@ def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
     if ready.is_contended or is_cut:
         return replace(dispatched, is_contended=ready.is_contended, is_cut=is_cut)
     return dispatched
+
+
+def _close_early(request: DispatchRequest, ready: ReadyWork) -> Operation[None]:
+    """Let open entries wait for an instant that is to come: a clock was set back after their gate opened."""
+    heads = [
+        {"group_id": group.id, "train_name": train}
+        for group in ready.groups.values()
+        for train in group.trains or request.trains
+    ]
+    if (yield batch("close_early_heads", heads, owner=request.owner, limit=_OPENED_AT_ONCE)):
+        yield statement("notify", payload=f"later:{request.owner}")
 
 
 def load_ready(request: DispatchRequest) -> Operation[ReadyWork]:

@@ -42,6 +42,7 @@ LONGEST_RETRY_SECONDS: Final = 1.0
 FIRST_CONTENDED_SECONDS: Final = 0.005  # another claim is about to commit
 LONGEST_CONTENDED_SECONDS: Final = 0.5
 MOST_DOUBLINGS: Final = 10
+EARLY_AFTER: Final = 3  # consecutive claims that found groups with ready work, but no entry to claim
 CHARGED_AFTER: Final = 3  # consecutive claims of which every entry was refused
 
 
@@ -291,7 +292,7 @@ class Claimer:
 
     def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1
-        return _dispatch_request(
+        request = _dispatch_request(
             self._context,
             limit,
             worker_id=self._worker.id,
@@ -299,6 +300,7 @@ class Claimer:
             turn=self._turn,
             free_slots=max(self._free_slots(), 0),
         )
+        return replace(request, closes_early=True) if self._contended >= EARLY_AFTER else request
 
     async def _claim(self, request: DispatchRequest, session: DatabaseSession) -> Answer:
         claimed = 0

@@ -63,6 +63,19 @@ CROSS JOIN LATERAL (
     ORDER BY q.rank DESC, q.id LIMIT g.share FOR UPDATE SKIP LOCKED
 ) e;
 
+-- name: close_early_heads
+-- Closes gates that opened before their instant; reads only the top of each train with ready work.
+UPDATE gandy.work_queue SET gate = 'time'
+WHERE id = ANY(ARRAY(
+    SELECT e.id FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(train_name)s::text[])) AS g(id, train_name)
+    CROSS JOIN LATERAL (
+        SELECT q.id, q.scheduled_at FROM gandy.work_queue q
+        WHERE q.owner = %(owner)s AND q.manifest_group_id = g.id AND q.train_name = g.train_name
+          AND q.status = 'queued' AND q.gate = 'open'
+        ORDER BY q.rank DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ) e WHERE e.scheduled_at > gandy.now()))
+RETURNING id;
+
 -- name: load_triggered
 -- Of a disabled group, only entries that an operator triggered.
 SELECT e.* FROM unnest((SELECT %(group_id)s::bigint[]), (SELECT %(share)s::int[])) AS g(id, share)

@@ -44,6 +44,18 @@ WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.train_name = :t
   AND q.status = 'queued' AND q.gate = 'open' AND q.scheduled_at <= gandy_later(-:min_age_seconds)
 ORDER BY q.rank DESC, q.id LIMIT :share;
 
+-- name: close_early_heads
+-- Differs from PostgreSQL: once per group and train. Closes gates that opened before their instant.
+UPDATE work_queue SET gate = 'time'
+WHERE id IN (
+    SELECT e.id FROM (
+        SELECT q.id, q.scheduled_at FROM work_queue q
+        WHERE q.owner = :owner AND q.manifest_group_id = :group_id AND q.train_name = :train_name
+          AND q.status = 'queued' AND q.gate = 'open'
+        ORDER BY q.rank DESC, q.id LIMIT :limit) e
+    WHERE e.scheduled_at > gandy_now())
+RETURNING id;
+
 -- name: load_triggered
 -- Of a disabled group, only entries that an operator triggered.
 SELECT q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.origin,
