@@ -24,18 +24,27 @@ class Table:
 
 @dataclass
 class Plan:
-    """Which dependents a run activates, and with what; a dict stands for a Table, "declared" for no input."""
+    """Which dependents a run activates, and with what.
+
+    A dict stands for a Table, "declared" for no input, "late" for what the next run does for this one.
+    """
 
     activate: list[tuple[str, Any]] = field(default_factory=list)
 
 
 app = Gandy("sleepers", database="sqlite:///never-opened.db", worker={"slots": 4})
 ran: list[str] = []
+late: list[tuple[Run, str]] = []
 
 
 def _activate(plan: Plan, run: Run) -> None:
+    while late:
+        ended, external_id = late.pop()
+        ended.activate(external_id)
     for external_id, given in plan.activate:
-        if given == "declared":
+        if given == "late":
+            late.append((run, external_id))
+        elif given == "declared":
             run.activate(external_id)
         else:
             run.activate(external_id, Table(**given) if isinstance(given, dict) else given)

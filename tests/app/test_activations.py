@@ -175,6 +175,18 @@ async def test_an_input_is_checked_by_type_where_the_junction_activates(door: st
 
 
 @pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("door", DOORS)
+async def test_a_run_that_has_ended_activates_nothing_and_the_call_says_so(door: str) -> None:
+    await activate((f"child-{door}", "late"), parent=f"parent-{door}")
+
+    caller = await activate((f"child-{door}", table("a")), parent=f"parent-{door}")
+
+    assert (caller.state, caller.failure_exception) == ("failed", "gandy.errors.train.ActivationError")
+    assert f"activate('child-{door}'): the run has ended" in str(caller.failure_reason)
+    assert ran == []
+
+
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(("given", "state"), [(table("good"), "completed"), ("wrong", "failed")])
 async def test_a_run_that_another_engine_brings_activates_alike(given: object, state: str) -> None:
     job = await app.trigger("parent", input=Plan([("child", given)]))

@@ -139,7 +139,7 @@ class Run:
 
     @property
     def log(self) -> RunLog:
-        """A logger whose lines are kept with the run."""
+        """A logger whose lines are kept with the run; lines after its end are dropped."""
         if self._log is None:
             self._log = RunLog(self)
         return self._log
@@ -160,7 +160,7 @@ class Run:
             raise CancelRun(self.cancellation.reason, by=self.cancellation.by)
 
     def progress(self, done: int, total: int | None = None) -> None:
-        """Report the progress of the run."""
+        """Report the progress of the run; after its end, this does nothing."""
         if type(done) is not int or not 0 <= done <= HIGHEST_NUMBER:  # a fast check: called often
             check("done", done, called="progress(done=...)")
         if total is not None:
@@ -168,7 +168,10 @@ class Run:
         self.sink.report_progress(self, Progress(done, total))
 
     def activate(self, external_id: str, input: object = DECLARED_INPUT) -> None:
-        """Queue a dormant dependent of this run's manifest once the run has completed."""
+        """Queue a dormant dependent of this run's manifest once the run has completed.
+
+        Raise ActivationError if the run has ended.
+        """
         check("external_id", external_id, called="activate(external_id=...)")
         if self.without_secrets(external_id) != external_id:
             raise ActivationError("activate(): the id holds a secret of this run's input")

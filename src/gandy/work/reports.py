@@ -9,6 +9,7 @@ from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from gandy.errors import ActivationError
 from gandy.store.reports import LogRow, write_live_logs, write_reports
 from gandy.store.runs import ProgressRow, read_cancellations, report_progress
 
@@ -77,18 +78,19 @@ class RunReports:
                 report.lines.append(row)
 
     def report_progress(self, run: Run, progress: Progress) -> None:
-        """Remember the latest progress."""
+        """Remember the latest progress; progress after the run's end is dropped."""
         with self._lock:
             report = self._report_of(run)
             if report is not None:
                 report.progress = progress
 
     def activate(self, run: Run, activation: Activation) -> None:
-        """Remember a dormant dependent until the run completes."""
+        """Remember a dormant dependent until the run completes; after its end it would be lost."""
         with self._lock:
             report = self._report_of(run)
-            if report is not None:
-                report.activations.append(activation)
+            if report is None:
+                raise ActivationError(f"activate({activation.external_id!r}): the run has ended")
+            report.activations.append(activation)
 
     def _report_of(self, run: Run) -> RunReport | None:
         """Return the report of a run, created at first use; None if the run has ended."""

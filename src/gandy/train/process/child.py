@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never, runtime_checkable
 
-from gandy.errors import TrainProcessError
+from gandy.errors import ActivationError, TrainProcessError
 from gandy.train.definition import TrainDefinition
 from gandy.train.execution import NOTHING_PROVIDED, ProvidedValues, execute
 from gandy.train.failure import failure, run_contained
@@ -125,6 +125,7 @@ class _Child:
         self._parent = parent
         self._place = place
         self._runs: dict[int, Run] = {}
+        self._sinks: dict[int, _ParentSink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._requests: asyncio.Queue[tuple[StartMessage, Run] | None] = asyncio.Queue()
         self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="gandy-junction")
@@ -144,6 +145,7 @@ class _Child:
     async def _run_one(self, start: StartMessage, run: Run, stack: AsyncExitStack) -> None:
         ended = await self._perform(start, run, stack)
         del self._runs[start.ticket]
+        self._sinks.pop(start.ticket).close()
         self._parent.send(ended)
 
     async def _perform(self, start: StartMessage, run: Run, stack: AsyncExitStack) -> Ended:
@@ -185,7 +187,8 @@ class _Child:
     def _take(self, message: ToChild, loop: asyncio.AbstractEventLoop) -> None:
         match message:
             case StartMessage():
-                run = _run_of(message, self._parent)
+                sink = self._sinks[message.ticket] = _ParentSink(self._parent, message.ticket)
+                run = _run_of(message, sink)
                 self._runs[message.ticket] = run  # in this thread: a request to stop may follow at once
                 loop.call_soon_threadsafe(self._requests.put_nowait, (message, run))
             case Stop():
@@ -245,6 +248,13 @@ class _ParentSink:
     def __init__(self, parent: _Parent, ticket: int) -> None:
         self._parent = parent
         self._ticket = ticket
+        self._activating = threading.Lock()
+        self._has_ended = False
+
+    def close(self) -> None:
+        """Refuse activations from now on: the parent would drop them."""
+        with self._activating:
+            self._has_ended = True
 
     def write_log(self, run: Run, line: LogLine) -> None:  # noqa: ARG002 - one run only
         self._parent.send(
@@ -255,14 +265,16 @@ class _ParentSink:
         self._parent.send(Progressed(ticket=self._ticket, done=progress.done, total=progress.total))
 
     def activate(self, run: Run, activation: Activation) -> None:  # noqa: ARG002 - one run only
-        self._parent.send(
-            Activated(
-                ticket=self._ticket,
-                external_id=activation.external_id,
-                input_json=activation.input_json,
-                checked_by=activation.checked_by,
-            )
+        message = Activated(
+            ticket=self._ticket,
+            external_id=activation.external_id,
+            input_json=activation.input_json,
+            checked_by=activation.checked_by,
         )
+        with self._activating:
+            if self._has_ended:
+                raise ActivationError(f"activate({activation.external_id!r}): the run has ended")
+            self._parent.send(message)
 
 
 def _never() -> bool:
@@ -270,7 +282,7 @@ def _never() -> bool:
     return False
 
 
-def _run_of(start: StartMessage, parent: _Parent) -> Run:
+def _run_of(start: StartMessage, sink: _ParentSink) -> Run:
     return Run(
         id=start.id,
         train=start.train,
@@ -278,7 +290,7 @@ def _run_of(start: StartMessage, parent: _Parent) -> Run:
         due_at=start.due_at,
         attempt=start.attempt,
         fence=start.fence,
-        sink=_ParentSink(parent, start.ticket),
+        sink=sink,
     )
 
 
