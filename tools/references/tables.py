@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +55,11 @@ _COLUMN: Final = re.compile(
 _VIEW: Final = re.compile(
     r"^CREATE VIEW gandy\.(?P<name>\w+) AS\nSELECT (?P<columns>.*?)\nFROM", re.DOTALL | re.MULTILINE
 )
+_REPLACED: Final = re.compile(
+    r"^ALTER TABLE gandy\.(?P<name>\w+) ADD CONSTRAINT \w+\s+"
+    r"CHECK \((?P<column>\w+) (?P<check>IN \([^)]*\))\);$",
+    re.MULTILINE,
+)
 _WORDS: Final = re.compile(r"IN \((?P<words>[^)]*)\)")
 
 
@@ -102,6 +107,8 @@ def read_tables() -> dict[str, list[Column]]:
     for text in scripts:
         for found in _ADDED.finditer(text):
             tables[found["name"]] += _columns(f"    {found['column']},{found['note']}")
+        for found in _REPLACED.finditer(text):
+            tables[found["name"]] = [_checked_by(found, each) for each in tables[found["name"]]]
         for found in _VIEW.finditer(text):
             if found["name"] in tables:  # the view replaces the table, under its name
                 shown = {part.split()[-1] for part in found["columns"].split(",")}
@@ -115,6 +122,14 @@ def _columns(body: str) -> Iterator[Column]:
         found = _COLUMN.fullmatch(line.strip())
         if found and not line.strip().startswith("--"):
             yield Column(found["name"], found["type"], _note(found["rest"], found["note"] or ""))
+
+
+def _checked_by(found: re.Match[str], column: Column) -> Column:
+    """The column with the words of a later constraint, if it is about this column."""
+    if column.name != found["column"]:
+        return column
+    said = "; ".join(part for part in column.note.split("; ") if not part.startswith("`"))
+    return replace(column, note=_note(found["check"], said))
 
 
 def _note(rest: str, note: str) -> str:
