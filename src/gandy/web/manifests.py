@@ -144,7 +144,7 @@ async def remove_manifest(
     context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
 ) -> DeleteAnswer:
     """Remove a manifest that was created at run time or is no longer declared."""
-    return DeleteAnswer(is_gone=await desk_of(context, operator).delete(external_id))
+    return await _deleted(context, operator, external_id)
 
 
 @router.changes("/{external_id:path}/trigger")
@@ -215,6 +215,10 @@ async def delete_manifest(
     context: CurrentContext, operator: CurrentOperator, external_id: ExternalId
 ) -> DeleteAnswer:
     """Delete a manifest, as the method DELETE does."""
+    return await _deleted(context, operator, external_id)
+
+
+async def _deleted(context: Context, operator: Operator, external_id: str) -> DeleteAnswer:
     removed = await desk_of(context, operator).delete(external_id)
     return DeleteAnswer(is_gone=removed.is_gone, cancelled_entries=removed.cancelled_entries)
 

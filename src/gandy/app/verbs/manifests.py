@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gandy.desk.schedules import PreviewedInstant
     from gandy.model.schedule import Cron, Interval, TimeSchedule
     from gandy.store.cancelling import CancelResult
-    from gandy.store.queueing import Triggered
+    from gandy.store.queueing import RemovedManifest, Triggered
 
 _NOW: Final = timedelta(0)
 
@@ -94,12 +94,15 @@ class ManifestVerbs(Verbs[Face]):
         return await self._desk(as_operator).add(new, context.settings)
 
     @Verb
-    async def remove(self, external_id: str, *, as_operator: str | None = None) -> bool:
-        """Remove a manifest that was made at run time; False: it is removed when its current run ends."""
+    async def remove(self, external_id: str, *, as_operator: str | None = None) -> RemovedManifest:
+        """Remove a manifest that was made at run time, with its queued and waiting entries.
+
+        The result is false if a run is in progress: the manifest is removed when that run ends.
+        """
         return await self._desk(as_operator).delete(external_id)
 
     @Verb
-    async def delete(self, external_id: str, *, as_operator: str | None = None) -> bool:
+    async def delete(self, external_id: str, *, as_operator: str | None = None) -> RemovedManifest:
         """Delete a manifest that was made at run time or is no longer declared; the same as `remove`."""
         return await self._desk(as_operator).delete(external_id)
 
