@@ -450,11 +450,11 @@ def test_rules_on_tables_of_gandy_and_of_the_lifecycle_are_refused(name: str, sc
 def test_rules_on_tables_of_gandys_own_file_are_refused_and_on_others_of_that_name_not(
     ground: Ground,
 ) -> None:
-    tables = [Table("metadata", [older_than("end_time", keep_for="7d")])]
+    tables = [Table("history", [older_than("end_time", keep_for="7d")])]
     make(ground)
-    ground.run("CREATE TABLE metadata (id {key}, end_time {instant})")
+    ground.run("CREATE TABLE history (id {key}, end_time {instant})")
     assert ground.sweep(*tables).failures == []
-    ground.run("DROP TABLE metadata")
+    ground.run("DROP TABLE history")
     migrate(ground.url)
     inside = ground
     if ground.kind == "postgresql":

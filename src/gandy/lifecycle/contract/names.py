@@ -12,6 +12,7 @@ GANDY_TABLES = frozenset(
     {
         "audit",
         "dead_letter",
+        "history",
         "history_horizon",
         "log",
         "manifest",
