@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gandy.events import CycleEnded, DeadLettered, EventBus, OccurrencesQueued
 from gandy.loops.wakeups import Wakeups
 from gandy.model.manifest import Declarations
+from gandy.model.run import TrainState
 from gandy.model.schedule import Cron, Dependent, Manual
 from gandy.scheduler.reaper import LeaseWatch
 from gandy.scheduler.service import ManifestManagerService
@@ -206,7 +207,8 @@ async def test_a_parked_manifest_is_told(world: World) -> None:
     watched = Watched(world, manifest(max_retries=1))
     await watched.service.seed()
     await watched.service.tick()
-    await world.fail()
+    runs = await world.claim()
+    await world.finish(*runs, state=TrainState.FAILED, is_bare=True)  # then the cycle writes the letter
     await watched.service.tick()
 
     (letter,) = [event for event in watched.told if isinstance(event, DeadLettered)]
