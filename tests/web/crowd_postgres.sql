@@ -18,9 +18,9 @@ INSERT INTO gandy.manifest (external_id, owner, name, manifest_group_id, schedul
 SELECT 'zz-' || n, 'shop', 'log_in', (SELECT id FROM gandy.manifest_group WHERE owner = 'shop' AND name = 'etl'), 'cron', '0 3 * * *', false
 FROM generate_series(1, 5) n
 ON CONFLICT DO NOTHING;
-INSERT INTO gandy.history (id, bucket, owner, name, train_state, manifest_id, manifest_group_id, due_at, created_at, start_time, end_time, keep_until)
+INSERT INTO gandy.history (id, bucket, owner, name, origin, train_state, manifest_id, manifest_group_id, due_at, created_at, start_time, end_time, keep_until)
 SELECT nextval('gandy.attempt_id'), CASE WHEN n % 20 = 0 THEN '-infinity' ELSE (now() + (n % 7) * interval '1 day')::date END,
-       CASE WHEN n % 100 = 1 THEN 'other' ELSE 'shop' END, 'send_parcel', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END,
+       CASE WHEN n % 100 = 1 THEN 'other' ELSE 'shop' END, 'send_parcel', 'schedule', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END,
        CASE WHEN n % 4 = 0 THEN busy.id END, busy.manifest_group_id, at, at, at, at, now() + interval '7 days'
 FROM generate_series(1, 1000000 / {share}) n, LATERAL (SELECT now() - (1000000 / {share} - n) * interval '300 milliseconds' AS at) a,
      (SELECT id, manifest_group_id FROM gandy.manifest WHERE external_id = 'bulk-000002') busy;

@@ -14,8 +14,8 @@ FROM temp.n, temp.at WHERE n <= 20000 / {share};
 INSERT OR IGNORE INTO manifest (external_id, owner, name, manifest_group_id, schedule_type, cron_expression, is_enabled, created_at, updated_at)
 SELECT 'zz-' || n, 'shop', 'log_in', (SELECT id FROM manifest_group WHERE owner = 'shop' AND name = 'etl'), 'cron', '0 3 * * *', 0, now, now
 FROM temp.n, temp.at WHERE n <= 5;
-INSERT OR IGNORE INTO history (id, owner, name, train_state, manifest_id, manifest_group_id, due_at, created_at, start_time, end_time, keep_until)
-SELECT 1000 + n, CASE WHEN n % 100 = 1 THEN 'other' ELSE 'shop' END, 'send_parcel', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END,
+INSERT OR IGNORE INTO history (id, owner, name, origin, train_state, manifest_id, manifest_group_id, due_at, created_at, start_time, end_time, keep_until)
+SELECT 1000 + n, CASE WHEN n % 100 = 1 THEN 'other' ELSE 'shop' END, 'send_parcel', 'schedule', CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'completed' END,
        CASE WHEN n % 4 = 0 THEN (SELECT id FROM manifest WHERE external_id = 'bulk-000002') END, 1, now, now, now, now, kept
 FROM temp.n, temp.at;
 INSERT OR IGNORE INTO work_queue (id, owner, train_name, manifest_group_id, origin, status, train_state, due_at, scheduled_at, created_at, dispatched_at, start_time)

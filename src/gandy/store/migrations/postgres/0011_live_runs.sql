@@ -218,3 +218,6 @@ DROP INDEX gandy.ix_metadata_rowwise_name;
 DROP INDEX gandy.ix_metadata_rowwise_manifest;
 DROP INDEX gandy.ix_metadata_rowwise_unsuccessful;
 DROP TABLE gandy.metadata_before;
+
+-- Without a cache in each connection: lines of a run are shown in the order of their ids, and several connections write them.
+ALTER SEQUENCE gandy.log_id CACHE 1;
