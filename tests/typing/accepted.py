@@ -41,7 +41,7 @@ from gandy.errors import (
 from gandy.model.run import Cancelled, Completed, Failed
 from gandy.store.cancelling import CancelResult
 from gandy.store.letters import AcknowledgeResult, RequeueResult
-from gandy.store.queueing import Triggered
+from gandy.store.queueing import RemovedManifest, Triggered
 from gandy.train.run import Run
 
 
@@ -138,7 +138,7 @@ async def operators_verbs_know_their_results() -> None:
     assert_type(await app.manifests.set("a", schedule=hourly, timeout=NO_TIMEOUT), ManifestDetail)
     assert_type(await app.manifests.disable("a", reason="why", as_operator="ada"), ManifestDetail)
     assert_type(await app.manifests.trigger("a", delay=timedelta(1)), Triggered)
-    assert_type(await app.manifests.remove("a"), bool)
+    assert_type(await app.manifests.remove("a"), RemovedManifest)
     assert_type(await app.manifests.preview("a", count=3), tuple[PreviewedInstant, ...])
     assert_type(await app.groups.set("a", max_active_jobs=3), GroupSummary)
     assert_type(await app.groups.preview_trigger("a"), tuple[str, ...])

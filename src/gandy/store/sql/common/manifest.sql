@@ -73,3 +73,14 @@ SELECT m.external_id AS manifest, m.active_run_id AS run_id FROM gandy.manifest 
 WHERE m.active_run_id IS NOT NULL AND (:owner::text IS NULL OR m.owner = :owner)
   AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.id = m.active_run_id AND r.train_state IS NOT NULL)
 ORDER BY m.id LIMIT :limit;
+
+-- name: find_stalled_orphans
+-- Manifests that are no longer declared, with a queued entry that makes them stay; a trigger runs all the same.
+SELECT m.owner, m.external_id AS manifest, m.id AS manifest_id, 'orphaned' AS held_by,
+       1 + (SELECT count(*) FROM (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
+                                  LIMIT :counted) n) AS entries
+FROM gandy.manifest m
+WHERE m.orphaned_at IS NOT NULL AND m.active_run_id IS NULL AND (:owner::text IS NULL OR m.owner = :owner)
+  AND EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
+              AND q.origin IN ('retry', 'dormant', 'requeue'))
+LIMIT :limit;

@@ -145,14 +145,3 @@ SELECT h.id, h.input, q.id AS queued_id, q.input AS queued_input
 FROM unnest(%(id)s::bigint[], %(bucket)s::text[]) AS e(id, bucket)
 JOIN gandy.history h ON h.id = e.id AND h.bucket = e.bucket::date
 JOIN gandy.work_queue q ON q.manifest_id = h.manifest_id AND q.status = 'queued';
-
--- name: find_stalled_orphans
--- Manifests that are no longer declared, with a queued entry that makes them stay; a trigger runs all the same.
-SELECT m.owner, m.external_id AS manifest, m.id AS manifest_id, 'orphaned' AS held_by,
-       1 + (SELECT count(*) FROM (SELECT 1 FROM gandy.work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
-                                  LIMIT %(counted)s) n) AS entries
-FROM gandy.manifest m
-WHERE m.orphaned_at IS NOT NULL AND m.active_run_id IS NULL AND (%(owner)s::text IS NULL OR m.owner = %(owner)s)
-  AND EXISTS (SELECT 1 FROM gandy.work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
-              AND q.origin IN ('retry', 'dormant', 'requeue'))
-LIMIT %(limit)s;

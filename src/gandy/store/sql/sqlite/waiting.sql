@@ -116,14 +116,3 @@ LIMIT :limit;
 SELECT h.id, h.input, q.id AS queued_id, q.input AS queued_input
 FROM history h JOIN work_queue q ON q.manifest_id = h.manifest_id AND q.status = 'queued'
 WHERE h.id = :id AND :bucket IS NULL;
-
--- name: find_stalled_orphans
--- Manifests that are no longer declared, with a queued entry that makes them stay; a trigger runs all the same.
-SELECT m.owner, m.external_id AS manifest, m.id AS manifest_id, 'orphaned' AS held_by,
-       1 + (SELECT count(*) FROM (SELECT 1 FROM work_queue w WHERE w.manifest_id = m.id AND w.status = 'waiting'
-                                  LIMIT :counted) n) AS entries
-FROM manifest m
-WHERE m.orphaned_at IS NOT NULL AND m.active_run_id IS NULL AND (:owner IS NULL OR m.owner = :owner)
-  AND EXISTS (SELECT 1 FROM work_queue q WHERE q.manifest_id = m.id AND q.status = 'queued'
-              AND q.origin IN ('retry', 'dormant', 'requeue'))
-LIMIT :limit;
