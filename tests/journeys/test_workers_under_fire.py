@@ -153,9 +153,11 @@ def test_a_group_at_its_cap_never_has_one_more_on_four_servers(url: str, tmp_pat
     jobs = 500 if IS_FULL else 150
     with fleet(url, tmp_path) as ships:
         seed(url)
-        enqueue(url, share_three_places, [Job(number=n, milliseconds=5) for n in range(jobs)])
         for _ in range(4):
-            ships.start_worker()
+            ships.start("work", "--concurrency", "2")  # one alone cannot fill the three places
+        running = "SELECT count(*) FROM gandy.worker WHERE state = 'running'"
+        wait_until(lambda: ask(url, running) == 4, f"four servers are up\n{ships.logs()}", within=60)
+        enqueue(url, share_three_places, [Job(number=n, milliseconds=5) for n in range(jobs)])
         wait_until(lambda: is_over(url), f"every job has ended\n{ships.logs()}", within=240)
         assert completed(url) == jobs
         assert len({line.split()[4] for line in ships.witnessed("end")}) > 1, "more than one server took part"
