@@ -55,7 +55,7 @@ class Ending:
     async def end(self, runs: list[ClaimedRun], free: int) -> None:
         hooks: Any = SimpleNamespace(wants=lambda _: False)
         session = self.world.database.session()
-        ticket: Any = SimpleNamespace(request=ask(free, max_active_jobs=self.cap), land=self._land)
+        joined: Any = SimpleNamespace(request=ask(free, max_active_jobs=self.cap), deliver=self._land)
         finisher = Finisher(
             session,
             replace(RULES, is_capped=self.cap is not None),
@@ -64,7 +64,7 @@ class Ending:
             events=EventBus(),
             on_drained=lambda: None,
             on_room=self._tell,
-            board=lambda: ticket if free else None,
+            join=lambda: joined if free else None,
             is_busy=lambda: False,
         )
         for run in runs:

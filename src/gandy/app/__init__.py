@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gandy.app.asking import Job
 from gandy.app.gandy import Gandy
+from gandy.app.requests import Job
 
 __all__ = ["Gandy", "Job"]

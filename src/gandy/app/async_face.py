@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
-from gandy.app.asking import Asked, Asking
 from gandy.app.declaring import Declaring
+from gandy.app.requests import Asked, Requests
 from gandy.app.verbs.face import Awaited, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.errors import AppNotOpenError, AppOpenElsewhereError
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import timedelta
 
-    from gandy.app.asking import Job
     from gandy.app.configuration import Configuration
     from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords
     from gandy.app.opening import OpenApp
+    from gandy.app.requests import Job
     from gandy.model.schedule import TimeSchedule
     from gandy.settings import Settings
     from gandy.store.drivers.database import Database
@@ -46,7 +46,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
     def __init__(self, name: str, configuration: Configuration) -> None:
         super().__init__(name)
         self._configuration = configuration
-        self._asking = Asking(name, self.registry, self._read_job, configuration=configuration)
+        self._requests = Requests(name, self.registry, self._read_job, configuration=configuration)
         self._open: OpenApp | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -97,7 +97,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         self, train: Any, input: object = NOT_GIVEN, **options: Unpack[EnqueueKeywords]
     ) -> Job[Any]:
         """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
-        asked = self._asking.enqueue(train, input, options)
+        asked = self._requests.enqueue(train, input, options)
         return (await self._write(asked, options.get("connection")))[0]
 
     @overload
@@ -129,7 +129,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         self, train: Any, inputs: Iterable[Any], **options: Unpack[EnqueueKeywords]
     ) -> list[Job[Any]]:
         """Queue a job for every input, all or none."""
-        asked = self._asking.enqueue_many(train, list(inputs), options)
+        asked = self._requests.enqueue_many(train, list(inputs), options)
         return await self._write(asked, options.get("connection"))
 
     @overload
@@ -218,7 +218,7 @@ class AsyncFace(Declaring, Operating[Awaited]):
         **options: Unpack[RuntimeScheduleKeywords],
     ) -> None:
         """Make a manifest at run time, on a schedule or `after=` another manifest; no deploy prunes it."""
-        operation = self._asking.add_schedule(
+        operation = self._requests.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )
         await self._require("app.add_schedule()").context.database.run(operation)
@@ -227,12 +227,12 @@ class AsyncFace(Declaring, Operating[Awaited]):
         self, external_id: str, *, delay: timedelta | None = None, input: object = NOT_GIVEN
     ) -> Job[Any]:
         """Queue a manifest now or after a delay; if an entry is already queued, that entry is reused."""
-        operation = self._asking.trigger(external_id, delay=delay, value=input)
+        operation = self._requests.trigger(external_id, delay=delay, value=input)
         return await self._require("app.trigger()").context.database.run(operation)
 
     async def remove_schedule(self, external_id: str) -> None:
         """Remove a manifest that was made at run time; a current run ends first."""
-        operation = self._asking.remove_schedule(external_id)
+        operation = self._requests.remove_schedule(external_id)
         await self._require("app.remove_schedule()").context.database.run(operation)
 
     async def _write(self, asked: Asked, connection: object) -> list[Job[Any]]:

@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
-from gandy.app.asking import Asked, Asking
 from gandy.app.opening import OpenApp, opened
+from gandy.app.requests import Asked, Requests
 from gandy.app.verbs.face import Blocking, FaceAccess, Operating
 from gandy.desk.declarations import NOT_GIVEN, input_value
 from gandy.store.drivers.database import dialect_of
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator
     from datetime import timedelta
 
-    from gandy.app.asking import Job
     from gandy.app.configuration import Configuration
     from gandy.app.declaring import Declaring
     from gandy.app.keywords import EnqueueKeywords, RuntimeScheduleKeywords
+    from gandy.app.requests import Job
     from gandy.clock import ManualClock
     from gandy.model.schedule import TimeSchedule
     from gandy.settings import Settings
@@ -120,7 +120,7 @@ class SyncGandy(Operating[Blocking]):
     def __init__(self, app: Declaring, configuration: Configuration) -> None:
         self._app = app
         self._configuration = configuration
-        self._asking = Asking(app.name, app.registry, self._read_job, configuration=configuration)
+        self._requests = Requests(app.name, app.registry, self._read_job, configuration=configuration)
         self._opening = Lock()
         self._portal: Portal | None = None
         self._pid = os.getpid()
@@ -204,7 +204,7 @@ class SyncGandy(Operating[Blocking]):
         self, train: Any, input: object = NOT_GIVEN, **options: Unpack[EnqueueKeywords]
     ) -> SyncJob[Any]:
         """Queue one job; with `connection=` it is queued when the caller's own transaction commits."""
-        asked = self._asking.enqueue(train, input, options)
+        asked = self._requests.enqueue(train, input, options)
         return self._write(asked, options.get("connection"))[0]
 
     @overload
@@ -236,7 +236,7 @@ class SyncGandy(Operating[Blocking]):
         self, train: Any, inputs: Iterable[Any], **options: Unpack[EnqueueKeywords]
     ) -> list[SyncJob[Any]]:
         """Queue a job for every input, all or none."""
-        asked = self._asking.enqueue_many(train, list(inputs), options)
+        asked = self._requests.enqueue_many(train, list(inputs), options)
         return self._write(asked, options.get("connection"))
 
     @overload
@@ -325,7 +325,7 @@ class SyncGandy(Operating[Blocking]):
         **options: Unpack[RuntimeScheduleKeywords],
     ) -> None:
         """Make a manifest at run time, on a schedule or `after=` another manifest; no deploy prunes it."""
-        operation = self._asking.add_schedule(
+        operation = self._requests.add_schedule(
             external_id, train, arguments=(input, schedule), keywords=options
         )
         portal = self.open()
@@ -336,13 +336,13 @@ class SyncGandy(Operating[Blocking]):
     ) -> SyncJob[Any]:
         """Queue a manifest now or after a delay; if an entry is already queued, that entry is reused."""
         portal = self.open()
-        operation = self._asking.trigger(external_id, delay=delay, value=input)
+        operation = self._requests.trigger(external_id, delay=delay, value=input)
         return SyncJob(self, portal.call(portal.open_app.context.database.run(operation)))
 
     def remove_schedule(self, external_id: str) -> None:
         """Remove a manifest that was made at run time; a current run ends first."""
         portal = self.open()
-        portal.call(portal.open_app.context.database.run(self._asking.remove_schedule(external_id)))
+        portal.call(portal.open_app.context.database.run(self._requests.remove_schedule(external_id)))
 
     def _write(self, asked: Asked, connection: object) -> list[SyncJob[Any]]:
         if connection is None:

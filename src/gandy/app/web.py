@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gandy.events import EventBus
     from gandy.loops.supervisor import Service
     from gandy.settings import Settings, WebSettings
-    from gandy.web.access.door import Door
+    from gandy.web.access.access import WebAccess
 
 Message: TypeAlias = MutableMapping[str, Any]
 
@@ -67,17 +67,17 @@ def make_probes(context: Context) -> Service:
 
 def _serve(context: Context, *, is_whole: bool = True) -> Service:
     observe(context.events)
-    door = check_door(context)
+    access = check_access(context)
     asgi = _create(
         context.owner,
         lambda: context,
         settings=lambda: context.settings.web,
-        kept=door.kept,
+        kept=access.kept,
         is_whole=is_whole,
     )
     from gandy.web.serving import WebService  # noqa: PLC0415 - an extra
 
-    return WebService(asgi, door, database=context.database if is_whole else None)
+    return WebService(asgi, access, database=context.database if is_whole else None)
 
 
 def has_web() -> bool:
@@ -89,17 +89,17 @@ def check_web(context: Context) -> None:
     """Raise before any service starts if the extra is missing, a token is invalid, or the port is taken."""
     if not has_web():
         raise MissingExtraError("the dashboard", "web")
-    check_door(context)
+    check_access(context)
     from gandy.web.serving import check_port  # noqa: PLC0415 - an extra
 
     check_port(context.settings.web)
 
 
-def check_door(context: Context) -> Door:
+def check_access(context: Context) -> WebAccess:
     """Raise if tokens are invalid, or others could connect without a token."""
-    from gandy.web.access.door import open_door  # noqa: PLC0415 - an extra
+    from gandy.web.access.access import open_access  # noqa: PLC0415 - an extra
 
-    return open_door(context.owner, context.settings)
+    return open_access(context.owner, context.settings)
 
 
 def _create(

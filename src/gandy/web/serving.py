@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gandy.settings import WebSettings
     from gandy.store.drivers.database import ReadingRunner
-    from gandy.web.access.door import Door
+    from gandy.web.access.access import WebAccess
 
 
 _log = logging.getLogger("gandy.web")
@@ -207,10 +207,10 @@ def protocol_in(places: ConnectionLimits) -> type[H11Protocol]:
 class WebService:
     """Serves an ASGI application until it is stopped."""
 
-    def __init__(self, app: ASGIApp, door: Door, *, database: ReadingRunner | None) -> None:
+    def __init__(self, app: ASGIApp, access: WebAccess, *, database: ReadingRunner | None) -> None:
         """Without a database, serve only probes and metrics."""
-        self._settings = door.settings.web
-        self._door = door
+        self._settings = access.settings.web
+        self._access = access
         self._database = database
         self._places = ConnectionLimits(Limits(connections=most_connections()), time.monotonic)
         self._server = _Server(
@@ -231,13 +231,13 @@ class WebService:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until the event is set."""
         listening = _listen(self._settings)
-        place = self._door.place(*listening.getsockname()[:2])
+        place = self._access.place(*listening.getsockname()[:2])
         if self._database is None:
             _log.info("probes and metrics are at %s/", place.address)
             await self._serve(listening, stop)
             return
-        with self._door.announced(place):
-            _log.info("the dashboard is at %s", await self._door.invite(self._database, place.address))
+        with self._access.announced(place):
+            _log.info("the dashboard is at %s", await self._access.invite(self._database, place.address))
             await self._serve(listening, stop)
 
     async def _serve(self, listening: socket.socket, stop: asyncio.Event) -> None:

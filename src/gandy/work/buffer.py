@@ -1,4 +1,4 @@
-"""The buffer of claimed runs, the tickets of claims, and the pace of claiming."""
+"""The buffer of claimed runs, claims that join an end, and the pace of claiming."""
 
 from __future__ import annotations
 
@@ -119,16 +119,16 @@ class SlotDemand:
     trains: Sequence[str]
 
 
-class Ticket(NamedTuple):
+class JoinedClaim(NamedTuple):
     """A claim that is made in the transaction of the end that frees the place."""
 
     claimer: Claimer
     request: DispatchRequest
     serial: int
 
-    def land(self, found: Dispatched | None) -> None:
+    def deliver(self, found: Dispatched | None) -> None:
         """Pass the claimed runs to the claimer; None: nothing was committed."""
-        self.claimer.land(self, found)
+        self.claimer.deliver(self, found)
 
 
 class Answer(NamedTuple):

@@ -22,7 +22,7 @@ from gandy.store.dispatching import (
 )
 from gandy.store.reaping import Refusal, refuse_entries
 from gandy.store.statements import write_bisecting
-from gandy.work.buffer import Answer, ClaimPace, Ticket
+from gandy.work.buffer import Answer, ClaimPace, JoinedClaim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ CHARGED_AFTER: Final = 3  # consecutive claims of which every entry was refused
 class Claimer:
     """Keeps the slots of one kind busy: claims when a slot is free or the buffer is below its low-water mark.
 
-    Three numbers decide: running runs, held runs, and runs requested by claims in flight. Their sum is kept
+    Three numbers decide: running runs, held runs, and runs requested by open claims. Their sum is kept
     at the number of slots plus the prefetch of the pace. A claim that returns fewer runs than requested means
     that the queue is empty: the next claim waits for a wake-up (work was queued, an end made room under a
     cap) or for the poll. A claim that met locks of another claim is repeated after a short back-off.
@@ -80,7 +80,7 @@ class Claimer:
         self._changed = asyncio.Event()
         wakeups.on("work", self.look)
         wakeups.on("pending", self.look_for_pending)
-        self._flights: dict[int, int] = {}  # claims in flight: the number of requested runs, by serial
+        self._open_claims: dict[int, int] = {}  # open claims: the number of requested runs, by serial
         self._tasks: set[asyncio.Task[None]] = set()
         self._serial = 0
         self._coming = 0
@@ -147,12 +147,12 @@ class Claimer:
         self._pace.stall()
 
     @property
-    def oldest_flight(self) -> int:
-        """The serial of the oldest claim in flight, or of the next claim if there is none."""
-        return min(self._flights, default=self._serial)
+    def oldest_open_claim(self) -> int:
+        """The serial of the oldest open claim, or of the next claim if there is none."""
+        return min(self._open_claims, default=self._serial)
 
     @property
-    def next_flight(self) -> int:
+    def next_claim(self) -> int:
         """The serial of the next claim."""
         return self._serial
 
@@ -163,12 +163,12 @@ class Claimer:
         while True:
             wanted = self._wanted()
             if wanted:
-                self._set_out(wanted)
+                self._start_claim(wanted)
             else:
                 await self._rest()
 
     async def settle(self, seconds: float) -> None:
-        """Stop claiming, and wait for the claims in flight."""
+        """Stop claiming, and wait for the open claims."""
         self.is_open = False
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
@@ -212,47 +212,47 @@ class Claimer:
 
     # One claim
 
-    def _set_out(self, limit: int) -> None:
+    def _start_claim(self, limit: int) -> None:
         """Start a claim as a task that is never cancelled: runs that it commits must reach the buffer."""
         session, request = self._free_sessions.pop(), self._request(limit)
-        serial = self._depart(limit)
-        flight = asyncio.create_task(self._fly(request, session, serial), name="gandy-claim")
-        self._tasks.add(flight)
+        serial = self._reserve(limit)
+        task = asyncio.create_task(self._claim_and_note(request, session, serial), name="gandy-claim")
+        self._tasks.add(task)
 
-        def land(_: object) -> None:
-            self._tasks.discard(flight)
+        def close(_: object) -> None:
+            self._tasks.discard(task)
             self._free_sessions.append(session)
-            self._arrive(serial)
+            self._release(serial)
 
-        flight.add_done_callback(land)
+        task.add_done_callback(close)
 
-    def _depart(self, limit: int) -> int:
+    def _reserve(self, limit: int) -> int:
         """Reserve room for up to `limit` runs, and return the serial of the claim."""
         serial = self._serial
         self._serial += 1
         self._coming += limit
-        self._flights[serial] = limit
+        self._open_claims[serial] = limit
         return serial
 
-    def _arrive(self, serial: int) -> None:
-        self._coming -= self._flights.pop(serial)
+    def _release(self, serial: int) -> None:
+        self._coming -= self._open_claims.pop(serial)
         self._changed.set()
 
-    async def _fly(self, request: DispatchRequest, session: DatabaseSession, serial: int) -> None:
-        was_quiet = self._worker.is_quiet and len(self._flights) == 1
+    async def _claim_and_note(self, request: DispatchRequest, session: DatabaseSession, serial: int) -> None:
+        was_quiet = self._worker.is_quiet and len(self._open_claims) == 1
         try:
             answer = await self._claim(request, session)
         except Exception as error:  # noqa: BLE001 - after any exception the next claim tries again
             self._note_fault(error)
             return
         self._note_answer(serial, answer)
-        is_alone = was_quiet and len(self._flights) == 1
+        is_alone = was_quiet and len(self._open_claims) == 1
         self._worker.note_idle(self, is_idle=is_alone and not answer.claimed and not answer.is_contended)
 
     def _note_answer(self, serial: int, answer: Answer) -> None:
         """Derive from a claim's result whether the queue has more entries."""
         self._faults = 0
-        is_full = answer.claimed >= self._flights[serial]
+        is_full = answer.claimed >= self._open_claims[serial]
         self._is_cut = answer.is_cut and not is_full and serial >= self._last_wake
         if is_full:
             self._last_full = max(self._last_full, serial)
@@ -277,18 +277,18 @@ class Claimer:
         self._contended = 0 if claimed else min(self._contended + 1, MOST_DOUBLINGS)
         self._rest_for(min(FIRST_CONTENDED_SECONDS * 2**self._contended, LONGEST_CONTENDED_SECONDS))
 
-    def board(self) -> Ticket | None:
-        """Return a ticket by which the transaction of an end under a cap claims for the free slots."""
+    def join_end(self) -> JoinedClaim | None:
+        """Return a claim for the free slots, to be made in the transaction of an end under a cap."""
         free = self._free_slots()
         if not self.is_open or free <= 0 or self._faults:
             return None
-        return Ticket(self, self._request(free), self._depart(free))
+        return JoinedClaim(self, self._request(free), self._reserve(free))
 
-    def land(self, ticket: Ticket, found: Dispatched | None) -> None:
-        """Take the runs that a ticket's transaction has claimed; None: it was not committed."""
+    def deliver(self, joined: JoinedClaim, found: Dispatched | None) -> None:
+        """Take the runs that a joined claim returned; None: it was not committed."""
         if found is not None:
-            self._note_answer(ticket.serial, Answer.of(found, self._hold(found, ticket.request)))
-        self._arrive(ticket.serial)
+            self._note_answer(joined.serial, Answer.of(found, self._hold(found, joined.request)))
+        self._release(joined.serial)
 
     def _request(self, limit: int) -> DispatchRequest:
         self._turn += 1

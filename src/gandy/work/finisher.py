@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gandy.store.finishing import FinishResult
     from gandy.store.statements import Operation
     from gandy.train.hooks import HookDelivery, HookName
-    from gandy.work.buffer import Ticket
+    from gandy.work.buffer import JoinedClaim
     from gandy.work.runner import FinishedRun
 
 
@@ -186,12 +186,12 @@ class Finisher:
         events: EventBus,
         on_drained: Callable[[], None],
         on_room: Callable[[], None],
-        board: Callable[[], Ticket | None],
+        join: Callable[[], JoinedClaim | None],
         is_busy: Callable[[], bool],
     ) -> None:
         """Take `is_busy`, which returns whether more ends will follow soon and can be written in one batch.
 
-        `board` returns a ticket for a claim in the transaction of an end under a cap, for the place it frees.
+        `join` returns a claim that joins the transaction of an end under a cap, for the place it frees.
         """
         self._session = session
         self._rules = rules
@@ -203,7 +203,7 @@ class Finisher:
         self._stubborn: list[FinishedRun] = []
         self._on_drained = on_drained
         self._on_room = on_room
-        self._board = board
+        self._join = join
         self._is_busy = is_busy
         self._is_urgent = False
         self._full = asyncio.Event()
@@ -319,27 +319,27 @@ class Finisher:
 
     async def _write_and_claim(self, taken: Sequence[FinishedRun]) -> FinishResult:
         """Write a set; if it frees places under a cap, fill them in the same transaction."""
-        ticket = self._board() if any(finished.claimed.is_capped for finished in taken) else None
-        if ticket is None:
+        joined = self._join() if any(finished.claimed.is_capped for finished in taken) else None
+        if joined is None:
             return await self._session.run(write_ends(taken, self._rules))
         found: Dispatched | None = None
         try:
-            result, found = await self._session.run(self._finish_and_claim(taken, ticket))
+            result, found = await self._session.run(self._finish_and_claim(taken, joined))
         except DatabaseFaultError:
             raise
         except Exception as error:  # noqa: BLE001 - either the claim failed, or the ends alone fail again below
             _log.warning("ends with a claim were refused; writing the ends alone: %s", error)
             return await self._session.run(write_ends(taken, self._rules))
         finally:
-            ticket.land(found)
+            joined.deliver(found)
         return result
 
     def _finish_and_claim(
-        self, taken: Sequence[FinishedRun], ticket: Ticket
+        self, taken: Sequence[FinishedRun], joined: JoinedClaim
     ) -> Operation[tuple[FinishResult, Dispatched]]:
         """Record ends and claim for the freed places; notify other workers of places that remain free."""
         result = yield from write_ends(taken, replace(self._rules, tells_room=False))
-        found = yield from dispatch(ticket.request)
+        found = yield from dispatch(joined.request)
         if result.makes_room and self._are_filled(taken, result, found):
             return replace(result, makes_room=False), found
         if result.makes_room:

@@ -194,15 +194,15 @@ class LeaseComparison:
 
     def compare(self, owned: Sequence[int], *, held: set[int], running: Sequence[int]) -> Differences:
         """Compare the assigned runs of the database with all held runs and the running ones."""
-        next_flights = tuple(claimer.next_flight for claimer in self._claimers)
+        next_claims = tuple(claimer.next_claim for claimer in self._claimers)
         self._missed = {
-            run_id: self._missed.get(run_id, next_flights) for run_id in owned if run_id not in held
+            run_id: self._missed.get(run_id, next_claims) for run_id in owned if run_id not in held
         }
-        oldest_flights = [claimer.oldest_flight for claimer in self._claimers]
+        oldest_claims = [claimer.oldest_open_claim for claimer in self._claimers]
         unknown = tuple(
             run_id
-            for run_id, flights in self._missed.items()
-            if all(oldest >= seen for oldest, seen in zip(oldest_flights, flights, strict=True))
+            for run_id, claims in self._missed.items()
+            if all(oldest >= seen for oldest, seen in zip(oldest_claims, claims, strict=True))
         )
         # Require two absences: a run claimed after the database was read is not in that answer.
         absent = frozenset(running).difference(owned)

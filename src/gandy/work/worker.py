@@ -91,7 +91,7 @@ class Worker:
             events=context.events,
             on_drained=self._idleness.look_again,
             on_room=self._look,
-            board=self._pools[0].claimer.board,
+            join=self._pools[0].claimer.join_end,
             is_busy=lambda: any(pool.ready.runs for pool in self._pools),
         )
         self._attendant = Attendant(

@@ -70,7 +70,7 @@ def finisher(record: Record) -> Finisher:
         events=unused,
         on_drained=lambda: None,
         on_room=lambda: None,
-        board=lambda: None,
+        join=lambda: None,
         is_busy=lambda: False,
     )
 

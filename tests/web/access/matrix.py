@@ -192,7 +192,7 @@ async def _opened(
 def _made(app: Gandy, configuration: Configuration) -> Mapping[str, Allowed]:
     if configuration.is_closed:
         return {}
-    kept = app_service(app)._door.kept
+    kept = app_service(app)._access.kept
     assert kept is not None
     return {kept: "operator"}
 

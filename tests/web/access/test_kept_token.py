@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gandy.errors import HostNeedsTokenError, KeptFileError
-from gandy.web.access.door import open_door
+from gandy.web.access.access import open_access
 from gandy.web.access.keys import StateFolder, keep_token, running_places, stem_of
 from tests.web.access.calling import Caller
 from tests.web.access.credentials import bearer
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def start(url: str, **web: object) -> str | None:
     """Give the token that a start makes."""
-    return open_door("shop", make_shop(url, **web).settings).kept
+    return open_access("shop", make_shop(url, **web).settings).kept
 
 
 def kept_in(home: Path) -> list[str]:
@@ -186,7 +186,7 @@ async def test_a_made_token_is_for_this_machine(
     async with make_shop(sqlite_url) as app:
         service = app_service(app)
         asgi = service._server.config.app
-        token = bearer(service._door.kept)
+        token = bearer(service._access.kept)
         refused = await Caller(asgi, address, host)("GET", path, {**token, **headers})
         near = await Caller(asgi)("GET", path, token)
 
@@ -215,7 +215,7 @@ async def test_a_made_token_is_not_answered_through_any_proxy(home: Path, sqlite
     async with make_shop(sqlite_url) as app:
         service = app_service(app)
         call = Caller(service._server.config.app)
-        token = bearer(service._door.kept)
+        token = bearer(service._access.kept)
         for name, value in product(OF_PROXIES, ("127.0.0.1", "", "1.1 here")):
             for spelling in (name, name.lower(), name.upper()):
                 answer = await call("GET", "/api/v1/trains", {**token, spelling: value})
@@ -244,7 +244,7 @@ async def test_a_plain_proxy_on_the_same_host_makes_no_visitor_an_operator(
 
 def test_a_process_that_serves_can_be_found_and_one_that_is_gone_cannot(home: Path, sqlite_url: str) -> None:
     app = make_shop(sqlite_url)
-    door = open_door("shop", app.settings)
+    door = open_access("shop", app.settings)
     stem = stem_of(sqlite_url, "shop")
     place = door.place("127.0.0.1", 4711)
     with StateFolder() as folder:
@@ -267,7 +267,7 @@ def test_a_process_that_cannot_say_where_it_is_serves_all_the_same(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    door = open_door("shop", make_shop(sqlite_url, readonly_token=READER).settings)
+    door = open_access("shop", make_shop(sqlite_url, readonly_token=READER).settings)
     with door.announced(door.place("127.0.0.1", 1)):
         said = caplog.text
 

@@ -24,7 +24,7 @@ _log = logging.getLogger("gandy.web")
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class WebAccess:
     """The access to one application in this process."""
 
     owner: str
@@ -66,15 +66,15 @@ class Door:
             yield
 
 
-def open_door(owner: str, settings: Settings) -> Door:
+def open_access(owner: str, settings: Settings) -> WebAccess:
     """Check the tokens; if none is set, generate one, and refuse a host that is not loopback."""
     tokens = Tokens(settings.web)
     tokens.check()
     if tokens.are_set:
-        return Door(owner, settings, kept=None)
+        return WebAccess(owner, settings, kept=None)
     if not is_loopback(settings.web.host):
         raise HostNeedsTokenError(settings.web.host)
-    return Door(owner, settings, kept=_made(settings.database.url, owner))
+    return WebAccess(owner, settings, kept=_made(settings.database.url, owner))
 
 
 def _made(url: str, owner: str) -> str:

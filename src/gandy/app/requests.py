@@ -111,7 +111,7 @@ class Job(Generic[Out]):
 ScheduleArguments: TypeAlias = "tuple[object, TimeSchedule | None]"
 
 
-class Asking:
+class Requests:
     """Turns requests into operations, and their results into jobs; it uses no connection."""
 
     def __init__(
