@@ -25,4 +25,4 @@ UPDATE manifest SET next_scheduled_run = :now, next_look_at = :now
 WHERE id IN (SELECT id FROM manifest WHERE next_look_at > :now ORDER BY next_look_at LIMIT :manifests)
 
 -- name: settle
-UPDATE work_queue SET status = 'dispatched' WHERE status = 'queued'
+DELETE FROM work_queue WHERE status = 'queued'

@@ -41,7 +41,7 @@ class Soak:
     def __init__(self, name: str, url: str, retention: timedelta) -> None:
         self._url = url
         self._app = Gandy(f"soak-{name}", database=url)
-        spans = dict.fromkeys(("completed", "failed", "cancelled", "dispatched"), retention)
+        spans = dict.fromkeys(("completed", "failed", "cancelled"), retention)
         self._app.configure({"retention": {**spans, "interval": retention / 6}})
         self._completed = 0
 
