@@ -230,7 +230,7 @@ def measure_capacity(request: DispatchRequest, groups: Sequence[ReadyGroup]) -> 
     is_contended = False
     if caps:
         locked = {row.id for row in (yield statement("lock_capped_groups", ids=list(caps)))}
-        counted = yield statement("count_active_by_group", ids=list(locked))
+        counted = yield statement("count_active_by_group", owner=request.owner, ids=list(locked))
         group_active = {row.id: row.active for row in counted}
         is_contended = len(locked) < len(caps)
         caps = {group_id: cap if group_id in locked else 0 for group_id, cap in caps.items()}

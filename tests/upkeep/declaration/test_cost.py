@@ -23,7 +23,7 @@ SMALL_SCANS = (
     "SCAN dead",
     "json_each",
     "SCAN w ",
-    "SCAN r USING INDEX ix_work_queue_live_deadline",
+    "SCAN r USING INDEX ix_work_queue_live_run",
     "SCAN CONSTANT ROW",
 )
 #: Some levels of the indexes that grew; a walk over what is kept would be thousands.

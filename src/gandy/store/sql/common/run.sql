@@ -1,5 +1,11 @@
 -- name: search_runs
 -- Newest first; ids ascend in the order of creation. The walk is bounded: a last row with place = searched marks the limit.
+-- Live runs, which are few, are read by their index and then sorted.
+WITH live AS MATERIALIZED (
+    SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time,
+           nullif(start_time, start_time) AS end_time, NULL AS failure_exception, NULL AS failure_reason  -- typed, and null
+    FROM gandy.work_queue WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')
+)
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -12,9 +18,7 @@ FROM (
             FROM gandy.history WHERE id < :before ORDER BY id DESC LIMIT :searched) h
         UNION ALL
         SELECT * FROM (
-            SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time,
-                   nullif(start_time, start_time) AS end_time, NULL AS failure_exception, NULL AS failure_reason  -- typed, and null
-            FROM gandy.work_queue WHERE status = 'dispatched' AND id < :before ORDER BY id DESC LIMIT :searched) q
+            SELECT * FROM live WHERE id < :before ORDER BY id DESC LIMIT :searched) q
         ORDER BY id DESC LIMIT :searched) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched

@@ -25,7 +25,7 @@ WHERE key LIKE 'letters_not_written:%%' AND updated_at > gandy.now() - make_inte
 -- name: find_stray_runs
 -- Their manifest does not refer to them: a second run could start concurrently.
 SELECT r.id AS run_id, m.external_id AS manifest FROM gandy.work_queue r JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.status = 'dispatched' AND m.active_run_id IS DISTINCT FROM r.id AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
+WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND m.active_run_id IS DISTINCT FROM r.id AND (%(owner)s::text IS NULL OR r.owner = %(owner)s)
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: find_unheld_runs

@@ -117,7 +117,7 @@ FROM (
     SELECT w.lease_expires_at AS at, w.id FROM gandy.worker w
     WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < %(before)s
       AND (w.lease_expires_at, w.id) > (coalesce(%(after_at)s::timestamptz, '-infinity'), coalesce(%(after_id)s::text, ''))
-      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.worker_id = w.id)
+      AND NOT EXISTS (SELECT 1 FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.worker_id = w.id)
     ORDER BY w.lease_expires_at, w.id LIMIT %(limit)s) dead;
 
 -- name: delete_workers

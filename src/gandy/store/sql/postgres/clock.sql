@@ -80,7 +80,7 @@ RETURNING id;
 UPDATE gandy.work_queue SET
     deadline_at = CASE WHEN isfinite(deadline_at) THEN gandy.now() + (deadline_at - start_time) ELSE deadline_at END,
     start_time = gandy.now()
-WHERE status = 'dispatched' AND start_time > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
+WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND start_time > gandy.now() + make_interval(secs => %(far_seconds)s::float8)
 RETURNING id;
 
 -- name: bring_looks_back

@@ -43,12 +43,14 @@ SELECT id FROM gandy.manifest_group WHERE id = ANY(%(ids)s::bigint[]) ORDER BY i
 -- name: count_active_by_group
 -- A separate statement after the lock: with the snapshot of the locking statement the count would exceed the cap.
 SELECT manifest_group_id AS id, count(*) AS active FROM gandy.work_queue
-WHERE status = 'dispatched' AND manifest_group_id = ANY(%(ids)s::bigint[])
+WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND owner = %(owner)s
+  AND manifest_group_id = ANY(%(ids)s::bigint[])
 GROUP BY manifest_group_id;
 
 -- name: count_active
 -- Reads only live runs, not history.
-SELECT count(*) AS active FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.owner = %(owner)s;
+SELECT count(*) AS active FROM gandy.work_queue r
+WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND r.owner = %(owner)s;
 
 -- name: lock_global_cap
 -- A cap over all groups is exact only if one claim dispatches at a time.

@@ -16,20 +16,22 @@ SELECT 'turn', count(*) FILTER (WHERE q.owner = %(owner)s), count(*) FROM (
     SELECT owner FROM gandy.work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT %(limit)s) q;
 
 -- name: count_live_runs
--- Live runs by state; every count reads at most the limit, over all owners.
-SELECT 'pending' AS state, count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'pending') AS runs, count(*) AS seen
-FROM (SELECT owner, train_state FROM gandy.work_queue WHERE status = 'dispatched' ORDER BY id LIMIT %(limit)s) r
+-- Live runs by state; every count reads at most the limit.
+SELECT 'pending' AS state, count(*) AS runs, count(*) AS seen
+FROM (SELECT 1 FROM gandy.work_queue
+      WHERE status = 'dispatched' AND train_state = 'pending' AND owner = %(owner)s LIMIT %(limit)s) r
 UNION ALL
-SELECT 'in_progress', count(*) FILTER (WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'), count(*)
-FROM (SELECT owner, train_state FROM gandy.work_queue WHERE status = 'dispatched' ORDER BY id LIMIT %(limit)s) r;
+SELECT 'in_progress', count(*), count(*)
+FROM (SELECT 1 FROM gandy.work_queue
+      WHERE status = 'dispatched' AND train_state = 'in_progress' AND owner = %(owner)s LIMIT %(limit)s) r;
 
 -- name: list_live_runs
--- Runs in progress, the oldest id first.
+-- Runs in progress, the oldest id first; at most as many as are searched are sorted.
 SELECT r.id, r.train_name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
-FROM (SELECT * FROM gandy.work_queue WHERE status = 'dispatched' ORDER BY id LIMIT %(searched)s) r
+FROM (SELECT * FROM gandy.work_queue
+      WHERE status = 'dispatched' AND train_state = 'in_progress' AND owner = %(owner)s LIMIT %(searched)s) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
-WHERE r.owner = %(owner)s AND r.train_state = 'in_progress'
 ORDER BY r.id LIMIT %(limit)s;
 
 -- name: count_recent_ends

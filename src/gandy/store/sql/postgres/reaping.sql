@@ -4,7 +4,7 @@ UPDATE gandy.work_queue r
 SET cancellation_requested = true, cancellation_reason = 'timeout', cancellation_requested_at = gandy.now()
 WHERE r.train_state IS NOT NULL AND NOT r.cancellation_requested AND r.id = ANY(ARRAY(
     SELECT id FROM gandy.work_queue
-    WHERE train_state = 'in_progress' AND deadline_at <= gandy.now() AND NOT cancellation_requested
+    WHERE status = 'dispatched' AND train_state = 'in_progress' AND deadline_at <= gandy.now() AND NOT cancellation_requested
     ORDER BY deadline_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 RETURNING r.id;
 

@@ -1,13 +1,17 @@
 -- name: search_live_runs
--- Unfinished runs have an index of their own in the queue.
+-- Unfinished runs, which are few, by their index; they are sorted after it, so that the order cannot choose another one.
+WITH live AS MATERIALIZED (
+    SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time
+    FROM gandy.work_queue
+    WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND (%(owner)s::text IS NULL OR owner = %(owner)s)
+)
 SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, NULL::timestamptz AS end_time, NULL::text AS failure_exception, NULL::text AS failure_reason, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (%(owner)s::text IS NULL OR w.owner = %(owner)s) AND (%(train)s::text IS NULL OR w.train_name = %(train)s)
+           (%(train)s::text IS NULL OR w.train_name = %(train)s)
            AND (%(state)s::text IS NULL OR w.train_state = %(state)s) AS is_match
-    FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time
-          FROM gandy.work_queue WHERE status = 'dispatched' AND id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
+    FROM (SELECT * FROM live WHERE id < %(before)s ORDER BY id DESC LIMIT %(searched)s) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.id DESC LIMIT %(limit)s;
@@ -51,6 +55,10 @@ ORDER BY r.manifest_id DESC, r.id DESC LIMIT %(limit)s;
 
 -- name: gather_runs_of_train
 -- All runs of a train if there are few; otherwise the first row has place = searched. Live runs have no index by train.
+WITH live AS MATERIALIZED (
+    SELECT train_name, start_time, id, owner, train_state, manifest_id, attempt, due_at
+    FROM gandy.work_queue WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress')
+)
 SELECT r.id, r.owner, r.name AS train, r.train_state AS state, m.external_id AS manifest, r.attempt, r.due_at,
        r.start_time, r.end_time, r.failure_exception, r.failure_reason, r.place, r.is_match
 FROM (
@@ -64,9 +72,7 @@ FROM (
         UNION ALL
         SELECT l.train_name, l.start_time, l.id, l.owner, l.train_state, l.manifest_id, l.attempt, l.due_at, NULL, NULL, NULL,
                CASE WHEN row_number() OVER () = 4 * %(searched)s THEN %(searched)s ELSE 0 END
-        FROM (SELECT train_name, start_time, id, owner, train_state, manifest_id, attempt, due_at
-              FROM gandy.work_queue WHERE status = 'dispatched' AND id < %(before)s
-              ORDER BY id DESC LIMIT 4 * %(searched)s) l) w) r
+        FROM (SELECT * FROM live WHERE id < %(before)s ORDER BY id DESC LIMIT 4 * %(searched)s) l) w) r
 LEFT JOIN gandy.manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = %(searched)s
 ORDER BY r.place = %(searched)s DESC, r.id DESC LIMIT %(limit)s;

@@ -99,7 +99,9 @@ SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.dis
            SELECT FROM gandy.manifest m WHERE m.manifest_group_id BETWEEN g.id AND g.id  -- so that only one index can serve
            ORDER BY m.manifest_group_id, m.id LIMIT %(counted)s) n) AS manifests,
        (SELECT count(*) FROM (
-           SELECT FROM gandy.work_queue r WHERE r.status = 'dispatched' AND r.manifest_group_id = g.id LIMIT %(counted)s) n) AS active
+           SELECT FROM gandy.work_queue r 
+           WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND r.owner = g.owner
+             AND r.manifest_group_id = g.id LIMIT %(counted)s) n) AS active
 FROM gandy.manifest_group g
 WHERE g.owner = %(owner)s AND (%(name)s::text IS NULL OR g.name = %(name)s)
   AND g.name > %(after)s AND starts_with(g.name, %(prefix)s)

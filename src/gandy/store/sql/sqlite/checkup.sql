@@ -21,15 +21,15 @@ WHERE key LIKE 'letters_not_written:%' AND updated_at > gandy_later(-:window_sec
 -- name: find_stray_runs
 -- Their manifest does not refer to them: a second run could start concurrently.
 SELECT r.id AS run_id, m.external_id AS manifest
-FROM work_queue r INDEXED BY ix_work_queue_live JOIN manifest m ON m.id = r.manifest_id
-WHERE r.status = 'dispatched' AND m.active_run_id IS NOT r.id AND (:owner IS NULL OR r.owner = :owner)
-ORDER BY r.id LIMIT :limit;
+FROM work_queue r INDEXED BY ix_work_queue_live_run JOIN manifest m ON m.id = r.manifest_id
+WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND m.active_run_id IS NOT r.id AND (:owner IS NULL OR r.owner = :owner)
+ORDER BY +r.id LIMIT :limit;
 
 -- name: find_unheld_runs
 -- In progress without a live worker: it is lost, stopped or unknown, or its lease has expired.
 SELECT r.id, r.owner, r.train_name AS train, r.worker_id,
        CASE WHEN w.state IS NULL THEN 'unknown' WHEN w.state IN ('stopped', 'lost') THEN w.state ELSE 'silent' END AS worker_state
-FROM work_queue r INDEXED BY ix_work_queue_live_deadline LEFT JOIN worker w ON w.id = r.worker_id
-WHERE r.train_state = 'in_progress' AND (:owner IS NULL OR r.owner = :owner)
+FROM work_queue r INDEXED BY ix_work_queue_live_run LEFT JOIN worker w ON w.id = r.worker_id
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND (:owner IS NULL OR r.owner = :owner)
   AND (w.state IS NULL OR w.state IN ('stopped', 'lost') OR w.lease_expires_at <= gandy_now())
 ORDER BY +r.id LIMIT :limit;

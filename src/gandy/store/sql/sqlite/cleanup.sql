@@ -89,8 +89,8 @@ FROM (
     SELECT w.lease_expires_at AS at, w.id FROM worker w
     WHERE w.state IN ('running', 'draining') AND w.lease_expires_at < :before
       AND (w.lease_expires_at, w.id) > (coalesce(:after_at, ''), coalesce(:after_id, ''))
-      AND NOT EXISTS (SELECT 1 FROM work_queue r INDEXED BY ix_work_queue_live_deadline
-                      WHERE r.train_state = 'in_progress' AND r.worker_id = w.id)
+      AND NOT EXISTS (SELECT 1 FROM work_queue r INDEXED BY ix_work_queue_live_run
+                      WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND r.worker_id = w.id)
     ORDER BY w.lease_expires_at, w.id LIMIT :limit) dead;
 
 -- name: delete_workers

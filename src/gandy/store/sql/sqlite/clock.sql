@@ -80,7 +80,7 @@ RETURNING id;
 -- Runs with start_time in the future start now, so that they can reach their deadline.
 UPDATE work_queue SET
     deadline_at = gandy_later(gandy_seconds(deadline_at) - gandy_seconds(start_time)), start_time = gandy_now()
-WHERE status = 'dispatched' AND start_time > gandy_later(:far_seconds)
+WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND start_time > gandy_later(:far_seconds)
 RETURNING id;
 
 -- name: bring_looks_back

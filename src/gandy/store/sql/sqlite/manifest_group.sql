@@ -34,13 +34,15 @@ SELECT id FROM manifest_group WHERE id IN (SELECT value FROM json_each(:ids)) OR
 
 -- name: count_active_by_group
 -- A separate statement after the lock: with the snapshot of the locking statement the count would exceed the cap.
-SELECT manifest_group_id AS id, count(*) AS active FROM work_queue
-WHERE status = 'dispatched' AND manifest_group_id IN (SELECT value FROM json_each(:ids))
+SELECT manifest_group_id AS id, count(*) AS active FROM work_queue INDEXED BY ix_work_queue_live_run
+WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND owner = :owner
+  AND manifest_group_id IN (SELECT value FROM json_each(:ids))
 GROUP BY manifest_group_id;
 
 -- name: count_active
 -- Reads only live runs, not history.
-SELECT count(*) AS active FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' AND owner = :owner;
+SELECT count(*) AS active FROM work_queue INDEXED BY ix_work_queue_live_run
+WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND owner = :owner;
 
 -- name: lock_global_cap
 -- Differs from PostgreSQL: the transaction already holds the file's write lock.

@@ -16,20 +16,23 @@ SELECT 'turn', count(*) FILTER (WHERE q.owner = :owner), count(*) FROM (
     SELECT owner FROM work_queue WHERE status = 'waiting' AND manifest_id > 0 ORDER BY manifest_id, id LIMIT :limit) q;
 
 -- name: count_live_runs
--- Live runs by state; every count reads at most the limit, over all owners.
-SELECT 'pending' AS state, coalesce(sum(r.owner = :owner AND r.train_state = 'pending'), 0) AS runs, count(*) AS seen
-FROM (SELECT owner, train_state FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' ORDER BY id LIMIT :limit) r
+-- Live runs by state; every count reads at most the limit.
+SELECT 'pending' AS state, count(*) AS runs, count(*) AS seen
+FROM (SELECT 1 FROM work_queue INDEXED BY ix_work_queue_live_run
+      WHERE status = 'dispatched' AND train_state = 'pending' AND owner = :owner LIMIT :limit) r
 UNION ALL
-SELECT 'in_progress', coalesce(sum(r.owner = :owner AND r.train_state = 'in_progress'), 0), count(*)
-FROM (SELECT owner, train_state FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' ORDER BY id LIMIT :limit) r;
+SELECT 'in_progress', count(*), count(*)
+FROM (SELECT 1 FROM work_queue INDEXED BY ix_work_queue_live_run
+      WHERE status = 'dispatched' AND train_state = 'in_progress' AND owner = :owner LIMIT :limit) r;
 
 -- name: list_live_runs
--- Runs in progress, the oldest id first.
+-- Runs in progress, the oldest id first; at most as many as are searched are sorted.
 SELECT r.id, r.train_name AS train, m.external_id AS manifest, r.attempt, r.start_time, r.currently_running_junction,
        r.progress_done, r.progress_total, r.worker_id, r.cancellation_requested
-FROM (SELECT * FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' ORDER BY id LIMIT :searched) r
+FROM (SELECT * FROM work_queue INDEXED BY ix_work_queue_live_run
+      WHERE status = 'dispatched' AND train_state = 'in_progress' AND owner = :owner LIMIT :searched) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
-WHERE r.owner = :owner AND r.train_state = 'in_progress' ORDER BY r.id LIMIT :limit;
+ORDER BY r.id LIMIT :limit;
 
 -- name: count_recent_ends
 -- The newest runs, counted by the minute in which they ended; older ones are not read.

@@ -3,8 +3,8 @@
 UPDATE work_queue
 SET cancellation_requested = 1, cancellation_reason = 'timeout', cancellation_requested_at = gandy_now()
 WHERE id IN (
-    SELECT id FROM work_queue
-    WHERE train_state = 'in_progress' AND deadline_at <= gandy_now() AND NOT cancellation_requested
+    SELECT id FROM work_queue INDEXED BY ix_work_queue_live_run
+    WHERE status = 'dispatched' AND train_state = 'in_progress' AND deadline_at <= gandy_now() AND NOT cancellation_requested
     ORDER BY deadline_at LIMIT :limit)
 RETURNING id;
 
@@ -45,9 +45,9 @@ RETURNING id;
 SELECT r.id, r.owner, r.train_name AS train, r.worker_id, r.fence, r.manifest_id, r.failures, r.losses, r.lone_losses,
        r.max_retries, r.is_retried, r.retry_delay_seconds, r.unique_key,
        coalesce(w.state, 'unknown') AS worker_state
-FROM work_queue r INDEXED BY ix_work_queue_live_deadline
+FROM work_queue r INDEXED BY ix_work_queue_live_run
 LEFT JOIN worker w ON w.id = r.worker_id
-WHERE r.train_state = 'in_progress' AND +r.id > :after AND r.worker_id IS NOT NULL
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND +r.id > :after AND r.worker_id IS NOT NULL
   AND coalesce(w.state, 'unknown') IN ('stopped', 'lost', 'unknown')
 ORDER BY +r.id LIMIT :limit;
 
@@ -56,7 +56,7 @@ ORDER BY +r.id LIMIT :limit;
 -- has no maximum age.
 SELECT r.id, r.owner, r.train_name AS train, r.worker_id, r.fence, r.manifest_id, r.failures, r.losses, r.lone_losses,
        r.max_retries, r.is_retried, r.retry_delay_seconds, r.unique_key
-FROM work_queue r INDEXED BY ix_work_queue_live_deadline
-WHERE r.train_state = 'in_progress' AND +r.id > :after AND r.deadline_at <= gandy_later(-:grace_seconds)
+FROM work_queue r INDEXED BY ix_work_queue_live_run
+WHERE r.status = 'dispatched' AND r.train_state = 'in_progress' AND +r.id > :after AND r.deadline_at <= gandy_later(-:grace_seconds)
   AND r.start_time <= gandy_later(-:stale_seconds)
 ORDER BY +r.id LIMIT :limit;

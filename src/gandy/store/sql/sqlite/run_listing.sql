@@ -4,11 +4,12 @@ SELECT r.id, r.owner, r.train_name AS train, r.train_state AS state, m.external_
        r.start_time, NULL AS end_time, NULL AS failure_exception, NULL AS failure_reason, r.place, r.is_match
 FROM (
     SELECT w.*, row_number() OVER (ORDER BY w.id DESC) AS place,
-           (:owner IS NULL OR w.owner = :owner) AND (:train IS NULL OR w.train_name = :train)
+           (:train IS NULL OR w.train_name = :train)
            AND (:state IS NULL OR w.train_state = :state) AS is_match
     FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time
-          FROM work_queue INDEXED BY ix_work_queue_live
-          WHERE status = 'dispatched' AND id < :before ORDER BY id DESC LIMIT :searched) w) r
+          FROM work_queue INDEXED BY ix_work_queue_live_run
+          WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND (:owner IS NULL OR owner = :owner)
+            AND +id < :before ORDER BY id DESC LIMIT :searched) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched
 ORDER BY r.id DESC LIMIT :limit;
@@ -63,7 +64,8 @@ FROM (
         UNION ALL
         SELECT l.*, CASE WHEN row_number() OVER () = 4 * :searched THEN :searched ELSE 0 END
         FROM (SELECT id, owner, train_name, train_state, manifest_id, attempt, due_at, start_time, NULL, NULL, NULL
-              FROM work_queue INDEXED BY ix_work_queue_live WHERE status = 'dispatched' AND id < :before
+              FROM work_queue INDEXED BY ix_work_queue_live_run
+              WHERE status = 'dispatched' AND train_state IN ('pending', 'in_progress') AND +id < :before
               ORDER BY id DESC LIMIT 4 * :searched) l) w) r
 LEFT JOIN manifest m ON m.id = r.manifest_id
 WHERE r.is_match OR r.place = :searched

@@ -97,8 +97,9 @@ SELECT g.id, g.owner, g.name, g.max_active_jobs, g.priority, g.is_enabled, g.dis
        (SELECT count(*) FROM (
            SELECT 1 FROM manifest m WHERE m.manifest_group_id = g.id LIMIT :counted) n) AS manifests,
        (SELECT count(*) FROM (
-           SELECT 1 FROM work_queue r INDEXED BY ix_work_queue_live_group
-           WHERE r.manifest_group_id = g.id AND r.status = 'dispatched' LIMIT :counted) n) AS active
+           SELECT 1 FROM work_queue r INDEXED BY ix_work_queue_live_run
+           WHERE r.status = 'dispatched' AND r.train_state IN ('pending', 'in_progress') AND r.owner = g.owner
+             AND r.manifest_group_id = g.id LIMIT :counted) n) AS active
 FROM manifest_group g
 WHERE g.owner = :owner AND (:name IS NULL OR g.name = :name)
   AND g.name > :after AND substr(g.name, 1, length(:prefix)) = :prefix
