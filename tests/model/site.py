@@ -14,9 +14,10 @@ from gandy.model.run import Failure, RunEnd, TrainState
 from gandy.rules.deciding import missing_look
 from gandy.rules.timetable import scheduled_at
 from gandy.scheduler.repair import find_spent
-from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch, open_due
+from gandy.store.dispatching import DispatchRequest, claim_pending, dispatch
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import load_page, read_now
+from gandy.store.queueing import open_due
 from gandy.store.seeding import seed
 from gandy.store.workers import LeaseRenewal, WorkerRegistration, register_worker, renew_lease
 from gandy.work.dispatcher import DispatchCycleRequest, run_cycle

@@ -7,8 +7,9 @@ import pytest
 
 from gandy.model.manifest import GroupDeclaration
 from gandy.model.run import TrainState
-from gandy.store.dispatching import claim_pending, dispatch, hold_unknown
+from gandy.store.dispatching import claim_pending, dispatch
 from gandy.store.finishing import finish_runs
+from gandy.store.queueing import hold_unknown
 from gandy.store.reaping import put_back
 from gandy.store.workers import WorkerRegistration, register_worker
 from tests.store.work import (

@@ -265,6 +265,16 @@ def test_counting_what_is_active_is_bounded_by_what_runs(connection: Link, kind:
     assert max(by_group.rows_examined, in_all.rows_examined) <= LIVE
 
 
+def test_a_claim_in_one_statement_reads_what_it_takes(connection: Link, kind: PlanKind) -> None:
+    values = {"owner": "shop", "trains": ["Sell"], "worker_id": "w", "default_timeout_seconds": 60.0}
+    with connection.transaction(force_rollback=True):
+        connection.execute("UPDATE gandy.worker SET state = 'running'")
+        refused = explain(connection, "claim_plain", kind, limit=TAKEN, **values)
+
+    assert refused.whole_tables_read <= {"worker", "manifest_group"}
+    assert refused.rows_examined <= TAKEN
+
+
 def _ids(connection: Link, table: str, condition: str) -> list[int]:
     query = f"SELECT id FROM gandy.{table} WHERE {condition} ORDER BY id LIMIT {TAKEN}"  # noqa: S608
     ids = [row[0] for row in connection.execute(query.encode())]

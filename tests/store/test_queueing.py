@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from gandy.model.manifest import GroupDeclaration
-from gandy.store.dispatching import claim_pending, dispatch, next_due, open_due
+from gandy.store.dispatching import claim_pending, dispatch
 from gandy.store.finishing import finish_runs
-from gandy.store.queueing import EnqueueRequest, enqueue, uniqueness_key
+from gandy.store.queueing import EnqueueRequest, enqueue, next_due, open_due, uniqueness_key
 from tests.store.work import (
     ONE,
     RULES,

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from gandy.model.run import TrainState
 from gandy.settings import DatabaseSettings
-from gandy.store.dispatching import dispatch, hold_unknown
+from gandy.store.dispatching import dispatch
 from gandy.store.drivers.opening import open_link
 from gandy.store.finishing import finish_runs
+from gandy.store.queueing import hold_unknown
 from gandy.store.reaping import ReapRules, find_silent_workers, next_lease_end
 from gandy.store.workers import (
     LeaseRenewal,

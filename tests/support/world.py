@@ -28,10 +28,11 @@ from gandy.settings import (
     RetrySettings,
     Settings,
 )
-from gandy.store.dispatching import DispatchRequest, dispatch, open_due
+from gandy.store.dispatching import DispatchRequest, dispatch
 from gandy.store.drivers.opening import open_database
 from gandy.store.finishing import FinishRules, finish_runs
 from gandy.store.manifests import try_lock_cycle
+from gandy.store.queueing import open_due
 from gandy.store.seeding import seed
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gandy import Gandy, every
 from gandy.model.manifest import GroupDeclaration
-from gandy.store.dispatching import dispatch, hold_unknown
-from gandy.store.queueing import trigger
+from gandy.store.dispatching import dispatch
+from gandy.store.queueing import hold_unknown, trigger
 from tests.store.work import TRAINS, add_entry, ask, gates, queue
 from tests.support.world import OWNER, START, manifest
 

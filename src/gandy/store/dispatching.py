@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from gandy.store.statements import Operation, Row, Rows
 
-_OPENED_AT_ONCE: Final = 1_000
+_CLOSED_AT_ONCE: Final = 1_000
+_FEW: Final = 16  # runs of a claim that is looked at: a large one has no use for a shorter way
 _GONE: Final = frozenset({"stopped", "lost"})
 
 
@@ -80,23 +81,19 @@ class Dispatched:
     is_cut: bool = False  #: entries under a cap wait for a free slot of the worker
 
     @property
+    def is_plain(self) -> bool:
+        """Whether one statement might have claimed the same runs (see `claim_plain`)."""
+        few = self.runs[: _FEW + 1]
+        needs_more = any(run.manifest_id or run.unique_key or run.is_capped for run in few)
+        return 0 < len(few) <= _FEW and not self.held and not needs_more
+
+    @property
     def ids(self) -> tuple[int, ...]:
         """The runs' ids."""
         return tuple(run.id for run in self.runs)
 
 
 NOTHING: Final = Dispatched(())
-
-
-def open_due() -> Operation[int]:
-    """Open the gate of entries whose instant has come."""
-    return len((yield statement("open_due", limit=_OPENED_AT_ONCE)))
-
-
-def next_due() -> Operation[float | None]:
-    """Return the seconds until the next entry is due."""
-    rows = yield statement("next_due")
-    return rows[0].seconds if rows else None
 
 
 def dispatch(request: DispatchRequest) -> Operation[Dispatched]:
@@ -120,7 +117,7 @@ def _close_early(request: DispatchRequest, ready: ReadyWork) -> Operation[None]:
         for group in ready.groups.values()
         for train in group.trains or request.trains
     ]
-    if (yield batch("close_early_heads", heads, owner=request.owner, limit=_OPENED_AT_ONCE)):
+    if (yield batch("close_early_heads", heads, owner=request.owner, limit=_CLOSED_AT_ONCE)):
         yield statement("notify", payload=f"later:{request.owner}")
 
 
@@ -286,6 +283,23 @@ def dispatch_entries(
     return Dispatched(tuple(runs), len(held))
 
 
+def claim_plain(request: DispatchRequest) -> Operation[Dispatched]:
+    """Claim by one statement, if all ready work is of one train, without caps, manifests and keys."""
+    rows = yield statement(
+        "claim_plain",
+        owner=request.owner,
+        trains=list(request.trains),
+        limit=request.limit,
+        worker_id=request.worker_id,
+        default_timeout_seconds=request.default_timeout_seconds,
+    )
+    if not rows:
+        return NOTHING
+    start = ClaimTerms(rows[0].fence, rows[0].started_at, request.default_timeout_seconds)
+    in_order = sorted(rows, key=lambda row: (-row.rank, row.id))
+    return Dispatched(tuple(claimed_run(row, start, None) for row in in_order))
+
+
 def announce_pending(owner: str) -> Operation[None]:
     """Notify the workers of pending runs."""
     yield statement("notify", payload=f"pending:{owner}")
@@ -305,12 +319,6 @@ def claim_pending(request: DispatchRequest) -> Operation[Dispatched]:
         default_timeout_seconds=request.default_timeout_seconds,
     )
     return Dispatched(tuple(started_run(row) for row in rows))
-
-
-def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
-    """Hold entries of trains that no live worker knows, so that they do not block others."""
-    rows = yield statement("hold_unknown_trains", owner=owner, trains=list(trains), limit=_OPENED_AT_ONCE)
-    return len(rows)
 
 
 def _may_claim(worker_id: str | None) -> Operation[bool]:

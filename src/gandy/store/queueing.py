@@ -30,6 +30,7 @@ _Job: TypeAlias = "tuple[int | None, str | None, str | None]"  # id (None: assig
 
 _LONGEST_KEY: Final = 200
 _CHUNK: Final = 5_000
+_OPENED_AT_ONCE: Final = 1_000
 _TRIES: Final = 5
 
 
@@ -237,3 +238,20 @@ def lock_manifest(external_id: str, *, owner: str) -> Operation[Row]:
     if not rows:
         raise ManifestNotFoundError(external_id)
     return rows[0]
+
+
+def open_due() -> Operation[int]:
+    """Open the gate of entries whose instant has come."""
+    return len((yield statement("open_due", limit=_OPENED_AT_ONCE)))
+
+
+def next_due() -> Operation[float | None]:
+    """Return the seconds until the next entry is due."""
+    rows = yield statement("next_due")
+    return rows[0].seconds if rows else None
+
+
+def hold_unknown(owner: str, trains: Sequence[str]) -> Operation[int]:
+    """Hold entries of trains that no live worker knows, so that they do not block others."""
+    rows = yield statement("hold_unknown_trains", owner=owner, trains=list(trains), limit=_OPENED_AT_ONCE)
+    return len(rows)

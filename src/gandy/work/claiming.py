@@ -16,6 +16,7 @@ from gandy.store.dispatching import (
     DispatchRequest,
     choose_entries,
     claim_pending,
+    claim_plain,
     dispatch,
     dispatch_entries,
     load_ready,
@@ -90,6 +91,7 @@ class Claimer:
         self._last_wake = 0
         self._last_full = -1
         self._has_pending = True
+        self._is_plain = False  # the last claim took few runs without any cap, manifest or key
         self._contended = 0
         self._faults = 0
         self._refused_alike = 0
@@ -241,7 +243,7 @@ class Claimer:
     async def _claim_and_note(self, request: DispatchRequest, session: DatabaseSession, serial: int) -> None:
         was_quiet = self._worker.is_quiet and len(self._open_claims) == 1
         try:
-            answer = await self._claim(request, session)
+            answer = await self._claim(request, session, serial)
         except Exception as error:  # noqa: BLE001 - after any exception the next claim tries again
             self._note_fault(error)
             return
@@ -302,8 +304,12 @@ class Claimer:
         )
         return replace(request, closes_early=True) if self._contended >= EARLY_AFTER else request
 
-    async def _claim(self, request: DispatchRequest, session: DatabaseSession) -> Answer:
+    async def _claim(self, request: DispatchRequest, session: DatabaseSession, serial: int) -> Answer:
         claimed = 0
+        if serial == self._last_wake and self._is_plain and not self._has_pending and session.saves_trips:
+            found = await self._claim_plainly(request, session)
+            if found.runs:
+                return Answer.of(found, self._hold(found, request))
         if self._has_pending:
             self._has_pending = False
             claimed = self._hold(await session.run(claim_pending(request)), request)
@@ -311,7 +317,17 @@ class Claimer:
             self._has_pending = True
             return Answer(claimed)
         found = await self._dispatch(replace(request, limit=request.limit - claimed), session)
+        self._is_plain = request.max_active_jobs is None and found.is_plain
         return Answer.of(found, claimed + self._hold(found, request))
+
+    async def _claim_plainly(self, request: DispatchRequest, session: DatabaseSession) -> Dispatched:
+        """Claim in one round trip: an idle worker that is woken by a job starts it soonest so."""
+        try:
+            return await session.run_apart(claim_plain(request))
+        except DatabaseFaultError:
+            raise
+        except Exception:  # noqa: BLE001 - the usual claim finds the entry that cannot become a run, and says so
+            return NOTHING
 
     async def _dispatch(self, request: DispatchRequest, session: DatabaseSession) -> Dispatched:
         try:

@@ -17,12 +17,11 @@ from gandy.store.dispatching import (
     announce_pending,
     choose_entries,
     dispatch_entries,
-    hold_unknown,
     load_entries,
-    open_due,
     ready_groups,
 )
 from gandy.store.drivers.database import Transaction  # noqa: TC001 - the engine reads it at run time
+from gandy.store.queueing import hold_unknown, open_due
 from gandy.store.runs import count_pending
 from gandy.store.workers import live_workers
 from gandy.submit import Deliverer

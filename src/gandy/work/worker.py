@@ -18,8 +18,8 @@ from gandy.loops.poller import LoopGuard, RenewTask, until_quiet, within
 from gandy.loops.wakeups import wait_for_wake
 from gandy.model.run import CancelledBy
 from gandy.settings.values import presentable
-from gandy.store.dispatching import next_due, open_due
 from gandy.store.drivers.opening import open_link
+from gandy.store.queueing import next_due, open_due
 from gandy.store.reaping import put_back
 from gandy.store.statements import write_bisecting
 from gandy.store.workers import WorkerRegistration, owned_runs, register_worker, stop_worker

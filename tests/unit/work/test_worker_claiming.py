@@ -36,10 +36,13 @@ def _one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "time", clock)
     monkeypatch.setattr(claiming, "dispatch", lambda request: request)
     monkeypatch.setattr(claiming, "claim_pending", lambda _: None)
+    monkeypatch.setattr(claiming, "claim_plain", lambda request: request)
 
 
 class Queue:
     """The queue in the database: entries, a cap, and how claims go wrong."""
+
+    saves_trips = False
 
     def __init__(self, entries: int, *, cap: int | None = None) -> None:
         self.left = entries
@@ -48,6 +51,8 @@ class Queue:
         self.claims = 0
         self.faults: Iterator[BaseException | None] = iter(())
         self.contended = 0
+        self.plain_claims = 0
+        self.is_plain = True
         self._id = 0
 
     async def run(self, request: Any) -> Dispatched:  # noqa: ANN401 - what the stubbed operations give
@@ -70,7 +75,11 @@ class Queue:
     def _runs(self, count: int) -> Iterator[Any]:
         for _ in range(count):
             self._id += 1
-            yield SimpleNamespace(id=self._id, losses=0)
+            yield SimpleNamespace(id=self._id, losses=0, manifest_id=None, unique_key=None, is_capped=False)
+
+    async def run_apart(self, request: Any) -> Dispatched:  # noqa: ANN401 - what the stubbed operations give
+        self.plain_claims += 1
+        return await self.run(request) if self.is_plain else Dispatched(())
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -225,6 +234,28 @@ def test_an_empty_queue_is_asked_again_only_when_it_is_told() -> None:
     before, begun, claims = run_virtual(measured())
     assert (before, begun) == (1, 3)
     assert claims <= 4
+
+
+@pytest.mark.parametrize("stays_plain", [True, False])
+def test_a_job_after_a_plain_one_is_claimed_in_one_trip_and_any_other_all_the_same(stays_plain: bool) -> None:
+    async def measured() -> tuple[list[int], int]:
+        queue = Queue(0)
+        queue.saves_trips = True
+        site = Site(queue, slots=4, job_seconds=lambda _: 0.01, prefetch=100)
+        working = asyncio.create_task(site.run(20))
+        counts = []
+        for number in range(3):
+            await let_pass(1)
+            queue.left, queue.is_plain = 1, stays_plain or number < 2
+            site.wakeups.wake("work")
+            await let_pass(1)
+            counts.append(queue.plain_claims)
+        begun = len(site.begun)
+        await working
+        return counts, begun
+
+    # the first job teaches that jobs are plain; an idle poll is never plain
+    assert run_virtual(measured()) == ([0, 1, 2], 3)
 
 
 def test_a_wake_up_while_a_claim_is_on_its_way_is_not_forgotten() -> None:

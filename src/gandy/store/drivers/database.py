@@ -40,6 +40,15 @@ class Transaction(Runner, Protocol):
 class DatabaseSession(Runner, Protocol):
     """A connection kept for one loop; it reconnects after a database outage."""
 
+    @property
+    def saves_trips(self) -> bool:
+        """Whether an operation of one statement is sooner done without a transaction around it."""
+        ...
+
+    async def run_apart(self, operation: Operation[T]) -> T:
+        """Run an operation of which each statement may commit by itself."""
+        ...
+
     async def close(self) -> None:
         """Close the connection."""
         ...

@@ -29,7 +29,7 @@ from gandy.store.drivers.postgres_values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable
 
     from gandy.clock import ManualClock
     from gandy.settings import DatabaseSettings
@@ -332,11 +332,23 @@ class PostgresSession:
         self._database = database
         self._connection: Link | None = None
 
+    @property
+    def saves_trips(self) -> bool:
+        """Whether statements may run without a transaction, which sets what a pooler or a test needs."""
+        return self._database.clock is None and not self._database.pooler.is_found
+
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation in a transaction of its own."""
+        return await self._guarded(self._run(operation))
+
+    async def run_apart(self, operation: Operation[T]) -> T:
+        """Run an operation without a transaction around it if possible: each statement commits by itself."""
+        return await self._guarded(self._run_apart(operation) if self.saves_trips else self._run(operation))
+
+    async def _guarded(self, running: Awaitable[T]) -> T:
         try:
             with translated(self._database.address):
-                return await self._run(operation)
+                return await running
         except DatabaseFaultError as fault:
             if makes_unusable(fault):
                 await self.close()
@@ -353,6 +365,9 @@ class PostgresSession:
         async with connection.transaction():
             await self._database.begin(connection)
             return await PostgresTransaction(connection, self._database).run(operation)
+
+    async def _run_apart(self, operation: Operation[T]) -> T:
+        return await PostgresTransaction(await self._live_connection(), self._database).run(operation)
 
     async def _live_connection(self) -> Link:
         if self._connection is None or self._connection.closed or self._connection.broken:

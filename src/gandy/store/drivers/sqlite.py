@@ -99,8 +99,14 @@ class SqliteSession:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
+    saves_trips = False
+
     async def run(self, operation: Operation[T]) -> T:
         """Run an operation in a transaction of its own."""
+        return await self._database.run(operation)
+
+    async def run_apart(self, operation: Operation[T]) -> T:
+        """Run an operation in a transaction anyway: on SQLite that costs nothing."""
         return await self._database.run(operation)
 
     async def close(self) -> None:

@@ -128,6 +128,46 @@ WITH claim AS MATERIALIZED (
 )
 SELECT fence, now AS started_at FROM claim;
 
+-- name: claim_plain
+-- The claim of an idle worker in one statement, where that is all it takes: one train of one group has ready work, the group
+-- is enabled and has no cap, and no entry has a manifest, a letter or a key. Otherwise no row is returned and none is changed.
+-- The worker's row is locked first, as in ready_groups.
+WITH worker AS MATERIALIZED (
+    SELECT 1 FROM gandy.worker WHERE id = %(worker_id)s AND state IN ('running', 'draining') FOR KEY SHARE
+), only_ready AS MATERIALIZED (
+    SELECT first.manifest_group_id, first.train_name FROM worker CROSS JOIN LATERAL (
+        SELECT manifest_group_id, train_name FROM gandy.work_queue
+        WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
+        ORDER BY manifest_group_id, train_name LIMIT 1) first
+    CROSS JOIN LATERAL (
+        SELECT manifest_group_id, train_name FROM gandy.work_queue
+        WHERE owner = %(owner)s AND status = 'queued' AND gate = 'open'
+        ORDER BY manifest_group_id DESC, train_name DESC LIMIT 1) last
+    JOIN gandy.manifest_group g ON g.id = first.manifest_group_id
+    WHERE (first.manifest_group_id, first.train_name) = (last.manifest_group_id, last.train_name)
+      AND first.train_name = ANY((SELECT %(trains)s::text[])::text[])
+      AND g.is_enabled AND g.max_active_jobs IS NULL
+), picked AS MATERIALIZED (
+    SELECT e.* FROM only_ready CROSS JOIN LATERAL (
+        SELECT q.id, q.manifest_id IS NULL AND q.dead_letter_id IS NULL AND q.unique_key IS NULL AS is_plain
+        FROM gandy.work_queue q
+        WHERE q.owner = %(owner)s AND q.manifest_group_id = only_ready.manifest_group_id
+          AND q.train_name = only_ready.train_name AND q.status = 'queued' AND q.gate = 'open'
+          AND q.scheduled_at <= (SELECT gandy.now())
+        ORDER BY q.rank DESC, q.id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) e
+), claim AS MATERIALIZED (
+    SELECT gandy.now() AS now, nextval('gandy.fence') AS fence WHERE (SELECT bool_and(is_plain) FROM picked)
+)
+UPDATE gandy.work_queue q SET
+    status = 'dispatched', dispatched_at = claim.now, metadata_id = q.id, start_time = claim.now, train_state = 'in_progress',
+    deadline_at = claim.now + make_interval(secs => nullif(least(coalesce(
+        q.timeout_seconds, %(default_timeout_seconds)s::float8), 4e9::float8), 4e9::float8)),
+    worker_id = %(worker_id)s, fence = claim.fence
+FROM claim WHERE q.id = ANY(ARRAY(SELECT id FROM picked)) AND q.status = 'queued'
+RETURNING q.id, q.train_name, q.input, q.manifest_id, q.manifest_group_id, q.rank, q.due_at, q.attempt, q.max_retries,
+    q.is_retried, q.retry_delay_seconds, q.timeout_seconds, q.failures, q.losses, q.lone_losses, q.unique_key,
+    q.scheduled_at, q.fence, q.start_time AS started_at;
+
 -- name: refuse_entries
 -- Entries that the database refuses to turn into runs: skipped with the error, so that they do not block claims.
 UPDATE gandy.work_queue q SET status = 'skipped', reason = 'error', error = e.error, settled_at = gandy.now()
