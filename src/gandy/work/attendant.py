@@ -202,17 +202,18 @@ class Suspects:
         return bool(chosen)
 
     def _begin_apart(self) -> bool:
-        """Begin a set of suspects with the same size limit, which shrinks with their losses."""
+        """Begin a set of suspects that were lost equally often: a set whose process died is halved."""
         if not self._free_processes or not self._free_slots:
             return False
         first = self._buffer.find(lambda run: not self._is_bound(run))
         if first is None:
             return False
-        most = most_in_set(first.losses)
-        chosen = self._buffer.take(
-            min(most, self._free_slots),
-            lambda run: most_in_set(run.losses) == most and not self._is_bound(run),
-        )
+
+        def is_alike(run: ClaimedRun) -> bool:
+            return run.losses == first.losses and not self._is_bound(run)
+
+        most = most_in_set(first.losses, sum(map(is_alike, self._buffer.runs)))
+        chosen = self._buffer.take(min(most, self._free_slots), is_alike)
         self._free_processes -= 1
         self._free_slots -= len(chosen)
         self._start(self._run_set(chosen, is_here=False), lambda: self._free_apart(len(chosen)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -114,8 +116,47 @@ def running(ground: Ground) -> Iterator[asyncio.Task[None]]:
 @pytest.mark.parametrize(
     ("losses", "most"), [(0, 128), (2, 128), (3, 64), (4, 32), (8, 2), (9, 1), (10, 1), (1_000_000, 1)]
 )
-def test_each_loss_halves_the_set(losses: int, most: int) -> None:
-    assert most_in_set(losses) == most
+def test_each_loss_halves_the_largest_set(losses: int, most: int) -> None:
+    assert most_in_set(losses, waiting=1_000) == most
+
+
+@pytest.mark.parametrize(
+    ("losses", "waiting", "most"), [(2, 5, 5), (3, 5, 3), (3, 2, 1), (3, 1, 1), (4, 3, 2)]
+)
+def test_suspects_that_are_back_are_halved_by_their_number(losses: int, waiting: int, most: int) -> None:
+    assert most_in_set(losses, waiting) == most
+
+
+@pytest.mark.parametrize("innocents", [1, 5, 40])
+@pytest.mark.parametrize("killers", [{0}, {0, 1}, {0, 2, 3}])
+async def test_an_innocent_dies_no_more_often_than_halving_needs(killers: set[int], innocents: int) -> None:
+    """A killer ends its whole set; the dead come back with one loss more until they die or end alone."""
+    ground = Ground(processes=2)
+    total = len(killers) + innocents
+    suspects = dict.fromkeys(killers) | dict.fromkeys(range(100, 100 + innocents))
+    began: Counter[int] = Counter()
+    losses = dict.fromkeys(suspects, 2)
+    ground.buffer.put([claimed(number, losses=2) for number in suspects])
+    with running(ground):
+        for _ in range(40):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            sets: dict[RunSet, list[int]] = {}
+            for number in [each for each in ground.begun if not ground.over[each].is_set()]:
+                sets.setdefault(ground.begun[number], []).append(number)
+            back = []
+            for members in sets.values():
+                began.update(members)
+                ground.end(*members)
+                if killers.intersection(members) and len(members) > 1:
+                    losses.update((number, losses[number] + 1) for number in members)
+                    back += [claimed(number, losses=losses[number]) for number in members]
+            for _ in range(10):
+                await asyncio.sleep(0)
+            ground.buffer.put(back)
+    most = 2 + math.ceil(math.log2(total))
+    assert set(began) == set(suspects)
+    assert max(began.values()) <= most
 
 
 async def test_a_hundred_suspects_share_one_process() -> None:
@@ -133,7 +174,7 @@ async def test_sets_are_no_larger_than_their_losses_allow_and_do_not_mix_them() 
     ground.buffer.put([claimed(20, losses=2)])
     with running(ground):
         await settled(ground, 9)
-        assert ground.sets == [4, 2, 1, 1, 1]
+        assert ground.sets == [3, 2, 1, 1, 1, 1]
 
 
 async def test_what_has_no_process_waits_in_the_buffer_and_begins_when_a_set_is_over() -> None:
