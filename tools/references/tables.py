@@ -37,6 +37,7 @@ _ABOUT: Final = {
     "worker": "Workers, with their leases.",
     "unique_key": "Which job holds a key, and until when.",
     "audit": "Who did what, from which face.",
+    "audit_subject": "What each entry of the trail is about: jobs, dead letters, manifests, groups, workers.",
     "service_state": "What services remember between cycles.",
     "payload_layout": "Which parts of inputs and outputs are secret: a row for each layout of a train's "
     "payloads.",

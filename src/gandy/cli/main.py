@@ -27,6 +27,7 @@ class LazyCommand(NamedTuple):
 
 
 COMMANDS: Mapping[str, LazyCommand] = {
+    "audit": LazyCommand("gandy.cli.reports.audit:audit", "Show who changed what."),
     "config": LazyCommand("gandy.cli.setup:config", "Show the settings."),
     "demo": LazyCommand("gandy.cli.demo:demo", "Run example trains on a separate database."),
     "dead-letters": LazyCommand(

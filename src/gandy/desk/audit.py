@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from gandy.model.owners import Operator
 from gandy.settings.values import presentable
-from gandy.store.audit import find_answer, keep_answer, list_deeds
+from gandy.store.audit import WHOLE_TRAIL, find_answer, keep_answer, list_deeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from gandy.model.owners import Face, Owners
+    from gandy.store.audit import DeedFilter
     from gandy.store.drivers.database import ReadingRunner
     from gandy.store.reading.listings import Key, Search
     from gandy.store.statements import Operation, Row
@@ -102,13 +103,14 @@ class AuditEntry:
 
 
 async def read_trail(
-    database: ReadingRunner, owners: Owners, *, before: int | None = None, limit: int = 50
+    database: ReadingRunner, owners: Owners, wanted: DeedFilter = WHOLE_TRAIL
 ) -> Listed[AuditEntry]:
     """Read the audit trail, the newest entry first."""
-    return Listed.of(await database.read(list_deeds(owners, before=before, limit=limit)), _entry)
+    return Listed.of(await database.read(list_deeds(owners, wanted)), audit_entry)
 
 
-def _entry(row: Row) -> AuditEntry:
+def audit_entry(row: Row) -> AuditEntry:
+    """Return an entry of the trail as it is shown."""
     return shown(AuditEntry, row, detail=None if row.detail is None else json.loads(row.detail))
 
 

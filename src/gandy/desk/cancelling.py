@@ -204,9 +204,8 @@ class CancelDesk:
                 "asked": [job_id for job_id in result.asked if job_id in own],
             }
             named = subject or _named(own)
-            yield from record_audit(
-                self._operator, AuditRecord(owner=owner, action=action, subject=named, detail=detail)
-            )
+            audited = AuditRecord(owner=owner, action=action, subject=named, detail=detail, about=own)
+            yield from record_audit(self._operator, audited)
         return result
 
 

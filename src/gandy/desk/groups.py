@@ -98,8 +98,10 @@ class GroupDesk:
         def operation() -> Operation[tuple[Triggered, ...]]:
             owner = (yield from self._show(name)).owner
             triggered = yield from trigger_group(owner, name)
+            detail = {"entries": len(triggered)}
+            about = [each.id for each in triggered]
             audited = AuditRecord(
-                owner=owner, action="trigger group", subject=name, detail={"entries": len(triggered)}
+                owner=owner, action="trigger group", subject=name, detail=detail, about=about
             )
             yield from record_audit(self._operator, audited)
             return triggered

@@ -149,7 +149,13 @@ class ManifestDesk:
                 kept = {"given": text, "stored": manifest.properties}
                 text = yield from edited_input(self._registry, owner, manifest.train, **kept)
             triggered = yield from trigger(external_id, owner=owner, delay=delay, input_json=text)
-            audited = AuditRecord(owner=owner, action="trigger manifest", subject=external_id, detail=detail)
+            audited = AuditRecord(
+                owner=owner,
+                action="trigger manifest",
+                subject=external_id,
+                detail=detail,
+                about=[triggered.id],
+            )
             yield from record_audit(self._operator, audited)
             return triggered
 

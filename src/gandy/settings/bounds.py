@@ -274,6 +274,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "key": name(),
     "idempotency_key": name(),
     "as_operator": name(),
+    "by": name(),
+    "on": name(),
     "cron": text(shortest=1, longest=LONGEST_EXPRESSION),
     "timezone": name(),
     "reason": text(),
@@ -281,6 +283,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
     "prefix": text(longest=LONGEST_NAME),
     # durations and instants
     "delay": span(),
+    "since": span(_MOMENT),
+    "within": span(_MOMENT),
     "every": span(timedelta(seconds=1)),
     "retry_delay": span(),
     "park_window": span(),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gandy.settings.bounds import FIRST_INSTANT
+from gandy.store.manifests import read_now
 from gandy.store.reading.listings import below, search
-from gandy.store.statements import statement
+from gandy.store.statements import batch, statement
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from gandy.model.owners import Operator, Owners
     from gandy.store.reading.listings import Search
@@ -26,11 +28,17 @@ class AuditRecord:
     action: str  #: a verb and its object, as in "cancel run"
     subject: str
     detail: Mapping[str, object] | None = None
+    about: Collection[int | str] = ()  #: what else changed: jobs by id, letters by `letter_subject`
+
+
+def letter_subject(letter_id: int) -> str:
+    """Return the name of a dead letter in the trail; a plain number is a job."""
+    return f"dead letter {letter_id}"
 
 
 def record_audit(operator: Operator, audited: AuditRecord) -> Operation[None]:
     """Record an action with its operator and interface."""
-    yield statement(
+    recorded = yield statement(
         "record_audit",
         owner=audited.owner,
         actor=operator.name,
@@ -39,12 +47,59 @@ def record_audit(operator: Operator, audited: AuditRecord) -> Operation[None]:
         subject=audited.subject,
         detail=None if audited.detail is None else json.dumps(audited.detail),
     )
+    names = dict.fromkeys((audited.subject, *map(str, audited.about)))
+    rows = [{"subject": name} for name in names]
+    yield batch("record_audit_subjects", rows, owner=audited.owner, audit_id=recorded[0].id)
 
 
-def list_deeds(owners: Owners, *, before: int | None = None, limit: int = 50) -> Operation[Search]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeedFilter:
+    """Which part of the audit trail to list; None does not filter."""
+
+    by: str | None = None  #: the operator
+    on: str | None = None  #: the id of a job, a manifest, a group..., or of a dead letter
+    since: timedelta | None = None  #: only the latest
+    before: int | None = None
+    limit: int = 50
+    is_exact: bool = False  #: a number in `on` is a job only, not a dead letter
+
+
+WHOLE_TRAIL: Final = DeedFilter()
+
+
+def list_deeds(owners: Owners, wanted: DeedFilter = WHOLE_TRAIL) -> Operation[Search]:
     """Read the audit trail, newest first."""
-    wanted = {"owner": owners.bound, "before": below(before)}
-    return (yield from search("search_deeds", wanted, limit=limit))
+    letter = None if wanted.on is None else wanted.on if wanted.is_exact else f"dead letter {wanted.on}"
+    given = {
+        "owner": owners.bound,
+        "actor": wanted.by,
+        "subject": wanted.on,
+        "letter": letter,
+        "since": None if wanted.since is None else (yield from _ago(wanted.since)),
+        "before": below(wanted.before),
+    }
+    gather = None if wanted.since is None else "gather_deeds"
+    return (yield from search(_walk(wanted, owners), given, limit=wanted.limit, gather=gather))
+
+
+def _walk(wanted: DeedFilter, owners: Owners) -> str:
+    """Choose the most selective index."""
+    if owners.bound is None:
+        return "search_deeds"
+    if wanted.on is not None:
+        return "search_deeds_on"
+    return "search_deeds_of_owner" if wanted.by is None else "search_deeds_by"
+
+
+def _ago(span: timedelta) -> Operation[datetime]:
+    now = yield from read_now()
+    return max(now, FIRST_INSTANT + span) - span
+
+
+def find_switchers(owner: str, wanted: Sequence[tuple[str, str]]) -> Operation[dict[tuple[str, str], str]]:
+    """Find who switched off manifests and groups, each given as its kind and its name."""
+    rows = yield batch("find_switchers", [{"kind": kind, "name": name} for kind, name in wanted], owner=owner)
+    return {(row.kind, row.name): row.actor for row in rows}
 
 
 KEPT_FOR: Final = timedelta(days=1)

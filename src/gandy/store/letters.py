@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gandy.model.schedule import Recurring
 from gandy.rules.recurring import settle_letter
-from gandy.store.audit import AuditRecord, record_audit
+from gandy.store.audit import AuditRecord, letter_subject, record_audit
 from gandy.store.manifests import advance, load_views, read_now, record_skips
 from gandy.store.statements import batch, statement
 from gandy.store.waiting import input_digest, promote_and_announce, step_back
@@ -152,7 +152,8 @@ def requeue_letters(
         entries = [queued[letter_id].entry_id for letter_id in letters]
         return {"entries": entries, "is_edited": input_json is not None}
 
-    yield from _keep_trail(operator, won, action="requeue dead letter", detail=detail)
+    entries = {letter_id: requeued.entry_id for letter_id, requeued in queued.items()}
+    yield from _keep_trail(operator, won, action="requeue dead letter", detail=detail, entries=entries)
     return RequeueResult(tuple(queued[row.id] for row in won), *_left(ids, known, won))
 
 
@@ -217,13 +218,22 @@ def _resolve(ids: Sequence[int], operator: Operator, wanted: _Resolution) -> Ope
 
 
 def _keep_trail(
-    operator: Operator, won: Rows, *, action: str, detail: Callable[[Sequence[int]], dict[str, object]]
+    operator: Operator,
+    won: Rows,
+    *,
+    action: str,
+    detail: Callable[[Sequence[int]], dict[str, object]],
+    entries: Mapping[int, int] | None = None,
 ) -> Operation[None]:
     for owner in _owners(won):
         ids = [row.id for row in won if row.owner == owner]
-        subject = f"dead letter {ids[0]}" if len(ids) == 1 else f"{len(ids)} dead letters"
+        subject = letter_subject(ids[0]) if len(ids) == 1 else f"{len(ids)} dead letters"
         audited = AuditRecord(
-            owner=owner, action=action, subject=subject, detail={"letters": ids, **detail(ids)}
+            owner=owner,
+            action=action,
+            subject=subject,
+            detail={"letters": ids, **detail(ids)},
+            about=[*map(letter_subject, ids), *(entries[each] for each in ids if entries)],
         )
         yield from record_audit(operator, audited)
 

@@ -216,6 +216,12 @@ UPKEEP: Final[tuple[Upkeep, ...]] = (
         safety="Read by operators only. Lost by design: older entries.",
     ),
     Upkeep(
+        table="audit_subject",
+        bound="one for each entry of the audit trail and each job, letter, manifest... that it changed",
+        means=RemovedInline(path="the deletion of the entry, by its foreign key"),
+        safety="Finds entries of the trail, and goes with them.",
+    ),
+    Upkeep(
         table="service_state",
         bound="one for each key; keys not touched for {retention.audit} are deleted",
         means=ByRow(lambda request, now: walks.old_state(now - request.retention.audit)),

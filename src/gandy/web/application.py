@@ -27,6 +27,7 @@ from gandy.web import (
 from gandy.web.access.gate import Gate, Late
 from gandy.web.hardening import Assets, Hardening
 from gandy.web.rendering import Rendering
+from gandy.web.reports import audit
 from gandy.web.turns import RequestLimiter, TurnLimits
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ ROUTERS: Final[Sequence[Routes]] = (
     dead_letters.router,
     workers.train_router,
     workers.router,
+    audit.router,
     tables.router,
     probes.openapi_router,
     probes.router,
@@ -61,6 +63,7 @@ PAGES: Final[Sequence[Routes]] = (
     queue.pages,
     dead_letters.pages,
     workers.pages,
+    audit.pages,
     tables.pages,
 )
 

@@ -151,6 +151,7 @@ class Taken:
 
     option: str
     is_typed: bool = False  #: typed into a form: durations are read as on the command line
+    is_query: bool = False  #: part of an address: a number is text there
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -169,9 +170,17 @@ class Taken:
         try:
             if self.is_typed and isinstance(value, str):
                 return bound.take_text(value)
-            return bound.take_json(value)
+            return bound.take_json(_number(value) if self.is_query else value)
         except RefusedValueError as error:
             raise PydanticCustomError("out_of_bounds", "{problem}", {"problem": str(error)}) from None
+
+
+def _number(value: object) -> object:
+    """Read a number; return any other value unchanged, to be refused later."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def with_options(

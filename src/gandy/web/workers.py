@@ -1,4 +1,4 @@
-"""Workers, trains and the audit trail: REST interface and pages."""
+"""Workers and trains: REST interface and pages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Annotated
 from fastapi import Path, Query
 from starlette.responses import Response
 
-from gandy.desk.audit import read_trail
 from gandy.desk.groups import TrainSummary, WorkerDesk, WorkerSummary, list_trains
 from gandy.web.access.routes import Routes
 from gandy.web.bodies import HIGHEST_ID, page, page_of
 from gandy.web.dependencies import CurrentContext, CurrentOperator
-from gandy.web.surroundings import PAGE_SIZE, Here, PageQuery
+from gandy.web.surroundings import Here
 
 router = Routes("/api/v1/workers", tag="workers")
 
@@ -71,16 +70,3 @@ async def drain(
 async def show_trains(context: CurrentContext, here: Here) -> Response:
     """List the trains of this application."""
     return here.page("trains.html", trains=list_trains(context.registry, context.settings.retry))
-
-
-@pages.reads("/audit")
-async def show_audit(context: CurrentContext, here: Here, query: Annotated[PageQuery, Query()]) -> Response:
-    """Show the audit trail."""
-    entries = await read_trail(context.database, context.owners, before=query.before, limit=PAGE_SIZE)
-    path = here.link("/audit")
-    return here.page(
-        "audit.html",
-        entries=entries,
-        newest=path if query.before else None,
-        older=query.address(path, before=entries.next) if entries.next else None,
-    )

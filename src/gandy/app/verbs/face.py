@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gandy.app.verbs.groups import GroupVerbs
     from gandy.app.verbs.manifests import ManifestVerbs
     from gandy.app.verbs.queue import QueueVerbs
+    from gandy.app.verbs.reports import AuditVerbs
     from gandy.app.verbs.runs import RunVerbs
     from gandy.context import Context
     from gandy.model.owners import Operator
@@ -27,7 +28,7 @@ Result = TypeVar("Result")
 
 #: The bound of a parameter, where it is not the one of the same name.
 _BOUND_OF: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("run_id", "letter_id", "ids", "before"), "id"),
+    **dict.fromkeys(("run_id", "entry_id", "letter_id", "ids", "before"), "id"),
     "manifest": "external_id",
     "all": "enabled",
 }
@@ -156,3 +157,10 @@ class Operating(ABC, Generic[Face]):
         from gandy.app.verbs.dead_letters import DeadLetterVerbs  # noqa: PLC0415 - the same
 
         return DeadLetterVerbs(self._access())
+
+    @property
+    def audit(self) -> AuditVerbs[Face]:
+        """Show who changed what: `await app.audit.list(on="extract")`."""
+        from gandy.app.verbs.reports import AuditVerbs  # noqa: PLC0415 - the same
+
+        return AuditVerbs(self._access())

@@ -11,6 +11,7 @@ STATE_PREFIX = "gandy_lifecycle_"  # of the tables that store the lifecycle's ow
 GANDY_TABLES = frozenset(
     {
         "audit",
+        "audit_subject",
         "dead_letter",
         "history",
         "history_horizon",

@@ -38,6 +38,8 @@ SELECT 'unique_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.unique_k
 UNION ALL
 SELECT 'audit' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit ORDER BY id LIMIT :limit) audit
 UNION ALL
+SELECT 'audit_subject' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.audit_subject ORDER BY owner, subject, audit_id LIMIT :limit) audit_subject
+UNION ALL
 SELECT 'service_state' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.service_state ORDER BY owner, key LIMIT :limit) service_state
 UNION ALL
 SELECT 'web_key' AS name, count(*) AS rows FROM (SELECT 1 FROM gandy.web_key ORDER BY id LIMIT :limit) web_key

@@ -1,0 +1,1 @@
+"""Commands that answer a question over all manifests, jobs and operators."""

@@ -1,0 +1,1 @@
+"""Routes and pages that answer a question over all manifests, jobs and operators."""
